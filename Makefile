@@ -1,0 +1,44 @@
+# Everything runs from a fresh clone with Python 3.11 or later.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+WORKERS ?= 2
+
+.PHONY: demo test check bench soak docs clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[plot]'
+	touch $@
+
+$(VENV)/.all: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[test,check]'
+	touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN)/deniable demo --picture demo.png
+
+test: $(VENV)/.all
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(VENV)/.all
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/documentation
+
+bench: $(VENV)/.all
+	set -e; for benchmark in benchmarks/[a-z]*.py; do $(BIN)/python $$benchmark --check; done
+
+soak: $(VENV)/.all
+	$(BIN)/python -m pytest -n $(WORKERS) -m soak
+
+docs: $(VENV)/.all
+	$(BIN)/python docs/build.py
+
+clean:
+	rm -rf $(VENV) .venv-peers build dist demo.png .pytest_cache .mypy_cache .ruff_cache

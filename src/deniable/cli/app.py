@@ -1,0 +1,33 @@
+"""The `deniable` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deniable import __version__
+from deniable.cli.demo import demo
+
+app = typer.Typer(
+    name="deniable",
+    help="Answers about people that give no person away.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.command()(demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"deniable {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Answers about people that give no person away."""

@@ -1,0 +1,84 @@
+"""Every error raised on purpose.
+
+    DeniableError
+    ├── ParameterError (ValueError)          a public parameter is outside its range
+    │   └── ParameterTypeError (TypeError)   a public parameter is of the wrong type
+    ├── PrivateValueError (ValueError)       a private value cannot be released as it is
+    ├── RelationError (ValueError)           losses under different neighbour relations were mixed
+    ├── LossFormatError (ValueError)         a stored loss cannot be read
+    ├── CalibrationError (ValueError)        no noise reaches the guarantee that was asked for
+    ├── MissingExtraError (ImportError)      an optional part is not installed
+    └── RandomnessError (RuntimeError)       no randomness fit for release can be had
+
+A message says what was asked, what is allowed and what to do next. It may quote public
+parameters; it never quotes a private value.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CalibrationError",
+    "DeniableError",
+    "LossFormatError",
+    "MissingExtraError",
+    "ParameterError",
+    "ParameterTypeError",
+    "PrivateValueError",
+    "RandomnessError",
+    "RelationError",
+]
+
+
+class DeniableError(Exception):
+    """Root of every error raised on purpose."""
+
+
+class ParameterError(DeniableError, ValueError):
+    """A public parameter is outside its range."""
+
+    def __init__(self, argument: str, value: object, allowed: str) -> None:
+        super().__init__(argument, value, allowed)
+        self.argument, self.value, self.allowed = argument, value, allowed
+
+    def __str__(self) -> str:
+        return f"{self.argument}={_short(self.value)}: {self.allowed}"
+
+
+class ParameterTypeError(ParameterError, TypeError):
+    """A public parameter is of the wrong type."""
+
+
+class PrivateValueError(DeniableError, ValueError):
+    """A private value cannot be released as it is. The message never quotes it."""
+
+
+class RelationError(DeniableError, ValueError):
+    """Losses under different neighbour relations were mixed."""
+
+
+class LossFormatError(DeniableError, ValueError):
+    """A stored loss cannot be read."""
+
+
+class CalibrationError(DeniableError, ValueError):
+    """No noise reaches the guarantee that was asked for."""
+
+
+class MissingExtraError(DeniableError, ImportError):
+    """An optional part is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(what, extra)
+        self.what, self.extra = what, extra
+
+    def __str__(self) -> str:
+        return f"{self.what} need an extra package: pip install 'deniable[{self.extra}]'"
+
+
+class RandomnessError(DeniableError, RuntimeError):
+    """No randomness fit for release can be had."""
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

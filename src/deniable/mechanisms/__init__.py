@@ -1,0 +1,1 @@
+"""Mechanisms: public parameters frozen, private data as arguments, exact noise."""

@@ -1,0 +1,71 @@
+"""What every mechanism offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.exact import Number
+from deniable.privacy.losses.base import Loss
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Mechanism(Protocol[Result_co]):
+    """Frozen public parameters, a loss that follows from them, and a release of private data.
+
+    `tests/contracts/mechanism.py` is the battery that each implementation passes.
+    """
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs."""
+        ...
+
+    def release(self, value: Any) -> Result_co:
+        """Release one private value. Unledgered: the caller keeps the budget."""
+        ...
+
+
+@dataclass(frozen=True)
+class PostProcessed:
+    """A mechanism whose output passes through a function that sees nothing else.
+
+    Guarantee: the loss is the mechanism's own, whatever the function does (Dwork & Roth 2014,
+    Prop. 2.1). The function must not reach private data by another way.
+    """
+
+    mechanism: Mechanism[Any]
+    function: Callable[[Any], Any]
+
+    @property
+    def loss(self) -> Loss:
+        """The mechanism's own."""
+        return self.mechanism.loss
+
+    def release(self, value: Any) -> Any:
+        """Release, then apply the function."""
+        return self.function(self.mechanism.release(value))
+
+
+def post_process(mechanism: Mechanism[Any], function: Callable[[Any], Any]) -> PostProcessed:
+    """The mechanism followed by a function of its output, at the same price."""
+    if not callable(function):
+        raise ParameterTypeError("function", function, "must be callable on the released value")
+    if not isinstance(getattr(mechanism, "loss", None), Loss):
+        raise ParameterTypeError("mechanism", type(mechanism).__name__, "must have a loss")
+    return PostProcessed(mechanism, function)
+
+
+def exactly_one(**given: Number | None) -> tuple[str, Number]:
+    """The one parameter that is given, by name."""
+    named = [(name, value) for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise ParameterError(
+            " and ".join(name for name, _ in named) or " or ".join(given),
+            [value for _, value in named] or None,
+            f"give exactly one of {', '.join(given)}",
+        )
+    return named[0]

@@ -1,0 +1,257 @@
+"""Gaussian noise: `DiscreteGaussian` on the integers, `Gaussian` on the lattice of reals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import ParameterError
+from deniable.mechanisms.additive import (
+    coordinates_charged,
+    integer_points,
+    lattice_points,
+    output_points,
+    release_integers,
+    release_reals,
+    same_length,
+)
+from deniable.mechanisms.base import exactly_one
+from deniable.mechanisms.values import Floats, Integers
+from deniable.privacy.calibrate import Calibration, discrete_gaussian_sigma, gaussian_sigma
+from deniable.privacy.exact import Number, positive, probability, show
+from deniable.privacy.guarantees import ZCDP, ApproxDP
+from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.lattice import Lattice, lattice_for
+from deniable.randomness.noise import GaussianLaw, Noise, noise
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class DiscreteGaussian:
+    """Discrete Gaussian noise on integers: P(z) proportional to exp(-z²/2σ²).
+
+    Formal guarantee. For integer values, or integer vectors, that move by at most `sensitivity` in
+    L2 between neighbours under `relation`:
+
+    * one release is ρ-zCDP with ρ = sensitivity²/2σ² (Canonne, Kamath & Steinke 2020, Thm 4);
+    * one release is (ε, δ)-DP for every point of `loss.delta`, the curve of this discrete law and
+      not of the continuous one, which understates it;
+    * it is ε-DP for no ε;
+    * calibrated by (ε, δ) or ρ, the noise is the least that `loss` proves;
+    * the noise has exactly this law and is independent of everything else;
+    * 64-bit arrays saturate instead of wrapping, which is post-processing.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    sigma: Fraction
+    sensitivity: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        sigma: Number | None = None,
+        sensitivity: Number,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        moved = positive(sensitivity, "sensitivity")
+        if moved < 1:
+            raise ParameterError("sensitivity", sensitivity, "integers move by 1 or more")
+        target = _read_target(epsilon, delta, rho, sigma)
+        wide = target if isinstance(target, Fraction) else discrete_gaussian_sigma(moved, target)
+        _store(self, wide, moved, relation)
+        GaussianLaw(self.sigma**2).check()
+
+    def __repr__(self) -> str:
+        return _represent(self)
+
+    @cached_property
+    def loss(self) -> DiscreteGaussianLoss:
+        """What one release costs."""
+        return DiscreteGaussianLoss(
+            variance=self.sigma**2, sensitivity=self.sensitivity, relation=self.relation
+        )
+
+    @cached_property
+    def _noise(self) -> Noise:
+        return noise(GaussianLaw(self.sigma**2))
+
+    def release(self, value: Any) -> int | Integers:
+        """Release an integer, or an array of them, with noise."""
+        return release_integers(value, self._noise)
+
+    def error(self, *, confidence: Number) -> int:
+        """The least w for which the noise of one number is within ±w with this probability."""
+        return gaussian_quantile(self.sigma**2, probability(confidence, "confidence"))
+
+    def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
+        """ln of P(output | x) / P(output | y)."""
+        places = integer_points(output), integer_points(x), integer_points(y)
+        return log_ratio(*places, self.sigma**2)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Gaussian:
+    """Gaussian noise on real numbers: N(0, σ²).
+
+    Formal guarantee. For real values, or vectors, that move by at most `sensitivity` in L2 between
+    neighbours under `relation`:
+
+    * one release is ρ-zCDP with ρ = sensitivity²/2σ² (Bun & Steinke 2016, Prop. 1.6);
+    * one release is (ε, δ)-DP for every point of `loss.delta` (Balle & Wang 2018, Thm 8);
+    * it is ε-DP for no ε;
+    * calibrated by (ε, δ), σ is the least by that theorem, to twelve digits, unless another
+      `calibration` is named; `"classical"` and `"lecture"` are the textbook formulas for ε <= 1;
+    * what is drawn is discrete Gaussian noise on a lattice of 2^k, 2^30 steps to σ or more, and
+      `loss` is that law's own; rounding is charged: σ grows by a share of at most 2^-29 for a
+      number and of about sqrt(d)/2^40 for a vector of d coordinates, never the loss;
+    * every output is a multiple of the lattice's step, so its low-order bits tell nothing.
+
+    A bare release is unledgered: the caller keeps the budget. NaN and infinities are errors;
+    results beyond the largest double saturate.
+    """
+
+    sigma: Fraction
+    sensitivity: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        sigma: Number | None = None,
+        sensitivity: Number,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        calibration: Calibration | str = Calibration.ANALYTIC,
+    ) -> None:
+        moved = positive(sensitivity, "sensitivity")
+        target = _read_target(epsilon, delta, rho, sigma)
+        way = _read_calibration(calibration)
+        if way != Calibration.ANALYTIC and not isinstance(target, ApproxDP):
+            raise ParameterError("calibration", str(way), "needs epsilon and delta to calibrate to")
+        wide = target if isinstance(target, Fraction) else gaussian_sigma(moved, target, way)
+        _store(self, wide, moved, relation)
+        self._law(1).check()
+
+    def __repr__(self) -> str:
+        return _represent(self)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The multiples of a power of two on which releases live."""
+        return lattice_for(sensitivity=self.sensitivity, scale=self.sigma)
+
+    @cached_property
+    def loss(self) -> DiscreteGaussianLoss:
+        """What one release costs."""
+        return DiscreteGaussianLoss(
+            variance=self._law(1).variance,
+            sensitivity=Fraction(self.lattice.l2_steps(self.sensitivity, 1)),
+            relation=self.relation,
+        )
+
+    def _law(self, coordinates: int) -> GaussianLaw:
+        """The noise, in steps, that keeps the loss when this many coordinates are rounded."""
+        steps = self.lattice.l2_steps(self.sensitivity, coordinates)
+        return GaussianLaw((steps * self.sigma / self.sensitivity) ** 2)
+
+    @cached_property
+    def _scalar_noise(self) -> Noise:
+        return noise(self._law(1))
+
+    def _noise_for(self, coordinates: int) -> Noise:
+        return self._scalar_noise if coordinates == 1 else noise(self._law(coordinates))
+
+    def release(self, value: Any) -> float | Floats:
+        """Release a real number, or an array of them, with noise."""
+        return release_reals(value, self.lattice, self._noise_for)
+
+    def error(self, *, confidence: Number) -> float:
+        """A half-width within which the noise of one number stays with this probability."""
+        steps = gaussian_quantile(self._law(1).variance, probability(confidence, "confidence"))
+        # Rounding to the lattice moves the value by half a step.
+        return float((steps + Fraction(1, 2)) * self.lattice.step)
+
+    def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
+        """ln of P(output | x) / P(output | y)."""
+        places = output_points(output, self.lattice)
+        law = self._law(coordinates_charged(len(places)))
+        before, after = (lattice_points(value, self.lattice) for value in (x, y))
+        return log_ratio(places, before, after, law.variance)
+
+
+def gaussian_quantile(variance: Fraction, confidence: Fraction) -> int:
+    """The least w >= 0 with P(|Z| > w) <= 1 - confidence for the discrete Gaussian.
+
+    Above σ = 1000 the tail beyond w is bounded by the normal tail beyond w + 1/2: the midpoint
+    rule overestimates a sum of convex terms, and in the middle, where they are concave, the bound
+    is off by less than the margin taken.
+    """
+    sigma, miss = math.sqrt(variance), float(1 - confidence)
+    if sigma > 1000:
+        reach = -NormalDist().inv_cdf(miss / 2) * sigma
+        return max(0, math.ceil(reach * (1 + 1e-12) - 0.5))
+    sizes = np.arange(math.ceil(40 * sigma) + 40)
+    weights = np.exp(-(sizes**2) / (2 * sigma**2))
+    weights[1:] *= 2
+    # beyond[w] = P(|Z| > w), summed from the far end so that small tails keep their digits
+    beyond = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0) / weights.sum()
+    return int(np.argmax(beyond * (1 + 1e-12) <= miss))
+
+
+def log_ratio(output: list[int], x: list[int], y: list[int], variance: Fraction) -> float:
+    """The privacy loss of one output of Gaussian noise."""
+    same_length(output, x, y)
+    moved = sum((o - b) ** 2 - (o - a) ** 2 for o, a, b in zip(output, x, y, strict=True))
+    return float(moved / (2 * variance))
+
+
+def _read_target(
+    epsilon: Number | None, delta: Number | None, rho: Number | None, sigma: Number | None
+) -> Fraction | ApproxDP | ZCDP:
+    """σ itself, or the guarantee it is calibrated to."""
+    name, given = exactly_one(epsilon=epsilon, rho=rho, sigma=sigma)
+    if name == "epsilon":
+        if delta is None:
+            raise ParameterError("delta", None, "Gaussian noise needs delta beside epsilon")
+        return ApproxDP(given, delta)
+    if delta is not None:
+        raise ParameterError("delta", delta, f"goes with epsilon, not with {name}")
+    return positive(given, "sigma") if name == "sigma" else ZCDP(given)
+
+
+def _read_calibration(value: Calibration | str) -> Calibration:
+    try:
+        return Calibration(value)
+    except ValueError:
+        names = ", ".join(repr(str(way)) for way in Calibration)
+        raise ParameterError("calibration", value, f"must be one of {names}") from None
+
+
+def _store(
+    mechanism: DiscreteGaussian | Gaussian,
+    sigma: Fraction,
+    sensitivity: Fraction,
+    relation: Relation | str,
+) -> None:
+    object.__setattr__(mechanism, "sigma", sigma)
+    object.__setattr__(mechanism, "sensitivity", sensitivity)
+    object.__setattr__(mechanism, "relation", read_relation(relation))
+
+
+def _represent(mechanism: DiscreteGaussian | Gaussian) -> str:
+    name, sigma = type(mechanism).__name__, show(mechanism.sigma)
+    relation = "" if mechanism.relation == Relation.ADD_REMOVE else ", relation='replace'"
+    return f"{name}(sigma={sigma}, sensitivity={show(mechanism.sensitivity)}{relation})"

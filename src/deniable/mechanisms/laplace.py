@@ -1,0 +1,209 @@
+"""Laplace noise: `Geometric` on the integers, `Laplace` on the lattice of real numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import localcontext
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from deniable.errors import ParameterError
+from deniable.mechanisms.additive import (
+    coordinates_charged,
+    integer_points,
+    lattice_points,
+    output_points,
+    release_integers,
+    release_reals,
+    same_length,
+)
+from deniable.mechanisms.base import exactly_one
+from deniable.mechanisms.values import Floats, Integers
+from deniable.privacy.exact import Number, decimal, high_precision, positive, probability, show
+from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.lattice import Lattice, lattice_for
+from deniable.randomness.noise import LaplaceLaw, Noise, noise
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Geometric:
+    """Two-sided geometric noise on integers: P(z) proportional to exp(-|z|/scale).
+
+    Formal guarantee. For integer values, or integer vectors, that move by at most `sensitivity` in
+    L1 between neighbours under `relation`:
+
+    * one release is ε-DP with ε = sensitivity/scale (Ghosh, Roughgarden & Sundararajan 2009);
+    * no smaller ε holds;
+    * the noise has exactly this law, is symmetric, and is independent of everything else;
+    * 64-bit arrays saturate instead of wrapping, which is post-processing.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    scale: Fraction
+    sensitivity: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
+        sensitivity: Number,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        _read_parameters(self, epsilon, scale, sensitivity, relation)
+        if self.sensitivity.denominator != 1:
+            raise ParameterError(
+                "sensitivity", sensitivity, "integers move by whole numbers; round it up"
+            )
+        LaplaceLaw(self.scale).check()
+
+    def __repr__(self) -> str:
+        return _represent(self)
+
+    @cached_property
+    def loss(self) -> DiscreteLaplaceLoss:
+        """What one release costs."""
+        return DiscreteLaplaceLoss(
+            scale=self.scale, sensitivity=self.sensitivity, relation=self.relation
+        )
+
+    @cached_property
+    def _noise(self) -> Noise:
+        return noise(LaplaceLaw(self.scale))
+
+    def release(self, value: Any) -> int | Integers:
+        """Release an integer, or an array of them, with noise."""
+        return release_integers(value, self._noise)
+
+    def error(self, *, confidence: Number) -> int:
+        """The least w for which the noise of one number is within ±w with this probability."""
+        return laplace_quantile(self.scale, probability(confidence, "confidence"))
+
+    def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
+        """ln of P(output | x) / P(output | y); never beyond ±ε for neighbours."""
+        places = integer_points(output), integer_points(x), integer_points(y)
+        return log_ratio(*places, self.scale)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Laplace:
+    """Laplace noise on real numbers: density proportional to exp(-|z|/scale).
+
+    Formal guarantee. For real values, or vectors, that move by at most `sensitivity` in L1 between
+    neighbours under `relation`:
+
+    * one release is ε-DP with ε = sensitivity/scale (Dwork, McSherry, Nissim & Smith 2006,
+      Prop. 1), exactly, in machine arithmetic;
+    * what is drawn is discrete Laplace noise on a lattice of 2^k, about 2^40 steps to the
+      sensitivity; rounding to it is charged: the scale grows by a share of at most 2^-39 for a
+      number, and of about d/2^40 for a vector of d coordinates, never ε;
+    * every output is a multiple of the lattice's step, so its low-order bits tell nothing;
+    * `loss` is the lattice law's own. For vectors the law is finer; its δ(ε) at ε above 0 differs
+      by less than 2^-60, its ε and ρ not at all.
+
+    A bare release is unledgered: the caller keeps the budget. NaN and infinities are errors;
+    results beyond the largest double saturate.
+    """
+
+    scale: Fraction
+    sensitivity: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
+        sensitivity: Number,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        _read_parameters(self, epsilon, scale, sensitivity, relation)
+        self._law(1).check()
+
+    def __repr__(self) -> str:
+        return _represent(self)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The multiples of a power of two on which releases live."""
+        return lattice_for(sensitivity=self.sensitivity, scale=self.scale)
+
+    @cached_property
+    def loss(self) -> DiscreteLaplaceLoss:
+        """What one release costs."""
+        return DiscreteLaplaceLoss(
+            scale=self._law(1).scale,
+            sensitivity=Fraction(self.lattice.l1_steps(self.sensitivity, 1)),
+            relation=self.relation,
+        )
+
+    def _law(self, coordinates: int) -> LaplaceLaw:
+        """The noise, in steps, that keeps ε when this many coordinates are rounded."""
+        steps = self.lattice.l1_steps(self.sensitivity, coordinates)
+        return LaplaceLaw(steps * self.scale / self.sensitivity)
+
+    @cached_property
+    def _scalar_noise(self) -> Noise:
+        return noise(self._law(1))
+
+    def _noise_for(self, coordinates: int) -> Noise:
+        return self._scalar_noise if coordinates == 1 else noise(self._law(coordinates))
+
+    def release(self, value: Any) -> float | Floats:
+        """Release a real number, or an array of them, with noise."""
+        return release_reals(value, self.lattice, self._noise_for)
+
+    def error(self, *, confidence: Number) -> float:
+        """A half-width within which the noise of one number stays with this probability."""
+        steps = laplace_quantile(self._law(1).scale, probability(confidence, "confidence"))
+        # Rounding to the lattice moves the value by half a step.
+        return float((steps + Fraction(1, 2)) * self.lattice.step)
+
+    def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
+        """ln of P(output | x) / P(output | y); never beyond ±ε for neighbours."""
+        places = output_points(output, self.lattice)
+        law = self._law(coordinates_charged(len(places)))
+        before, after = (lattice_points(value, self.lattice) for value in (x, y))
+        return log_ratio(places, before, after, law.scale)
+
+
+def laplace_quantile(scale: Fraction, confidence: Fraction) -> int:
+    """The least w >= 0 with P(|Z| > w) = 2 q^(w+1)/(1+q) <= 1 - confidence, q = exp(-1/scale)."""
+    with localcontext(high_precision(min(1 / scale, 1 - confidence))):
+        s, miss = decimal(scale), decimal(1 - confidence)
+        reach = s * (2 / (miss * (1 + (-1 / s).exp()))).ln() - 1
+        return max(0, math.ceil(reach))
+
+
+def log_ratio(output: list[int], x: list[int], y: list[int], scale: Fraction) -> float:
+    """The privacy loss of one output of Laplace noise."""
+    same_length(output, x, y)
+    moved = sum(abs(o - b) - abs(o - a) for o, a, b in zip(output, x, y, strict=True))
+    return float(moved / scale)
+
+
+def _read_parameters(
+    mechanism: Geometric | Laplace,
+    epsilon: Number | None,
+    scale: Number | None,
+    sensitivity: Number,
+    relation: Relation | str,
+) -> None:
+    name, given = exactly_one(epsilon=epsilon, scale=scale)
+    moved = positive(sensitivity, "sensitivity")
+    wide = positive(given, name) if name == "scale" else moved / positive(given, name)
+    object.__setattr__(mechanism, "scale", wide)
+    object.__setattr__(mechanism, "sensitivity", moved)
+    object.__setattr__(mechanism, "relation", read_relation(relation))
+
+
+def _represent(mechanism: Geometric | Laplace) -> str:
+    name = type(mechanism).__name__
+    epsilon = show(mechanism.sensitivity / mechanism.scale)
+    relation = "" if mechanism.relation == Relation.ADD_REMOVE else ", relation='replace'"
+    return f"{name}(epsilon={epsilon}, sensitivity={show(mechanism.sensitivity)}{relation})"

@@ -1,0 +1,56 @@
+"""What a pure loss, or an (ε, δ) loss, says about everything else.
+
+Randomised response with parameter ε is the worst ε-DP mechanism (Kairouz, Oh & Viswanath 2015,
+section 3; Murtagh & Vadhan 2016, Lemma 3.2): every curve below is that of this one pair of laws.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import localcontext
+from fractions import Fraction
+from statistics import NormalDist
+
+from deniable.privacy.exact import decimal, high_precision
+
+
+def delta(pure: float, slack: float, epsilon: float) -> float:
+    """δ(ε) of the worst (pure, slack)-DP mechanism, ε >= 0."""
+    if epsilon >= pure:
+        return slack
+    # (e^p - e^ε) / (1 + e^p), without overflow.
+    spread = -math.expm1(epsilon - pure) / (1 + math.exp(-pure))
+    return slack + (1 - slack) * spread
+
+
+def tradeoff(pure: float, slack: float, alpha: float) -> float:
+    """Least type-II error at type-I error alpha: max(0, 1-δ-e^ε α, e^-ε (1-δ-α))."""
+    steep = 1 - slack - math.exp(min(pure, 700)) * alpha
+    return max(0.0, steep, math.exp(-pure) * (1 - slack - alpha))
+
+
+def rho(pure: Fraction) -> Fraction:
+    """The least ρ that every ε-DP mechanism satisfies: ε tanh(ε/2) <= ε^2/2, rounded up.
+
+    Randomised response has (α-1) D_α = ln cosh((α-1/2) ε) - ln cosh(ε/2). With w = (α-1/2)^2 the
+    ratio D_α/α is the slope of the concave function w -> ln cosh(ε sqrt w) between 1/4 and w; it
+    is largest as α -> 1, where it is the Kullback-Leibler divergence ε tanh(ε/2).
+    """
+    with localcontext(high_precision(pure)):
+        shrink = (-decimal(pure)).exp()
+        value = decimal(pure) * (1 - shrink) / (1 + shrink)
+    return _up(Fraction(value))
+
+
+def mu(pure: float) -> float:
+    """The least μ for which every ε-DP mechanism is μ-GDP: 2 Φ^-1(e^ε / (1 + e^ε)).
+
+    The Gaussian trade-off curve is convex and meets the kink of the pure one at α = 1/(1 + e^ε);
+    by convexity it lies below the two chords, which are the pure curve.
+    """
+    below = 1 / (1 + math.exp(min(pure, 700)))
+    return -2 * NormalDist().inv_cdf(below) * (1 + 1e-13)
+
+
+def _up(value: Fraction) -> Fraction:
+    return value * (1 + Fraction(1, 10**30))

@@ -1,0 +1,132 @@
+"""Composition: what several releases did together.
+
+`compose` and `repeat` make a `Composed` loss, a multiset in canonical order, so that neither order
+nor grouping nor counting matters. Its curves take the least of the sound routes: pure addition,
+zCDP addition beside a sum of δ, and GDP addition (squares of μ).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.errors import ParameterError, ParameterTypeError, RelationError
+from deniable.privacy.accountants import gdp, pure, zcdp
+from deniable.privacy.exact import whole
+from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.units import Relation
+
+
+@dataclass(frozen=True)
+class Part:
+    """The same loss, `count` times over."""
+
+    loss: Loss
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composed(Loss):
+    """Several losses on the same units. Made by `compose` and `repeat`."""
+
+    kind: ClassVar[str] = "composed"
+    parts: tuple[Part, ...]
+
+    @property
+    def pure(self) -> Fraction | None:
+        """The sum, if every part is pure (Dwork et al. 2006)."""
+        each = [(part.loss.pure, part.count) for part in self.parts]
+        return _total(each)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """The sums (Bun & Steinke 2016, Lemma 1.7 and section 8)."""
+        each = [(part.loss.concentrated, part.count) for part in self.parts]
+        return Concentrated(
+            sum((c.rho * n for c, n in each), Fraction(0)),
+            sum((c.delta * n for c, n in each), Fraction(0)),
+        )
+
+    @property
+    def mu(self) -> float:
+        """The root of the sum of squares (Dong, Roth & Su 2022, Cor. 3.3)."""
+        return math.sqrt(sum(part.count * part.loss.mu**2 for part in self.parts)) * (1 + 1e-14)
+
+    def profile(self, epsilon: float) -> float:
+        """The least δ that any sound route proves."""
+        rho, slack = self.concentrated
+        routes = [1.0, zcdp.delta(float(rho), epsilon) + float(slack)]
+        additive = _total([(_bound(part.loss), part.count) for part in self.parts])
+        if additive is not None:
+            routes.append(pure.delta(float(additive), min(1.0, float(slack)), epsilon))
+        if 0 < self.mu < math.inf:
+            routes.append(gdp.delta(self.mu, epsilon))
+        return min(routes)
+
+    def divergence(self, order: float) -> float:
+        """The sum (Mironov 2017, Prop. 1)."""
+        return sum(part.count * part.loss.divergence(order) for part in self.parts)
+
+    def group(self, size: int) -> Loss:
+        """Each part for the group."""
+        return compose(*(repeat(part.loss.group(size), part.count) for part in self.parts))
+
+    def under(self, relation: Relation | str) -> Loss:
+        """Each part under the other relation."""
+        return compose(*(repeat(part.loss.under(relation), part.count) for part in self.parts))
+
+
+def compose(*losses: Loss) -> Loss:
+    """The loss of releases on the same units, one after another, each allowed to see the earlier.
+
+    Every loss must be under the same neighbour relation.
+    """
+    if not losses:
+        raise ParameterError("losses", losses, "compose at least one loss")
+    for loss in losses:
+        if not isinstance(loss, Loss):
+            raise ParameterTypeError("losses", type(loss).__name__, "compose takes losses (m.loss)")
+    counts: Counter[Loss] = Counter()
+    for loss in losses:
+        for part in loss.parts if isinstance(loss, Composed) else (Part(loss, 1),):
+            counts[part.loss] += part.count
+    return _canonical(counts)
+
+
+def repeat(loss: Loss, count: int) -> Loss:
+    """The loss of `count` releases, each with this loss."""
+    if not isinstance(loss, Loss):
+        raise ParameterTypeError("loss", type(loss).__name__, "repeat takes a loss (m.loss)")
+    times = whole(count, "count")
+    parts = loss.parts if isinstance(loss, Composed) else (Part(loss, 1),)
+    return _canonical(Counter({part.loss: part.count * times for part in parts}))
+
+
+def _canonical(counts: Counter[Loss]) -> Loss:
+    relations = sorted({str(loss.relation) for loss in counts})
+    if len(relations) > 1:
+        raise RelationError(
+            f"losses under {' and '.join(relations)} do not compose; "
+            "bring them to one relation first with loss.under('replace')"
+        )
+    parts = tuple(Part(loss, count) for loss, count in sorted(counts.items(), key=_sort_key))
+    if len(parts) == 1 and parts[0].count == 1:
+        return parts[0].loss
+    return Composed(parts=parts, relation=parts[0].loss.relation)
+
+
+def _sort_key(item: tuple[Loss, int]) -> tuple[str, str]:
+    return item[0].kind, repr(item[0])
+
+
+def _bound(loss: Loss) -> Fraction | None:
+    return loss.bound if isinstance(loss, ApproxLoss) else loss.pure
+
+
+def _total(each: list[tuple[Fraction | None, int]]) -> Fraction | None:
+    known = [(value, count) for value, count in each if value is not None]
+    return sum((v * n for v, n in known), Fraction(0)) if len(known) == len(each) else None

@@ -1,0 +1,127 @@
+"""What is promised: `PureDP`, `ApproxDP`, `ZCDP`, `GDP`, with exact parameters.
+
+`a <= b` reads "a implies b": whatever keeps a keeps b. Within one kind the order is exact. Across
+kinds it is the best known conversion, computed with a margin of 1e-12 on the safe side, so that it
+may say no to a true implication that close, and never yes to a false one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from deniable.privacy.accountants import gdp, pure, zcdp
+from deniable.privacy.exact import Number, positive, probability, show
+
+
+class _Ordered:
+    """The partial order by implication."""
+
+    def __le__(self, other: object) -> bool:
+        return implies(self, other) if isinstance(other, _Ordered) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return implies(other, self) if isinstance(other, _Ordered) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        return self <= other and self != other
+
+    def __gt__(self, other: object) -> bool:
+        return self >= other and self != other
+
+
+@dataclass(frozen=True, init=False)
+class PureDP(_Ordered):
+    """ε-DP: the log ratio of the probabilities of any event on neighbours is at most ε."""
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+
+    def __str__(self) -> str:
+        return f"{show(self.epsilon)}-DP"
+
+
+@dataclass(frozen=True, init=False)
+class ApproxDP(_Ordered):
+    """(ε, δ)-DP: P(S) <= e^ε Q(S) + δ for every event S on neighbours."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", probability(delta, "delta"))
+
+    def __str__(self) -> str:
+        return f"({show(self.epsilon)}, {show(self.delta)})-DP"
+
+
+@dataclass(frozen=True, init=False)
+class ZCDP(_Ordered):
+    """ρ-zCDP: the Rényi divergence of every order α > 1 is at most αρ (Bun & Steinke 2016)."""
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        object.__setattr__(self, "rho", positive(rho, "rho"))
+
+    def __str__(self) -> str:
+        return f"{show(self.rho)}-zCDP"
+
+
+@dataclass(frozen=True, init=False)
+class GDP(_Ordered):
+    """μ-GDP: telling neighbours apart is no easier than N(0, 1) from N(μ, 1)."""
+
+    mu: Fraction
+
+    def __init__(self, mu: Number) -> None:
+        object.__setattr__(self, "mu", positive(mu, "mu"))
+
+    def __str__(self) -> str:
+        return f"{show(self.mu)}-GDP"
+
+
+Guarantee = PureDP | ApproxDP | ZCDP | GDP
+
+_MARGIN = 1 + 1e-12
+
+
+def implies(stronger: object, weaker: object) -> bool:
+    """Whether every mechanism that keeps `stronger` is known to keep `weaker`."""
+    match stronger, weaker:
+        case PureDP(), PureDP():
+            return stronger.epsilon <= weaker.epsilon
+        case PureDP(), ZCDP():
+            return pure.rho(stronger.epsilon) <= weaker.rho
+        case PureDP(), GDP():
+            return pure.mu(float(stronger.epsilon)) * _MARGIN <= weaker.mu
+        case ApproxDP(), ApproxDP() if stronger.epsilon <= weaker.epsilon:
+            return stronger.delta <= weaker.delta
+        case ZCDP(), ZCDP():
+            return stronger.rho <= weaker.rho
+        case GDP(), GDP():
+            return stronger.mu <= weaker.mu
+        case GDP(), ZCDP():
+            return stronger.mu**2 / 2 <= weaker.rho
+        case PureDP(), ApproxDP() if stronger.epsilon <= weaker.epsilon:
+            return True
+        case _, ApproxDP():
+            return _delta(stronger, float(weaker.epsilon)) * _MARGIN <= weaker.delta
+    return False
+
+
+def _delta(guarantee: object, epsilon: float) -> float:
+    """The δ that a guarantee proves at ε."""
+    match guarantee:
+        case PureDP():
+            return pure.delta(float(guarantee.epsilon), 0.0, epsilon)
+        case ApproxDP():
+            return pure.delta(float(guarantee.epsilon), float(guarantee.delta), epsilon)
+        case ZCDP():
+            return zcdp.delta(float(guarantee.rho), epsilon)
+        case GDP():
+            return gdp.delta(float(guarantee.mu), epsilon)
+    return 1.0

@@ -1,0 +1,1 @@
+"""What one release did: frozen data from which every guarantee is read."""

@@ -1,0 +1,113 @@
+"""Losses of which nothing is known but their (ε, δ)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.errors import ParameterError
+from deniable.privacy.accountants import pure as curve
+from deniable.privacy.exact import decimal, high_precision, positive, probability, whole
+from deniable.privacy.losses.base import Concentrated, Loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureLoss(Loss):
+    """Some release that is `bound`-DP; its worst case is randomised response."""
+
+    kind: ClassVar[str] = "pure"
+    bound: Fraction
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bound", positive(self.bound, "bound"))
+
+    @property
+    def pure(self) -> Fraction:
+        """The bound itself."""
+        return self.bound
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """ε tanh(ε/2)."""
+        return Concentrated(curve.rho(self.bound), Fraction(0))
+
+    def profile(self, epsilon: float) -> float:
+        """(e^bound - e^ε) / (1 + e^bound)."""
+        return curve.delta(float(self.bound), 0.0, epsilon)
+
+    def divergence(self, order: float) -> float:
+        """That of randomised response."""
+        return response_divergence(self.bound, order)
+
+    def type_two(self, alpha: float) -> float:
+        """Two lines that meet on the diagonal."""
+        return curve.tradeoff(float(self.bound), 0.0, alpha)
+
+    def group(self, size: int) -> PureLoss:
+        """A group of k is k * bound-DP."""
+        return replace(self, bound=self.bound * whole(size, "size"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxLoss(Loss):
+    """Some release that is (`bound`, `slack`)-DP.
+
+    Its worst case tells all with probability `slack`, and is randomised response otherwise.
+    """
+
+    kind: ClassVar[str] = "approx"
+    bound: Fraction
+    slack: Fraction
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bound", positive(self.bound, "bound"))
+        object.__setattr__(self, "slack", probability(self.slack, "slack"))
+
+    @property
+    def pure(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """ρ of the randomised response, δ of the rest."""
+        return Concentrated(curve.rho(self.bound), self.slack)
+
+    def profile(self, epsilon: float) -> float:
+        """slack + (1 - slack) * that of randomised response."""
+        return curve.delta(float(self.bound), float(self.slack), epsilon)
+
+    def divergence(self, order: float) -> float:  # noqa: ARG002
+        """Infinite: an event of probability slack tells all."""
+        return math.inf
+
+    def type_two(self, alpha: float) -> float:
+        """The curve of randomised response, lowered by slack."""
+        return curve.tradeoff(float(self.bound), float(self.slack), alpha)
+
+    def group(self, size: int) -> ApproxLoss:
+        """(kε, δ (e^kε - 1)/(e^ε - 1)) (Vadhan 2017, Lemma 2.2, with the exact sum)."""
+        k = whole(size, "size")
+        with localcontext(high_precision(self.bound)):
+            e = decimal(self.bound)
+            growth = ((e * k).exp() - 1) / (e.exp() - 1)
+        slack = self.slack * Fraction(growth) * (1 + Fraction(1, 10**30)) if k > 1 else self.slack
+        if slack >= 1:
+            raise ParameterError("size", size, "a group this large has no (ε, δ) left")
+        return replace(self, bound=k * self.bound, slack=slack)
+
+
+def response_divergence(epsilon: Fraction, order: float) -> float:
+    """Rényi divergence of binary randomised response: ln[cosh((α-1/2)ε)/cosh(ε/2)]/(α-1)."""
+    with localcontext(high_precision(epsilon)):
+        e, a = decimal(epsilon), Decimal(repr(order))
+        if a == 1:
+            return float(e * (1 - (-e).exp()) / (1 + (-e).exp()))
+        # cosh(x) = e^x (1 + e^-2x) / 2
+        inner = (1 + (-(2 * a - 1) * e).exp()) / (1 + (-e).exp())
+        return float((inner.ln() + (a - 1) * e) / (a - 1))

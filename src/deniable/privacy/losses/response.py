@@ -1,0 +1,81 @@
+"""The loss of k-ary randomised response."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.errors import ParameterError
+from deniable.privacy.accountants import pure as curve
+from deniable.privacy.exact import decimal, high_precision, log_up, probability, whole
+from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.generic import PureLoss, response_divergence
+from deniable.privacy.units import Relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponseLoss(Loss):
+    """The true answer with probability `truth`, each of the others equally often.
+
+    A respondent's answer is replaced by another one, so the relation is "replace".
+    """
+
+    kind: ClassVar[str] = "randomized_response"
+    relation: Relation = Relation.REPLACE
+    truth: Fraction
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "truth", probability(self.truth, "truth"))
+        object.__setattr__(self, "categories", whole(self.categories, "categories", least=2))
+        if self.truth * self.categories <= 1:
+            raise ParameterError(
+                "truth", self.truth, f"must be above 1/{self.categories}, or answers say nothing"
+            )
+
+    @property
+    def lie(self) -> Fraction:
+        """The probability of each answer that is not the true one."""
+        return (1 - self.truth) / (self.categories - 1)
+
+    @property
+    def pure(self) -> Fraction:
+        """ln(truth/lie), rounded up at the fortieth digit (Warner 1965; Wang et al. 2017)."""
+        return log_up(self.truth / self.lie)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """ε tanh(ε/2), exact for two categories and an upper bound for more."""
+        return Concentrated(curve.rho(self.pure), Fraction(0))
+
+    def profile(self, epsilon: float) -> float:
+        """truth - e^ε lie."""
+        return max(0.0, float(self.truth) - math.exp(min(epsilon, 700)) * float(self.lie))
+
+    def divergence(self, order: float) -> float:
+        """Summed over the true answer, the other true answer and the rest."""
+        if self.categories == 2:
+            return response_divergence(self.pure, order)
+        with localcontext(high_precision(self.pure)):
+            p, q, a = decimal(self.truth), decimal(self.lie), Decimal(repr(order))
+            log_ratio = (p / q).ln()
+            if a == 1:
+                return float((p - q) * log_ratio)
+            inner = (
+                p * ((a - 1) * log_ratio).exp()
+                + q * ((1 - a) * log_ratio).exp()
+                + (self.categories - 2) * q
+            )
+            return float(inner.ln() / (a - 1))
+
+    def group(self, size: int) -> Loss:
+        """k respondents answer one by one; together they are k ε-DP."""
+        return (
+            self
+            if whole(size, "size") == 1
+            else PureLoss(bound=size * self.pure, relation=self.relation)
+        )

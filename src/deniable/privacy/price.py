@@ -1,0 +1,38 @@
+"""What a release costs, on a grid of 1e-18, so that totals are exact and cheap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from deniable.privacy.exact import show
+
+GRID = Fraction(1, 10**18)
+
+
+@dataclass(frozen=True)
+class Price:
+    """ε where the release is pure (None where it is not), and ρ beside a part of δ.
+
+    Every number is a multiple of 1e-18, rounded up.
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction
+    delta: Fraction
+
+    def __add__(self, other: Price) -> Price:
+        pure = None
+        if self.epsilon is not None and other.epsilon is not None:
+            pure = self.epsilon + other.epsilon
+        return Price(pure, self.rho + other.rho, self.delta + other.delta)
+
+    def __str__(self) -> str:
+        pure = "not pure" if self.epsilon is None else f"ε={show(self.epsilon)}"
+        return f"{pure}, ρ={float(self.rho):.6g}, δ={float(self.delta):.6g}"
+
+
+def on_grid(value: Fraction) -> Fraction:
+    """The least multiple of the grid at or above `value`."""
+    return math.ceil(value / GRID) * GRID

@@ -1,0 +1,151 @@
+"""Losses as canonical, versioned JSON.
+
+One loss has one text: keys sorted, no spaces, rationals as "p/q". Fields are never removed and
+never change their meaning; a new meaning is a new kind. Reading is strict: an unknown version,
+kind or field is an error, and nothing named in the text is ever imported or called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+from deniable.errors import DeniableError, LossFormatError
+from deniable.privacy.composition import Composed, compose, repeat
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
+from deniable.privacy.losses.generic import ApproxLoss, PureLoss
+from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
+from deniable.privacy.losses.response import RandomizedResponseLoss
+from deniable.privacy.losses.selection import ExponentialLoss
+
+VERSION = 1
+
+KINDS: Mapping[str, type[Loss]] = {
+    loss.kind: loss
+    for loss in (
+        ApproxLoss,
+        DiscreteGaussianLoss,
+        DiscreteLaplaceLoss,
+        ExponentialLoss,
+        GaussianLoss,
+        LaplaceLoss,
+        PureLoss,
+        RandomizedResponseLoss,
+    )
+}
+
+_RATIONAL = re.compile(r"-?[0-9]{1,5000}(/[0-9]{1,5000})?")
+_LONGEST = 10_000_000
+
+
+def loss_to_json(loss: Loss) -> str:
+    """The canonical text of a loss."""
+    return json.dumps({"version": VERSION, **_encode(loss)}, sort_keys=True, separators=(",", ":"))
+
+
+def loss_from_json(text: str | bytes) -> Loss:
+    """Read a loss from its text; the text need not be canonical, its content must be."""
+    if not isinstance(text, str | bytes):
+        raise LossFormatError(f"a loss is read from text, not from {type(text).__name__}")
+    if len(text) > _LONGEST:
+        raise LossFormatError(f"a stored loss has at most {_LONGEST} characters")
+    try:
+        data = json.loads(text, object_pairs_hook=_no_duplicates)
+    except (ValueError, RecursionError) as cause:
+        raise LossFormatError("a stored loss must be JSON") from cause
+    if not isinstance(data, dict):
+        raise LossFormatError("a stored loss must be a JSON object")
+    version = data.pop("version", None)
+    if version != VERSION or isinstance(version, bool):
+        raise LossFormatError(
+            f"this loss has version {_short(version)}; this software reads version {VERSION}"
+        )
+    return _decode(data)
+
+
+def _encode(loss: Loss) -> dict[str, object]:
+    if isinstance(loss, Composed):
+        parts = [{"count": part.count, "loss": _encode(part.loss)} for part in loss.parts]
+        return {"kind": loss.kind, "parts": parts}
+    values = {field.name: getattr(loss, field.name) for field in fields(loss)}
+    return {"kind": loss.kind, **{name: _encode_value(value) for name, value in values.items()}}
+
+
+def _encode_value(value: object) -> object:
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _decode(data: object) -> Loss:
+    if not isinstance(data, dict):
+        raise LossFormatError("each loss must be a JSON object")
+    kind = data.get("kind")
+    if kind == Composed.kind:
+        return _decode_composed(data)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise LossFormatError(f"unknown kind of loss: {_short(kind)}")
+    wanted = {field.name: field for field in fields(KINDS[kind])}
+    given = {name: value for name, value in data.items() if name != "kind"}
+    if given.keys() != wanted.keys():
+        odd = ", ".join(sorted(map(str, given.keys() ^ wanted.keys())))
+        raise LossFormatError(
+            f"a {kind} loss has exactly {', '.join(sorted(wanted))}; check {odd[:200]}"
+        )
+    values: dict[str, Any] = {n: _decode_value(n, wanted[n].type, v) for n, v in given.items()}
+    try:
+        return KINDS[kind](**values)
+    except DeniableError as cause:
+        raise LossFormatError(f"a stored {kind} loss has a bad parameter: {cause}") from cause
+
+
+def _decode_composed(data: dict[str, object]) -> Loss:
+    parts = data.get("parts")
+    if data.keys() != {"kind", "parts"} or not isinstance(parts, list) or not parts:
+        raise LossFormatError("a composed loss has exactly its kind and a list of parts")
+    losses = []
+    for part in parts:
+        if not isinstance(part, dict) or part.keys() != {"count", "loss"}:
+            raise LossFormatError("each part of a composed loss has a loss and a count")
+        count, inner = part["count"], part["loss"]
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise LossFormatError("a count must be a whole number, 1 or more")
+        if isinstance(inner, dict) and inner.get("kind") == Composed.kind:
+            raise LossFormatError("a composed loss is flat: its parts are not composed")
+        losses.append(repeat(_decode(inner), count))
+    try:
+        return compose(*losses)
+    except DeniableError as cause:
+        raise LossFormatError(str(cause)) from cause
+
+
+def _decode_value(name: str, annotation: object, value: object) -> object:
+    if annotation == "Fraction":
+        if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
+            raise LossFormatError(f'{name} must be a rational such as "1/10"')
+        try:
+            return Fraction(value)
+        except ZeroDivisionError:
+            raise LossFormatError(f"{name} divides by zero") from None
+    if annotation == "int":
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise LossFormatError(f"{name} must be a whole number")
+        return value
+    if not isinstance(value, str):
+        raise LossFormatError(f"{name} must be text")
+    return value
+
+
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("a field is given twice")
+    return data
+
+
+def _short(value: object) -> str:
+    """A short form of a public value read from JSON."""
+    return repr(value)[:60]

@@ -1,0 +1,1 @@
+"""Random bytes, exact integer samplers, and the lattice of real releases."""

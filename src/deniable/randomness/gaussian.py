@@ -1,0 +1,154 @@
+"""Discrete Gaussian draws for any rational variance, exact.
+
+Small variances: one table. Large ones: the line is cut into cells of 2^b integers, a signed cell
+is drawn from the step envelope exp(-(k 2^b)^2 / 2v), the place within it is raw bits, and the
+value x is kept with probability exp(-(x^2 - (k 2^b)^2) / 2v). `PROOF.md`, section 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.randomness.bernoulli import below_exp
+from deniable.randomness.brackets import Bracket, coarser, divide_up, exp_minus, times
+from deniable.randomness.inversion import InversionTable
+from deniable.randomness.laplace import CHUNK
+from deniable.randomness.source import Source, words
+
+_ONE_TABLE_SIGMA = 48
+_CELLS_PER_SIGMA = 32
+_GUARD = 64
+
+# Places in the output and the first 16 bits of their coins.
+_Doubt = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]
+_NO_DOUBT: _Doubt = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint16))
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """Cells in zigzag order 0, -1, 1, -2, ... with weight exp(-rate * j^2).
+
+    j is |x| when cells are single integers (`exact`), and the distance of the cell's near end,
+    in cells, when they are an envelope: 0, 0, 1, 1, 2, 2, ...
+    """
+
+    rate: Fraction
+    exact: bool
+
+    def brackets(self, count: int, precision: int) -> list[Bracket]:
+        work = precision + _GUARD
+        squares = self._squares(count, work)
+        # Both sides: 2*sum - 1 for single integers, 2*sum for an envelope.
+        low = sum(b.low for b in squares)
+        high = sum(b.high for b in squares) + self._tail(work)
+        whole = Bracket(2 * low, 2 * high)
+        if self.exact:
+            whole = Bracket(whole.low - (1 << work), whole.high - (1 << work))
+        upto: list[Bracket] = []
+        sum_low = sum_high = 0
+        for index in range(count):
+            j = (index + 1) // 2 if self.exact else index // 2
+            sum_low += squares[j].low
+            sum_high += squares[j].high
+            high = min(1 << work, divide_up(sum_high << work, whole.low))
+            upto.append(coarser(Bracket((sum_low << work) // whole.high, high), _GUARD))
+        return upto
+
+    def _squares(self, count: int, precision: int) -> list[Bracket]:
+        """Bracket exp(-rate j^2) until it is below one unit and `count` cells are covered."""
+        term = Bracket(1 << precision, 1 << precision)
+        step = exp_minus(self.rate, precision)  # exp(-rate (2j+1)), from j to j+1
+        square = times(step, step, precision)
+        out: list[Bracket] = []
+        while term.high > 1 or len(out) <= count // 2 + 1:
+            out.append(term)
+            term = times(term, step, precision)
+            step = times(step, square, precision)
+        return out
+
+    def _tail(self, precision: int) -> int:
+        """The terms left out sum to at most 1 + Q + Q^2 + ... units, Q = exp(-rate)."""
+        q = exp_minus(self.rate, precision)
+        one = 1 << precision
+        return divide_up(one, max(1, one - q.high)) + 1
+
+
+class GaussianSampler:
+    """P(x) proportional to exp(-x^2 / (2 variance)) on the integers."""
+
+    def __init__(self, variance: Fraction) -> None:
+        sigma = math.sqrt(variance)
+        self._bits = 0 if sigma <= _ONE_TABLE_SIGMA else int(math.log2(sigma / _CELLS_PER_SIGMA))
+        self._two_variances = 2 * variance
+        width = 1 << self._bits
+        cells = _Squares(Fraction(width * width) / self._two_variances, exact=self._bits == 0)
+        reach = int(9.6 * sigma / width) + 2
+        self._cells = InversionTable(cells, 2 * reach, signed=True)
+        self._surely_kept = self._keep_bounds(reach)
+
+    def _keep_bounds(self, reach: int) -> npt.NDArray[np.uint16]:
+        """floor(2^16 * least keeping probability) for each 16-bit cell number; 0 where unknown."""
+        width = 1 << self._bits
+        bounds = np.zeros(1 << 16, dtype=np.uint16)
+        for k in range(reach):
+            least = exp_minus(Fraction(width * width * (2 * k + 1)) / self._two_variances, 64)
+            bounds[k] = bounds[(1 << 16) - 1 - k] = least.low >> 48
+        return bounds
+
+    def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
+        """Draw `count` integers."""
+        out = np.empty(count, dtype=np.int64)
+        doubts = [
+            self._fill(out[start : start + CHUNK], start, source)
+            for start in range(0, count, CHUNK)
+        ]
+        if self._bits and doubts:
+            at = np.concatenate([doubt[0] for doubt in doubts])
+            coin = np.concatenate([doubt[1] for doubt in doubts])
+            again = at[~self._keep(out[at], coin, source)]
+            if again.size:
+                out[again] = self.sample(again.size, source)
+        return out
+
+    def _fill(self, out: npt.NDArray[np.int64], start: int, source: Source) -> _Doubt:
+        """Fill one chunk; return the places that are not surely kept, with their coins."""
+        cell = self._cells.draw(out.size, source)
+        out[:] = cell
+        if self._bits == 0:
+            return _NO_DOUBT
+        out <<= self._bits
+        coin = self._add_offsets(out, source)
+        surely = self._surely_kept.take(cell.view(np.uint16), mode="clip")
+        doubtful = np.flatnonzero(coin >= surely)
+        return doubtful + start, coin[doubtful]
+
+    def _add_offsets(self, out: npt.NDArray[np.int64], source: Source) -> npt.NDArray[np.uint16]:
+        """Set the low bits to raw bits; return 16 independent bits more for each value."""
+        mask = (1 << self._bits) - 1
+        if self._bits <= 16:
+            raw = source.draw(4 * out.size).view(np.uint16)
+            out |= raw[: out.size] & np.uint16(mask)
+            return raw[out.size :]
+        out |= (words(source, out.size) & np.uint64(mask)).view(np.int64)
+        return source.draw(2 * out.size).view(np.uint16)
+
+    def _keep(
+        self, value: npt.NDArray[np.int64], coin: npt.NDArray[np.uint16], source: Source
+    ) -> npt.NDArray[np.bool_]:
+        """Keep x with probability exp(-(x^2 - near^2)/2v); `coin` is U's first 16 bits."""
+        low = words(source, coin.size) >> np.uint64(16)
+        word = (coin.astype(np.uint64) << np.uint64(48)) | low
+        cell = value >> self._bits
+        near = np.maximum(cell, ~cell) << self._bits
+        beyond, total = np.abs(value) - near, np.abs(value) + near
+        return below_exp(
+            word,
+            beyond.astype(np.float64) * total.astype(np.float64) / float(self._two_variances),
+            lambda at: Fraction(int(beyond[at]) * int(total[at])) / self._two_variances,
+            source,
+        )

@@ -1,0 +1,169 @@
+"""Laws as data, and the one entry point through which released noise is drawn.
+
+`noise(law)` gives the shared `Noise` of a law: `many(count)` for vectors, `one()` from a pool. A
+pool belongs to one process, is refilled in bulk so that the time of a single draw does not follow
+its size, and each place is zeroed as its value is handed out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError
+from deniable.randomness.gaussian import GaussianSampler
+from deniable.randomness.laplace import LaplaceSampler
+from deniable.randomness.source import SECURE, Source
+
+_POOL = 4096
+_LARGEST = 1 << 56
+_SMALLEST = Fraction(1, 10**9)
+
+
+class Sampler(Protocol):
+    """Exact integer draws."""
+
+    def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
+        """Draw `count` integers."""
+        ...
+
+
+class Law(Protocol):
+    """A law on the integers, as data."""
+
+    def check(self) -> None:
+        """Raise `ParameterError` where the law cannot be drawn exactly in 64 bits."""
+        ...
+
+    def sampler(self) -> Sampler:
+        """Build the exact sampler of this law."""
+        ...
+
+
+@dataclass(frozen=True)
+class GeometricLaw:
+    """P(x) = (1 - q) q^x on 0, 1, 2, ..., q = exp(-1/scale)."""
+
+    scale: Fraction
+
+    def check(self) -> None:
+        """Scales from 1e-9 to 2^56."""
+        _check_scale(self.scale)
+
+    def sampler(self) -> Sampler:
+        """Build the exact sampler of this law."""
+        return LaplaceSampler(self.scale, one_sided=True)
+
+
+@dataclass(frozen=True)
+class LaplaceLaw:
+    """P(x) = (1 - q)/(1 + q) q^|x| on the integers, q = exp(-1/scale)."""
+
+    scale: Fraction
+
+    def check(self) -> None:
+        """Scales from 1e-9 to 2^56."""
+        _check_scale(self.scale)
+
+    def sampler(self) -> Sampler:
+        """Build the exact sampler of this law."""
+        return LaplaceSampler(self.scale)
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """P(x) proportional to exp(-x^2 / (2 variance)) on the integers."""
+
+    variance: Fraction
+
+    def check(self) -> None:
+        """Standard deviations from 1e-9 to 2^56."""
+        if not _SMALLEST**2 <= self.variance <= _LARGEST**2:
+            raise _out_of_range("sigma", _root(self.variance))
+
+    def sampler(self) -> Sampler:
+        """Build the exact sampler of this law."""
+        return GaussianSampler(self.variance)
+
+
+class Noise:
+    """Draws from one law, for release. Obtain it from `noise(law)`."""
+
+    def __init__(self, law: Law) -> None:
+        self.law = law
+        law.check()
+        self._sampler = law.sampler()
+        self._discard()
+        _POOLS.add(self)
+
+    def _discard(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._pool = np.empty(0, dtype=np.int64)
+        self._left = 0
+
+    def many(self, count: int) -> npt.NDArray[np.int64]:
+        """Draw `count` integers."""
+        return self._sampler.sample(count, SECURE)
+
+    def one(self) -> int:
+        """Draw one integer from the pool."""
+        if self._owner != os.getpid():
+            self._discard()
+        with self._lock:
+            if self._left == 0:
+                self._pool = self.many(_POOL)
+                self._left = _POOL
+            self._left -= 1
+            value = int(self._pool[self._left])
+            self._pool[self._left] = 0
+        return value
+
+    def __reduce__(self) -> tuple[object, tuple[Law]]:
+        """A copy draws its own noise: neither pool nor lock is ever duplicated."""
+        return (noise, (self.law,))
+
+
+@lru_cache(maxsize=128)
+def noise(law: Law) -> Noise:
+    """The shared source of noise of this law; tables are built once."""
+    return Noise(law)
+
+
+_POOLS: weakref.WeakSet[Noise] = weakref.WeakSet()
+
+
+def _discard_pools() -> None:
+    for pool in list(_POOLS):
+        pool._pool[:] = 0
+        pool._discard()
+
+
+os.register_at_fork(after_in_child=_discard_pools)
+
+
+def _check_scale(scale: Fraction) -> None:
+    if not _SMALLEST <= scale <= _LARGEST:
+        raise _out_of_range("scale", scale)
+
+
+def _root(value: Fraction) -> float:
+    return math.sqrt(value) if value < 10**300 else math.inf
+
+
+def _out_of_range(argument: str, value: Fraction | float) -> ParameterError:
+    return ParameterError(
+        argument,
+        value if isinstance(value, float) else float(min(value, Fraction(10**300))),
+        "exact integer noise is drawn for 1e-9 to 2^56 (7.2e16), in units of 1 or of the "
+        "lattice's step; rescale the query or choose another epsilon",
+    )

@@ -1,0 +1,121 @@
+"""Random bytes: AES-256 in counter mode, keyed by the operating system.
+
+What the source promises, each with a test:
+
+* **Keys** come from the operating system; if that fails, `RandomnessError`, and no byte.
+* **Rekeying.** After `REKEY_AFTER` bytes the next key is fresh OS entropy mixed with keystream;
+  the key buffer is zeroed and the old cipher dropped (OpenSSL cleanses its key schedule), so bytes
+  already handed out cannot be computed from the state that remains.
+* **Fork.** A child never repeats its parent or a sibling: state belongs to one process id and is
+  thrown away when the id changes, also for a fork that Python's hooks do not see.
+* **Threads.** One lock; two threads never share a byte.
+* **No seed.** There is no argument through which one could be given.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from deniable.errors import RandomnessError
+
+Bytes = npt.NDArray[np.uint8]
+
+REKEY_AFTER = 1 << 24
+_KEY_BYTES = 32
+_BLOCK_SLACK = 15  # update_into wants room for one more block, less a byte
+_ZEROS = bytes(1 << 20)
+
+
+class Source(Protocol):
+    """Where samplers get uniform, independent bytes."""
+
+    def draw(self, count: int) -> Bytes:
+        """Return `count` fresh bytes."""
+        ...
+
+
+class SecureSource:
+    """AES-256-CTR keystream; see the module's promises."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._left = 0
+        self._cipher: CipherContext | None = None
+
+    def draw(self, count: int) -> Bytes:
+        """Return `count` bytes nobody has seen before."""
+        out = np.empty(count + _BLOCK_SLACK, dtype=np.uint8)
+        view = memoryview(out.data)
+        with self._lock:
+            done = 0
+            while done < count:
+                cipher = self._keyed()
+                step = min(count - done, self._left, len(_ZEROS))
+                zeros = _ZEROS if step == len(_ZEROS) else _ZEROS[:step]
+                cipher.update_into(zeros, view[done : done + step + _BLOCK_SLACK])
+                self._left -= step
+                done += step
+        return out[:count]
+
+    def _keyed(self) -> CipherContext:
+        if self._owner != os.getpid():
+            self._cipher = None  # whatever a parent left here is not ours to use
+        if self._cipher is None or self._left == 0:
+            self._rekey()
+        assert self._cipher is not None
+        return self._cipher
+
+    def _rekey(self) -> None:
+        key = bytearray(_KEY_BYTES + _BLOCK_SLACK)
+        if self._cipher is not None:
+            self._cipher.update_into(bytes(_KEY_BYTES), key)
+            self._cipher = None
+        fresh = _operating_system_bytes(_KEY_BYTES)
+        for i, byte in enumerate(fresh):
+            key[i] ^= byte
+        del key[_KEY_BYTES:]
+        # A key is used once and for less than 2^64 blocks, so the counter may start at zero.
+        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        key[:] = bytes(len(key))
+        self._left = REKEY_AFTER
+        self._owner = os.getpid()
+
+    def _after_fork(self) -> None:
+        """Another thread may have held the lock when the process forked: start anew."""
+        self.__init__()  # type: ignore[misc]
+
+
+def _operating_system_bytes(count: int) -> bytes:
+    try:
+        fresh = os.urandom(count)
+    except (OSError, NotImplementedError) as cause:
+        raise RandomnessError(
+            "the operating system gave no random bytes; nothing can be released until it does"
+        ) from cause
+    if len(fresh) != count or fresh == bytes(count):
+        raise RandomnessError(
+            "the operating system's random bytes are short or all zero; nothing can be released"
+        )
+    return fresh
+
+
+def words(source: Source, count: int) -> npt.NDArray[np.uint64]:
+    """Return `count` uniform 64-bit words."""
+    return source.draw(8 * count).view(np.uint64)
+
+
+def bits(source: Source, count: int) -> int:
+    """Return a uniform integer of `count` bits."""
+    size = (count + 7) // 8
+    return int.from_bytes(source.draw(size).tobytes(), "little") >> (8 * size - count)
+
+
+SECURE = SecureSource()
+os.register_at_fork(after_in_child=SECURE._after_fork)
