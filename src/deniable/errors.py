@@ -80,5 +80,8 @@ class RandomnessError(DeniableError, RuntimeError):
 
 
 def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out integers of many thousand digits
+        return f"a {type(value).__name__} of thousands of digits"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

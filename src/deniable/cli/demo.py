@@ -18,6 +18,7 @@ from deniable import plots
 from deniable.errors import DeniableError
 from deniable.mechanisms.laplace import Geometric
 from deniable.privacy.composition import compose
+from deniable.privacy.exact import positive
 from deniable.privacy.losses.base import Loss
 from deniable.randomness.noise import GaussianLaw, noise
 
@@ -71,7 +72,7 @@ def clinic_ages() -> npt.NDArray[np.int64]:
 
 def ask(ages: npt.NDArray[np.int64], epsilon: float) -> DemoAnswer:
     """Release a count and a histogram, each at half of ε: one patient changes one cell by one."""
-    mechanism = Geometric(epsilon=Fraction(str(epsilon)) / 2, sensitivity=1)
+    mechanism = Geometric(epsilon=positive(epsilon, "epsilon") / 2, sensitivity=1)
     cells, _ = np.histogram(ages, bins=_EDGES)
     seniors, bands = mechanism.release(int((ages >= 65).sum())), mechanism.release(cells)
     assert isinstance(seniors, int)

@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 _INT64 = np.iinfo(np.int64)
 _EXACT_IN_A_DOUBLE = 1 << 53
+_SAFE = 1 << 62
 
 
 def is_scalar(value: Any) -> bool:
@@ -60,7 +61,7 @@ def read_integers(values: Any) -> Integers:
         array = np.minimum(array, np.uint64(_INT64.max))
     if array.dtype.kind not in "iu":
         raise _refused_array("integers", array)
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def read_reals(values: Any) -> Floats | list[Fraction]:
@@ -72,20 +73,21 @@ def read_reals(values: Any) -> Floats | list[Fraction]:
         return array.astype(np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise _refused_array("real numbers (float64 or integers)", array)
-    doubles = array.astype(np.float64)
+    doubles = array.astype(np.float64, copy=False)
     if not bool(np.isfinite(doubles).all()):
         raise _not_finite()
     return doubles
 
 
 def saturating_add(values: Integers, noise: Integers) -> Integers:
-    """values + noise, held within 64 bits. |noise| is below 2^62."""
-    total = values + noise
-    wrapped = (values > 0) & (noise > 0) & (total < 0)
-    total[wrapped] = _INT64.max
-    wrapped = (values < 0) & (noise < 0) & (total >= 0)
-    total[wrapped] = _INT64.min
-    return total
+    """Add `values` to `noise` in place, held within 64 bits. |noise| is below 2^62."""
+    far = (values.max() > _SAFE) or (values.min() < -_SAFE)
+    noise += values
+    if far:
+        # A sum that wrapped has the sign opposite to its value, however the noise fell.
+        noise[(values > _SAFE) & (noise < 0)] = _INT64.max
+        noise[(values < -_SAFE) & (noise >= 0)] = _INT64.min
+    return noise
 
 
 def _read_array(values: Any) -> npt.NDArray[Any]:

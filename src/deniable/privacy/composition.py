@@ -2,7 +2,8 @@
 
 `compose` and `repeat` make a `Composed` loss, a multiset in canonical order, so that neither order
 nor grouping nor counting matters. Its curves take the least of the sound routes: pure addition,
-zCDP addition beside a sum of δ, and GDP addition (squares of μ).
+zCDP addition beside a sum of δ, GDP addition (squares of μ), and pure parts
+added up beside the curve of the others.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.privacy.accountants import gdp, pure, zcdp
 from deniable.privacy.exact import whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.base import Concentrated, Loss, both_sides, trade_off
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.units import Relation
 
@@ -60,12 +62,42 @@ class Composed(Loss):
         """The least δ that any sound route proves."""
         rho, slack = self.concentrated
         routes = [1.0, zcdp.delta(float(rho), epsilon) + float(slack)]
-        additive = _total([(_bound(part.loss), part.count) for part in self.parts])
-        if additive is not None:
-            routes.append(pure.delta(float(additive), min(1.0, float(slack)), epsilon))
-        if 0 < self.mu < math.inf:
+        if (bound := self._bound) is not None:
+            routes.append(pure.delta(float(bound), min(1.0, float(slack)), epsilon))
+        if self.mu < math.inf:
             routes.append(gdp.delta(self.mu, epsilon))
+        if self._pure_beside_rest is not None:
+            routes.append(_beside(*self._pure_beside_rest, epsilon))
         return min(routes)
+
+    def type_two(self, alpha: float) -> float:
+        """The greatest lower bound that any sound route proves."""
+        rho, slack = self.concentrated
+        routes = [trade_off(lambda e: min(1.0, zcdp.delta(float(rho), e) + float(slack)), alpha)]
+        if (bound := self._bound) is not None:
+            routes.append(pure.tradeoff(float(bound), min(1.0, float(slack)), alpha))
+        if self.mu < math.inf:
+            routes.append(gdp.tradeoff(self.mu, alpha))
+        if (split := self._pure_beside_rest) is not None:
+            routes.append(trade_off(lambda e: _beside(*split, e), alpha))
+        return max(routes)
+
+    @cached_property
+    def _pure_beside_rest(self) -> tuple[float, Loss] | None:
+        """The sum of the pure parts beside the loss of the others, if there are both."""
+        others = [part for part in self.parts if part.loss.pure is None]
+        if not 0 < len(others) < len(self.parts):
+            return None
+        total = sum(
+            (part.loss.pure * part.count for part in self.parts if part.loss.pure is not None),
+            Fraction(0),
+        )
+        return float(total), compose(*(repeat(part.loss, part.count) for part in others))
+
+    @property
+    def _bound(self) -> Fraction | None:
+        """The sum of the ε of parts that are pure or (ε, δ), if all are."""
+        return _total([(_bound(part.loss), part.count) for part in self.parts])
 
     def divergence(self, order: float) -> float:
         """The sum (Mironov 2017, Prop. 1)."""
@@ -121,6 +153,13 @@ def _canonical(counts: Counter[Loss]) -> Loss:
 
 def _sort_key(item: tuple[Loss, int]) -> tuple[str, str]:
     return item[0].kind, repr(item[0])
+
+
+def _beside(bound: float, rest: Loss, epsilon: float) -> float:
+    """δ(ε) of randomised response with parameter `bound`, composed exactly with `rest`."""
+    truth = 1 / (1 + math.exp(-bound))
+    above = both_sides(rest.profile, epsilon + bound)
+    return truth * both_sides(rest.profile, epsilon - bound) + (1 - truth) * above
 
 
 def _bound(loss: Loss) -> Fraction | None:

@@ -29,11 +29,12 @@ def exact(value: Number, argument: str) -> Fraction:
     if isinstance(value, Rational | np.integer):
         return _sane(Fraction(int(value.numerator), int(value.denominator)), value, argument)
     if isinstance(value, float | np.floating | Decimal):
-        if not math.isfinite(value):
+        decimal_value = value if isinstance(value, Decimal) else Decimal(str(value))
+        if not decimal_value.is_finite():
             raise ParameterError(argument, value, "must be a finite number")
-        if isinstance(value, Decimal) and abs(value.adjusted()) > 2000:
+        if abs(decimal_value.adjusted()) > 2000 and decimal_value != 0:
             raise ParameterError(argument, value, "must lie between 1e-2000 and 1e2000")
-        return _sane(Fraction(str(value)), value, argument)
+        return _sane(Fraction(decimal_value), value, argument)
     raise _wrong_type(value, argument)
 
 

@@ -35,16 +35,34 @@ def bracket_up(holds: Callable[[float], bool], start: float) -> float:
     return math.inf
 
 
-def maximum(f: Callable[[float], float], low: float, high: float) -> float:
-    """The greatest value found of a function that rises and then falls on [low, high]."""
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(100):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if f(left) < f(right):
-            low = left
+def maximum(f: Callable[[float], float], reach: float) -> float:
+    """The greatest value found of a function on [-reach, reach].
+
+    Looks at zero and at a geometric grid on either side, then narrows in around the best place.
+    """
+    side = [reach * 0.75**k for k in range(80)]
+    grid = [*(-x for x in side), 0.0, *reversed(side)]
+    values = [f(x) for x in grid]
+    best = values.index(max(values))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    return max(values[best], golden(f, low, high))
+
+
+def golden(f: Callable[[float], float], low: float, high: float) -> float:
+    """The greatest value of a function that rises and then falls on [low, high]."""
+    share = (math.sqrt(5) - 1) / 2
+    left, right = high - share * (high - low), low + share * (high - low)
+    at_left, at_right = f(left), f(right)
+    for _ in range(80):
+        if at_left < at_right:
+            low, left, at_left = left, right, at_right
+            right = low + share * (high - low)
+            at_right = f(right)
         else:
-            high = right
-    return f(low + (high - low) / 2)
+            high, right, at_right = right, left, at_left
+            left = high - share * (high - low)
+            at_left = f(left)
+    return max(at_left, at_right)
 
 
 def _between(low: float, high: float) -> float:

@@ -110,8 +110,10 @@ def _deficits(scores: Scores, factor: Fraction, best: Fraction) -> npt.NDArray[n
         gap = (scores.max().astype(np.uint64) - scores.astype(np.uint64)).astype(np.float64)
         deficit: npt.NDArray[np.float64] = gap * float(factor)
     else:
-        # Halves: the difference of two doubles may exceed the largest one.
-        deficit = (scores.max() / 2 - scores / 2) * float(2 * factor)
+        # Halves: the difference of two doubles may exceed the largest one. Infinity is an honest
+        # product: it lands on the last level.
+        with np.errstate(over="ignore"):
+            deficit = (scores.max() / 2 - scores / 2) * float(2 * factor)
     return np.maximum(deficit * (1 - 2.0**-49) - 2.0**-49, 0.0)
 
 

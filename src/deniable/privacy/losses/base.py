@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
@@ -108,19 +109,8 @@ class Loss(ABC):
         return self.type_two(level)
 
     def type_two(self, alpha: float) -> float:
-        """max over real ε of 1 - δ(ε) - e^ε α (Dong, Roth & Su 2022, Prop. 2.12).
-
-        The maximand is concave in e^ε; whatever the search finds is a lower bound of the curve,
-        which errs on the safe side.
-        """
-
-        def line(epsilon: float) -> float:
-            if epsilon >= 0:
-                return 1 - self.profile(epsilon) - math.exp(epsilon) * alpha
-            # The pair is symmetric: 1 - δ(-ε) = e^-ε (1 - δ(ε)).
-            return math.exp(epsilon) * (1 - self.profile(-epsilon) - alpha)
-
-        return max(0.0, maximum(line, -60.0, 60.0))
+        """The trade-off curve, as a plain function of floats."""
+        return trade_off(self.profile, alpha)
 
     def satisfies(self, guarantee: Guarantee) -> bool:
         """Whether the release keeps the guarantee."""
@@ -146,3 +136,20 @@ class Loss(ABC):
                 "state the release's sensitivity under 'add_remove' instead"
             )
         return replace(self.group(2), relation=wanted)
+
+
+def trade_off(profile: Callable[[float], float], alpha: float) -> float:
+    """max over real ε of 1 - δ(ε) - e^ε α (Dong, Roth & Su 2022, Prop. 2.12).
+
+    Whatever the search finds is a lower bound of the curve, which errs on the safe side.
+    """
+
+    def line(epsilon: float) -> float:
+        return 1 - both_sides(profile, epsilon) - math.exp(epsilon) * alpha
+
+    return max(0.0, maximum(line, 60.0))
+
+
+def both_sides(profile: Callable[[float], float], epsilon: float) -> float:
+    """δ(ε) at negative ε too: the pair is symmetric, so 1 - δ(-ε) = e^-ε (1 - δ(ε))."""
+    return profile(epsilon) if epsilon >= 0 else 1 - math.exp(epsilon) * (1 - profile(-epsilon))

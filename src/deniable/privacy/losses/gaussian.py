@@ -25,7 +25,7 @@ import numpy as np
 
 from deniable.privacy.accountants import gdp, zcdp
 from deniable.privacy.exact import positive, whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.base import Concentrated, Loss, trade_off
 
 _SMOOTHING = 25  # τ²
 _SUM_DIRECTLY = 1 << 10  # σ up to which the lattice sum is taken term by term
@@ -121,6 +121,13 @@ class DiscreteGaussianLoss(Loss):
             return lattice_delta(self.variance, epsilon)
         bound = zcdp.delta(float(self.concentrated.rho), epsilon)
         return min(bound, gdp.delta(self.mu, epsilon)) if self.mu < math.inf else bound
+
+    def type_two(self, alpha: float) -> float:
+        """The greatest lower bound that one of the curves proves."""
+        if self.moves_one_step:
+            return trade_off(self.profile, alpha)
+        by_rho = trade_off(lambda e: zcdp.delta(float(self.concentrated.rho), e), alpha)
+        return max(by_rho, gdp.tradeoff(self.mu, alpha)) if self.mu < math.inf else by_rho
 
     def divergence(self, order: float) -> float:
         """α Δ²/2v: exact for whole orders and shifts, an upper bound otherwise."""

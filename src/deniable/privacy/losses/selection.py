@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from deniable.privacy.exact import positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss
-from deniable.privacy.search import maximum
+from deniable.privacy.search import golden
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class ExponentialLoss(Loss):
             rest = up + (1 - up) * math.exp(-order * bound)
             return (order * t + math.log(rest)) / (order - 1)
 
-        worst = maximum(of_pair, bound * 1e-12, bound * (1 - 1e-12)) * (1 + 1e-9)
+        worst = golden(of_pair, bound * 1e-12, bound * (1 - 1e-12)) * (1 + 1e-9)
         return min(worst, bound, order * float(self.concentrated.rho))
 
     def group(self, size: int) -> ExponentialLoss:
