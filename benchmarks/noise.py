@@ -114,7 +114,8 @@ def main() -> int:
         print("missed:", miss)
     versions = f"opendp {peer['version']}" if peer else "opendp could not be installed"
     print(
-        f"noise: at least {least_numpy:.2f} x numpy {np.__version__}, {least_opendp:.0f} x {versions}; "
+        f"noise: at least {least_numpy:.2f} x numpy {np.__version__}, "
+        f"{least_opendp:.0f} x {versions}; "
         f"pool draw {draw * 1e6:.2f} µs, release(5) {release * 1e6:.2f} µs; "
         f"{'all bars met' if not missed else 'BARS MISSED'}"
     )

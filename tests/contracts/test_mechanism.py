@@ -228,7 +228,7 @@ def test_privacy_losses_add_up_to_the_profile(example):
 
 
 def test_a_quick_audit_finds_nothing(example):
-    """Events {noise <= t} on neighbours never contradict the loss (Clopper-Pearson, 1e-9 in all)."""
+    """Events {noise <= t} on neighbours never contradict the loss (Clopper-Pearson, 1e-9)."""
     from scipy import stats
 
     trials, thresholds = 100_000, np.linspace(-3, 3, 25)

@@ -7,7 +7,7 @@ import deniable as dp
 from deniable import errors
 
 ROOT = Path(__file__).parents[2]
-MARKDOWN = [p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]]
+MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]
 
 
 def test_every_error_is_documented():

@@ -11,8 +11,8 @@ from deniable.cli.demo import ask, clinic_ages
 COMMAND = [str(Path(sys.executable).parent / "deniable")]
 
 
-def run(*arguments: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, **options)
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_demo_shows_a_count_and_a_histogram_with_error_bars(tmp_path):
@@ -27,7 +27,7 @@ def test_the_demo_shows_a_count_and_a_histogram_with_error_bars(tmp_path):
 
 
 def test_the_demo_speaks_json():
-    done = run("demo", "--json", "--epsilon", "0.2", check=True)
+    done = run("demo", "--json", "--epsilon", "0.2")
     answer = json.loads(done.stdout)
     assert answer["epsilon"] == 0.2
     assert len(answer["bands"]) == 11

@@ -40,7 +40,7 @@ def test_floats_survive_the_way_there_and_back(value):
     "value", [True, np.bool_(1), "1", None, 1j, [1.0], np.array([1.0]), object()]
 )
 def test_other_types_are_refused(value):
-    with pytest.raises(ParameterTypeError, match="epsilon=.*must be a number"):
+    with pytest.raises(ParameterTypeError, match=r"epsilon=.*must be a number"):
         exact(value, "epsilon")
 
 

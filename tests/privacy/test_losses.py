@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
@@ -251,7 +251,7 @@ def test_large_discrete_gaussians_agree_across_the_change_of_method():
 @by_kind
 def test_curves_fall_and_invert(loss):
     deltas = [loss.delta(epsilon=e) for e in np.linspace(0, 6, 60)]
-    assert all(a >= b >= 0 for a, b in zip(deltas, deltas[1:], strict=False))
+    assert all(a >= b >= 0 for a, b in pairwise(deltas))
     for delta in (1e-2, 1e-6, 1e-12):
         epsilon = loss.epsilon(delta=delta)
         if epsilon < math.inf:
@@ -263,7 +263,7 @@ def test_curves_fall_and_invert(loss):
 @by_kind
 def test_divergences_rise_with_the_order_and_stay_below_rho(loss):
     found = [loss.renyi(order) for order in ORDERS]
-    assert all(a <= b * (1 + 1e-9) for a, b in zip(found, found[1:], strict=False))
+    assert all(a <= b * (1 + 1e-9) for a, b in pairwise(found))
     assert all(r <= order * loss.rho * (1 + 1e-9) for r, order in zip(found, ORDERS, strict=True))
     assert found[-1] <= loss.renyi(math.inf) * (1 + 1e-9)
 
