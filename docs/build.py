@@ -42,13 +42,21 @@ def reference() -> str:
         if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):
             signature = str(inspect.signature(thing)).replace("deniable.privacy.", "")
         sections.append(f"## `{name}`\n\n`{name}{signature}`\n\n{inspect.getdoc(thing)}\n")
-        if inspect.isclass(thing):
-            for label, member in vars(thing).items():
-                if not label.startswith("_") and (text := inspect.getdoc(member)):
-                    if callable(member) or isinstance(member, property):
-                        sections.append(f"- `{label}`: {text}")
+        sections += [f"- `{label}`: {text}" for label, text in members(thing)]
         sections.append("")
     return "\n".join(sections)
+
+
+def members(thing: object) -> list[tuple[str, str]]:
+    """The public methods and properties of a class, with their docstrings."""
+    if not inspect.isclass(thing):
+        return []
+    found = {
+        label: inspect.getdoc(member)
+        for label, member in vars(thing).items()
+        if not label.startswith("_") and (callable(member) or isinstance(member, property))
+    }
+    return [(label, text) for label, text in found.items() if text]
 
 
 def pictures() -> str:

@@ -71,7 +71,7 @@ def test_nothing_is_drawn_when_the_operating_system_fails(monkeypatch, failure):
 
 @pytest.mark.parametrize("answer", [b"", bytes(32), b"short"])
 def test_bytes_that_cannot_be_random_are_refused(monkeypatch, answer):
-    monkeypatch.setattr(os, "urandom", lambda count: answer)
+    monkeypatch.setattr(os, "urandom", lambda _: answer)
     with pytest.raises(RandomnessError):
         SecureSource().draw(1)
 
