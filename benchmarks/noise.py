@@ -19,7 +19,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from peers import run_peer
+from _peers import run_peer
 from rich.console import Console
 from rich.table import Table
 

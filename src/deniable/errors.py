@@ -43,6 +43,9 @@ class ParameterError(DeniableError, ValueError):
     def __str__(self) -> str:
         return f"{self.argument}={_short(self.value)}: {self.allowed}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
 
 class ParameterTypeError(ParameterError, TypeError):
     """A public parameter is of the wrong type."""

@@ -23,7 +23,7 @@ from deniable.privacy.units import ROW, Relation, Unit, read_relation
         (np.int8(7), Fraction(7)),
         (Decimal("0.30"), Fraction(3, 10)),
         (Fraction(1, 3), Fraction(1, 3)),
-        (5e-324, Fraction(5, 10**324)),
+        (1e-300, Fraction(1, 10**300)),
         (10**30, Fraction(10**30)),
     ],
 )
@@ -31,7 +31,7 @@ def test_a_number_means_its_shortest_decimal(value, meaning):
     assert exact(value, "x") == meaning
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
+@given(st.floats(1e-300, 1e300) | st.floats(-1e300, -1e-300) | st.just(0.0))
 def test_floats_survive_the_way_there_and_back(value):
     assert float(exact(value, "x")) == value
 
@@ -56,7 +56,7 @@ def test_what_is_not_finite_is_refused(value):
     "value", [Decimal("1e999999"), Decimal("1e-999999"), 10**5000], ids=range(3)
 )
 def test_absurd_sizes_are_refused_quickly(value):
-    with pytest.raises(ParameterError, match="1e-2000 and 1e2000"):
+    with pytest.raises(ParameterError, match="1e-300 to 1e300"):
         exact(value, "epsilon")
 
 
@@ -74,8 +74,8 @@ def test_probability_refuses(value):
 
 def test_counts():
     assert whole(np.int64(3), "count") == 3
-    for bad in (0, -1):
-        with pytest.raises(ParameterError, match="1 or more"):
+    for bad in (0, -1, 10**19):
+        with pytest.raises(ParameterError, match="from 1 to 1e18"):
             whole(bad, "count")
     for bad in (True, 1.0, "1"):
         with pytest.raises(ParameterTypeError):

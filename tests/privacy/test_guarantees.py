@@ -47,6 +47,13 @@ def test_the_order_is_transitive(a, b, c):
         assert a <= wider[type(c)](c)
 
 
+def test_the_order_is_transitive_where_zcdp_meets_large_deltas():
+    middle, last = dp.ApproxDP(0.2, 0.496522824), dp.ApproxDP(0.01, 0.54442554)
+    assert dp.ZCDP(0.5) <= middle
+    assert middle <= last
+    assert dp.ZCDP(0.5) <= last
+
+
 def test_what_implies_what():
     assert dp.PureDP(1) <= dp.ApproxDP(1, 1e-9)
     assert dp.PureDP(1) <= dp.ApproxDP(0.5, 0.3)

@@ -167,6 +167,7 @@ def test_randomised_response_is_its_channel(truth, k):
 def test_the_exponential_mechanism_never_exceeds_its_curve_and_reaches_it():
     generator = np.random.default_rng(1)
     loss, factor = dp.ExponentialLoss(bound=1), 0.5
+    renyi = {order: loss.renyi(order) for order in (1.5, 3.0, 20.0)}
     closest = 1.0
     for _ in range(3000):
         size = int(generator.integers(2, 6))
@@ -177,9 +178,9 @@ def test_the_exponential_mechanism_never_exceeds_its_curve_and_reaches_it():
             exact = np.maximum(p - math.exp(epsilon) * q, 0).sum()
             assert exact <= loss.delta(epsilon=epsilon) * (1 + 1e-12)
             closest = min(closest, 1 - exact / loss.delta(epsilon=epsilon))
-        for order in (1.5, 3.0, 20.0):
+        for order, bound in renyi.items():
             exact = math.log((p**order * q ** (1 - order)).sum()) / (order - 1)
-            assert exact <= loss.renyi(order) * (1 + 1e-9)
+            assert exact <= bound * (1 + 1e-9)
     assert closest < 0.02
 
 
@@ -434,3 +435,107 @@ def test_losses_are_frozen_and_hashable(loss):
     assert len({loss, loss}) == 1
     with pytest.raises(AttributeError):
         loss.relation = dp.Relation.REPLACE
+
+
+def test_losses_that_protect_nobody_are_still_sound():
+    """ε in the thousands: curves saturate, they do not wrap or come out small."""
+    twice = dp.repeat(dp.LaplaceLoss(scale=1, sensitivity=5000), 2)
+    assert twice.delta(epsilon=9000) >= 0.25
+    assert twice.epsilon(delta=1e-6) > 9000
+    assert dp.PureLoss(bound=1000).mu >= 89
+    assert dp.PureLoss(bound=1000).tradeoff(1e-300) == 0
+    assert not dp.PureDP(1000) <= dp.GDP(75)
+    for loss in (
+        dp.LaplaceLoss(scale=1e-3, sensitivity=1),
+        dp.DiscreteLaplaceLoss(scale=1e-3, sensitivity=1),
+        dp.ExponentialLoss(bound=1000),
+        dp.PureLoss(bound=1e6),
+    ):
+        assert loss.tradeoff(0) == 1
+        assert loss.tradeoff(0.5) < 1e-100
+        assert loss.delta(epsilon=1) == 1
+        assert loss.delta(epsilon=10**7) == 0
+        assert 0 < loss.renyi(2) <= float(loss.pure)
+        assert loss.rho > 100
+    assert dp.RandomizedResponseLoss(truth=0.5, categories=3).renyi(1e10) == pytest.approx(
+        math.log(2)
+    )
+
+
+def test_tiny_losses_are_not_rounded_away():
+    """Each of these once came out below the truth."""
+    for epsilon in (1e-5, 1e-8, 1e-12, 1e-15, 1e-17):
+        with mpmath.workdps(60):
+            true = mpmath.sqrt(8) * mpmath.erfinv(mpmath.tanh(mpmath.mpf(epsilon) / 2))
+            assert (
+                true
+                <= mpmath.mpf(dp.PureLoss(bound=epsilon).mu)
+                <= true * (1 + mpmath.mpf(10) ** -11)
+            )
+    for bound, order in ((0.0058998, 1 + 1e-9), (5.17e-7, 2.0), (1.54e-6, 1.5), (1.11, 1 + 1e-9)):
+        loss = dp.ExponentialLoss(bound=bound)
+        with mpmath.workdps(60):
+            b, a = mpmath.mpf(repr(bound)), mpmath.mpf(repr(order))
+            t = b / 2
+            up = (mpmath.exp(-t) - mpmath.exp(-b)) / (1 - mpmath.exp(-b))
+            inner = up * mpmath.exp(a * t) + (1 - up) * mpmath.exp(a * (t - b))
+            assert loss.renyi(order) >= float(mpmath.log(inner) / (a - 1)) * (1 - 1e-12)
+    laplace = dp.Laplace(epsilon=1, sensitivity=1).loss
+    assert laplace.delta(epsilon=1 - 1e-9) == pytest.approx(-math.expm1(-5e-10), rel=1e-6)
+    assert (
+        dp.DiscreteLaplaceLoss(scale=Fraction("1086335.7188770939"), sensitivity=1).delta(
+            epsilon=Fraction("9.205257478070594e-07")
+        )
+        >= 0
+    )
+    wide = dp.Gaussian(sigma=1e15, sensitivity=1).loss
+    assert wide.delta(epsilon=2e-14) >= 1.36e-105
+    close = Fraction(1) + Fraction(1, 10**20)
+    assert not dp.PureDP(close) <= dp.ApproxDP(1, 1e-300)
+    assert not dp.LaplaceLoss(scale=1, sensitivity=close).satisfies(dp.ApproxDP(1, 1e-300))
+    assert not dp.ZCDP(Fraction("2.766e-32")) <= dp.ApproxDP(7.78e-15, 1e-300)
+    assert dp.repeat(dp.GaussianLoss(sigma=1, sensitivity=1e-90), 4).mu > 1e-91
+    assert dp.repeat(dp.PureLoss(bound=1e-17), 2).delta(epsilon=0.1) == 0
+
+
+def test_the_exponential_mechanism_is_never_worse_than_any_pure_one():
+    assert dp.ExponentialLoss(bound=20).rho <= dp.PureLoss(bound=20).rho
+
+
+def test_losses_satisfy_their_own_figures():
+    for loss in EVERY_LOSS:
+        for epsilon in (0.013, 0.31, 0.7):
+            delta = loss.delta(epsilon=epsilon)
+            if 0 < delta < 1:
+                assert loss.satisfies(dp.ApproxDP(epsilon, delta))
+        if loss.mu < math.inf:
+            assert loss.satisfies(dp.GDP(loss.mu))
+    assert dp.GaussianLoss(sigma=10, sensitivity=1).satisfies(dp.GDP(0.1))
+    with pytest.raises(dp.ParameterTypeError, match="guarantee"):
+        EVERY_LOSS[0].satisfies(3)
+
+
+def test_groups_of_approximate_losses_neither_pile_up_digits_nor_take_long():
+    loss = dp.ApproxLoss(bound=1e-50, slack=1e-60)
+    for _ in range(20):
+        loss = loss.group(2)
+    assert loss.slack.denominator < 10**200
+    with pytest.raises(dp.ParameterError, match="group"):
+        dp.ApproxLoss(bound=1, slack=1e-6).group(10**10)
+    assert dp.DiscreteLaplaceLoss(scale=1, sensitivity=2.7).group(2).shift == 4
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: dp.PureLoss(bound=2e6),
+        lambda: dp.PureLoss(bound=1e-200),
+        lambda: dp.LaplaceLoss(scale=1e-300, sensitivity=1e300),
+        lambda: dp.GaussianLoss(sigma=1e-9, sensitivity=1),
+        lambda: dp.DiscreteGaussianLoss(variance=1e-20, sensitivity=1),
+        lambda: dp.ExponentialLoss(bound=1e7),
+    ],
+)
+def test_absurd_losses_are_refused(make):
+    with pytest.raises(dp.ParameterError, match="protects nobody"):
+        make()

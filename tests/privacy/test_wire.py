@@ -63,6 +63,7 @@ PART = {"kind": "pure", "relation": "add_remove", "bound": "1/10"}
         {"version": "1"},
         {"version": True},
         {"version": 1.5},
+        {"version": 1.0},
         {"kind": "unheard"},
         {"kind": None},
         {"kind": ["pure"]},
@@ -81,6 +82,7 @@ PART = {"kind": "pure", "relation": "add_remove", "bound": "1/10"}
         {"bound": " 1"},
         {"bound": "nan"},
         {"bound": "9" * 6000},
+        {"bound": "9" * 4350},
         {"bound": None},
         {"bound": True},
         {"bound": ["1"]},
@@ -112,6 +114,7 @@ def test_missing_fields_are_refused(missing):
         [{"count": True, "loss": PART}],
         [{"loss": PART}],
         [{"count": 1, "loss": PART, "more": 1}],
+        [{"count": 10**30, "loss": PART}],
         [{"count": 1, "loss": None}],
         [{"count": 1, "loss": {"kind": "composed", "parts": [{"count": 1, "loss": PART}]}}],
         [{"count": 1, "loss": PART}, {"count": 1, "loss": {**PART, "relation": "replace"}}],
@@ -155,3 +158,16 @@ def test_only_text_is_read(thing):
 def test_noise_is_refused(text):
     with pytest.raises(dp.LossFormatError):
         dp.loss_from_json(text)
+
+
+@pytest.mark.parametrize("thing", [3, None, "x", dp.Laplace(epsilon=1, sensitivity=1)])
+def test_only_losses_are_written(thing):
+    with pytest.raises(dp.ParameterTypeError, match="loss"):
+        dp.loss_to_json(thing)
+
+
+def test_messages_can_be_printed_whatever_the_text_held():
+    text = json.dumps({**GOOD, "\ud800": 1})
+    with pytest.raises(dp.LossFormatError) as caught:
+        dp.loss_from_json(text)
+    assert str(caught.value).encode()

@@ -2,6 +2,8 @@ import copy
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
@@ -17,8 +19,8 @@ def test_single_draws_are_pooled_and_wiped():
     one = Noise(LAW)
     drawn = [one.one() for _ in range(100)]
     assert len(set(drawn)) == 100
-    assert not one._pool[_POOL - 100 :].any()
-    assert one._pool[: _POOL - 100].all()
+    assert not one._pool.values[_POOL - 100 :].any()
+    assert one._pool.values[: _POOL - 100].all()
 
 
 def test_a_pool_is_refilled():
@@ -64,7 +66,7 @@ def test_processes_never_repeat_noise(start):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_forked_while_the_pool_is_locked_can_still_draw():
     shared = noise(LAW)
-    with shared._lock:
+    with shared._pool.lock:
         pid = os.fork()
         if pid == 0:
             shared.one()
@@ -90,3 +92,57 @@ def test_threads_never_draw_the_same_place_twice():
 def test_draws_are_python_integers_and_vectors_64_bit():
     assert type(noise(LAW).one()) is int
     assert noise(LAW).many(3).dtype == np.int64
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_starts_with_an_empty_pool():
+    shared = noise(LAW)
+    shared.one()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if shared._pool.values.size == 0 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+IN_A_NEW_PID_NAMESPACE = """
+import ctypes, os, sys
+from fractions import Fraction
+from deniable.randomness.noise import LaplaceLaw, noise
+from deniable.randomness.source import SECURE
+shared = noise(LaplaceLaw(Fraction(2**50)))
+shared.one()
+libc = ctypes.CDLL(None)
+assert os.getpid() == 1
+assert libc.unshare(0x20000000) == 0
+pid = libc.fork()
+drawn = [shared.one(), bytes(SECURE.draw(16)).hex()]
+if pid == 0:
+    assert os.getpid() == 1
+    print(drawn, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+print(drawn, flush=True)
+"""
+
+
+def test_a_raw_fork_whose_child_has_the_same_process_id_repeats_nothing():
+    unshare = ["unshare", "-Upf", "--map-root-user", sys.executable, "-c", IN_A_NEW_PID_NAMESPACE]
+    done = subprocess.run(unshare, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and "unshare" in done.stderr:
+        pytest.fail(f"namespaces are needed for this test: {done.stderr}")
+    child, parent = done.stdout.splitlines()
+    assert child != parent
+
+
+def test_threads_that_meet_a_foreign_pool_together_get_noise_of_their_own():
+    shared, drawn = Noise(LAW), []
+    shared.one()
+    for _ in range(50):
+        shared._pool.mark = (-1, -1)
+        threads = [threading.Thread(target=lambda: drawn.append(shared.one())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(drawn) == len(set(drawn)) == 400
+    assert 0 not in drawn

@@ -35,8 +35,18 @@ def test_children_repeat_neither_the_parent_nor_each_other(fork):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_forked_while_another_thread_holds_the_lock_can_still_draw():
-    with SECURE._lock:
+    with SECURE._stream.lock:
         pid = os.fork()
+        if pid == 0:
+            SECURE.draw(8)
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_raw_fork_under_a_held_lock_can_still_draw():
+    with SECURE._stream.lock:
+        pid = ctypes.CDLL(None).fork()
         if pid == 0:
             SECURE.draw(8)
             os._exit(7)

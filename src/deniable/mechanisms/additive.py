@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from deniable.errors import ParameterError
+from deniable.errors import ParameterError, PrivateValueError
 from deniable.mechanisms.values import (
     Floats,
     Integers,
@@ -41,14 +42,13 @@ def release_reals(value: Any, lattice: Lattice, noise_for: NoiseFor) -> float | 
     if is_scalar(value):
         return _release_real(read_real(value), lattice, noise_for(1))
     values = read_reals(value)
-    shape = np.shape(value)
-    if isinstance(values, list):
-        noise = noise_for(coordinates_charged(len(values)))
-        drawn = noise.many(len(values))
-        released = [_exactly(v, lattice, int(z)) for v, z in zip(values, drawn, strict=True)]
-        return np.array(released).reshape(shape)
-    drawn = noise_for(coordinates_charged(values.size)).many(values.size)
-    return lattice.add(lattice.nearest(values), drawn.reshape(shape))
+    noise = noise_for(coordinates_charged(math.prod(values.shape)))
+    drawn = noise.many(math.prod(values.shape))
+    if values.doubles is not None:
+        return lattice.add(lattice.nearest(values.doubles), drawn.reshape(values.shape))
+    pairs = zip(values.rationals, drawn.tolist(), strict=True)
+    released = [_exactly(real, lattice, steps) for real, steps in pairs]
+    return np.array(released).reshape(values.shape)
 
 
 def _release_real(value: float | Fraction, lattice: Lattice, noise: Noise) -> float:
@@ -74,15 +74,17 @@ def integer_points(value: Any) -> list[int]:
 
 def lattice_points(value: Any, lattice: Lattice) -> list[int]:
     """The places, in steps, to which a value is rounded, flat."""
-    read = [read_real(value)] if is_scalar(value) else read_reals(value)
-    reals = read if isinstance(read, list) else read.ravel().tolist()
-    return [int(lattice.nearest_exact(Fraction(real)) / lattice.step) for real in reals]
+    reals = [Fraction(read_real(value))] if is_scalar(value) else read_reals(value).exactly()
+    return [int(lattice.nearest_exact(real) / lattice.step) for real in reals]
 
 
 def output_points(output: Any, lattice: Lattice) -> list[int]:
     """The places, in steps, of a released value."""
-    reals = [output] if is_scalar(output) else np.ravel(output).tolist()
-    places = [Fraction(real) / lattice.step for real in reals]
+    try:
+        reals = [Fraction(read_real(output))] if is_scalar(output) else read_reals(output).exactly()
+    except PrivateValueError as cause:
+        raise ParameterError("output", output, f"was never released: {cause}") from None
+    places = [real / lattice.step for real in reals]
     if any(place.denominator != 1 for place in places):
         raise ParameterError(
             "output", output, "is no multiple of the mechanism's grid: it cannot be its output"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number
+from deniable.privacy.exact import Number, probability
 from deniable.privacy.losses.base import Loss
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -57,6 +58,14 @@ def post_process(mechanism: Mechanism[Any], function: Callable[[Any], Any]) -> P
     if not isinstance(getattr(mechanism, "loss", None), Loss):
         raise ParameterTypeError("mechanism", type(mechanism).__name__, "must have a loss")
     return PostProcessed(mechanism, function)
+
+
+def read_confidence(value: Number) -> Fraction:
+    """Read a probability of coverage; misses rarer than 1e-300 are beyond computing."""
+    confidence = probability(value, "confidence")
+    if 1 - confidence < Fraction(1, 10**300):
+        raise ParameterError("confidence", value, "must leave a chance of 1e-300 to miss")
+    return confidence
 
 
 def exactly_one(**given: Number | None) -> tuple[str, Number]:

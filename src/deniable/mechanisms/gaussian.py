@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from deniable.errors import ParameterError
+from deniable.lazy import lazy
 from deniable.mechanisms.additive import (
     coordinates_charged,
     integer_points,
@@ -21,12 +20,14 @@ from deniable.mechanisms.additive import (
     release_reals,
     same_length,
 )
-from deniable.mechanisms.base import exactly_one
+from deniable.mechanisms.base import exactly_one, read_confidence
 from deniable.mechanisms.values import Floats, Integers
 from deniable.privacy.calibrate import Calibration, discrete_gaussian_sigma, gaussian_sigma
-from deniable.privacy.exact import Number, positive, probability, show
+from deniable.privacy.exact import Number, float_above, positive, show
 from deniable.privacy.guarantees import ZCDP, ApproxDP
+from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
+from deniable.privacy.search import least
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import GaussianLaw, Noise, noise
@@ -43,7 +44,8 @@ class DiscreteGaussian:
     * one release is (ε, δ)-DP for every point of `loss.delta`, the curve of this discrete law and
       not of the continuous one, which understates it;
     * it is ε-DP for no ε;
-    * calibrated by (ε, δ) or ρ, the noise is the least that `loss` proves;
+    * calibrated by (ε, δ) or ρ, the noise keeps the target by that curve, and would miss it if it
+      were a millionth narrower;
     * the noise has exactly this law and is independent of everything else;
     * 64-bit arrays saturate instead of wrapping, which is post-processing.
 
@@ -70,19 +72,20 @@ class DiscreteGaussian:
         target = _read_target(epsilon, delta, rho, sigma)
         wide = target if isinstance(target, Fraction) else discrete_gaussian_sigma(moved, target)
         _store(self, wide, moved, relation)
+        check_ratio("sensitivity/sigma", self.sensitivity / self.sigma)
         GaussianLaw(self.sigma**2).check()
 
     def __repr__(self) -> str:
         return _represent(self)
 
-    @cached_property
+    @lazy
     def loss(self) -> DiscreteGaussianLoss:
         """What one release costs."""
         return DiscreteGaussianLoss(
             variance=self.sigma**2, sensitivity=self.sensitivity, relation=self.relation
         )
 
-    @cached_property
+    @lazy
     def _noise(self) -> Noise:
         return noise(GaussianLaw(self.sigma**2))
 
@@ -91,8 +94,11 @@ class DiscreteGaussian:
         return release_integers(value, self._noise)
 
     def error(self, *, confidence: Number) -> int:
-        """The least w for which the noise of one number is within ±w with this probability."""
-        return gaussian_quantile(self.sigma**2, probability(confidence, "confidence"))
+        """A w for which the noise of one number is within ±w with this probability.
+
+        The least one up to σ = 10^5, and at most a part in 10^9 wider above.
+        """
+        return gaussian_quantile(self.sigma**2, read_confidence(confidence))
 
     def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y)."""
@@ -113,8 +119,9 @@ class Gaussian:
     * calibrated by (ε, δ), σ is the least by that theorem, to twelve digits, unless another
       `calibration` is named; `"classical"` and `"lecture"` are the textbook formulas for ε <= 1;
     * what is drawn is discrete Gaussian noise on a lattice of 2^k, 2^30 steps to σ or more, and
-      `loss` is that law's own; rounding is charged: σ grows by a share of at most 2^-29 for a
-      number and of about sqrt(d)/2^40 for a vector of d coordinates, never the loss;
+      `loss` is that law's own; rounding is charged: for σ up to 10,000 times the sensitivity, σ
+      grows by a share of at most 2^-39 for a number and 2^-39 sqrt(d) for a vector of d
+      coordinates, and by more where σ is larger and the lattice coarser; the loss never does;
     * every output is a multiple of the lattice's step, so its low-order bits tell nothing.
 
     A bare release is unledgered: the caller keeps the budget. NaN and infinities are errors;
@@ -143,17 +150,18 @@ class Gaussian:
             raise ParameterError("calibration", str(way), "needs epsilon and delta to calibrate to")
         wide = target if isinstance(target, Fraction) else gaussian_sigma(moved, target, way)
         _store(self, wide, moved, relation)
+        check_ratio("sensitivity/sigma", self.sensitivity / self.sigma)
         self._law(1).check()
 
     def __repr__(self) -> str:
         return _represent(self)
 
-    @cached_property
+    @lazy
     def lattice(self) -> Lattice:
         """The multiples of a power of two on which releases live."""
         return lattice_for(sensitivity=self.sensitivity, scale=self.sigma)
 
-    @cached_property
+    @lazy
     def loss(self) -> DiscreteGaussianLoss:
         """What one release costs."""
         return DiscreteGaussianLoss(
@@ -167,7 +175,7 @@ class Gaussian:
         steps = self.lattice.l2_steps(self.sensitivity, coordinates)
         return GaussianLaw((steps * self.sigma / self.sensitivity) ** 2)
 
-    @cached_property
+    @lazy
     def _scalar_noise(self) -> Noise:
         return noise(self._law(1))
 
@@ -179,10 +187,13 @@ class Gaussian:
         return release_reals(value, self.lattice, self._noise_for)
 
     def error(self, *, confidence: Number) -> float:
-        """A half-width within which the noise of one number stays with this probability."""
-        steps = gaussian_quantile(self._law(1).variance, probability(confidence, "confidence"))
+        """A half-width within which the noise of one number stays with this probability.
+
+        Beside it stands the rounding of the result to a double, of values beyond 2^52 steps.
+        """
+        steps = gaussian_quantile(self._law(1).variance, read_confidence(confidence))
         # Rounding to the lattice moves the value by half a step.
-        return float((steps + Fraction(1, 2)) * self.lattice.step)
+        return float_above((steps + Fraction(1, 2)) * self.lattice.step)
 
     def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y)."""
@@ -193,22 +204,28 @@ class Gaussian:
 
 
 def gaussian_quantile(variance: Fraction, confidence: Fraction) -> int:
-    """The least w >= 0 with P(|Z| > w) <= 1 - confidence for the discrete Gaussian.
+    """A w >= 0 with P(|Z| <= w) >= confidence for the discrete Gaussian, the least up to σ = 10^5.
 
-    Above σ = 1000 the tail beyond w is bounded by the normal tail beyond w + 1/2: the midpoint
-    rule overestimates a sum of convex terms, and in the middle, where they are concave, the bound
-    is off by less than the margin taken.
+    Above, the sum over |x| <= w is bounded from below by the integral to w + 1/2, that is by
+    erf((w + 1/2)/σ sqrt 2): the corrections of the midpoint rule have the right sign.
     """
     sigma, miss = math.sqrt(variance), float(1 - confidence)
-    if sigma > 1000:
-        reach = -NormalDist().inv_cdf(miss / 2) * sigma
-        return max(0, math.ceil(reach * (1 + 1e-12) - 0.5))
+    if sigma > 1e5:
+        reach = _inverse_erf(float(confidence), miss) * math.sqrt(2) * sigma
+        return max(0, math.ceil(reach * (1 + 1e-14) - 0.5))
     sizes = np.arange(math.ceil(40 * sigma) + 40)
     weights = np.exp(-(sizes**2) / (2 * sigma**2))
     weights[1:] *= 2
     # beyond[w] = P(|Z| > w), summed from the far end so that small tails keep their digits
     beyond = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0) / weights.sum()
     return int(np.argmax(beyond * (1 + 1e-12) <= miss))
+
+
+def _inverse_erf(value: float, rest: float) -> float:
+    """An x with erf(x) >= value = 1 - rest, by whichever of the two has more digits."""
+    if value < 0.5:
+        return least(lambda x: math.erf(x) >= value * (1 + 1e-15), 0.0, 1.0)
+    return least(lambda x: math.erfc(x) <= rest * (1 - 1e-15), 0.0, 30.0)
 
 
 def log_ratio(output: list[int], x: list[int], y: list[int], variance: Fraction) -> float:

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from decimal import localcontext
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from deniable.errors import ParameterError
+from deniable.lazy import lazy
 from deniable.mechanisms.additive import (
     coordinates_charged,
     integer_points,
@@ -19,9 +19,10 @@ from deniable.mechanisms.additive import (
     release_reals,
     same_length,
 )
-from deniable.mechanisms.base import exactly_one
+from deniable.mechanisms.base import exactly_one, read_confidence
 from deniable.mechanisms.values import Floats, Integers
-from deniable.privacy.exact import Number, decimal, high_precision, positive, probability, show
+from deniable.privacy.exact import Number, decimal, float_above, high_precision, positive, show
+from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.lattice import Lattice, lattice_for
@@ -61,18 +62,19 @@ class Geometric:
                 "sensitivity", sensitivity, "integers move by whole numbers; round it up"
             )
         LaplaceLaw(self.scale).check()
+        check_ratio("epsilon", self.sensitivity / self.scale)
 
     def __repr__(self) -> str:
         return _represent(self)
 
-    @cached_property
+    @lazy
     def loss(self) -> DiscreteLaplaceLoss:
         """What one release costs."""
         return DiscreteLaplaceLoss(
             scale=self.scale, sensitivity=self.sensitivity, relation=self.relation
         )
 
-    @cached_property
+    @lazy
     def _noise(self) -> Noise:
         return noise(LaplaceLaw(self.scale))
 
@@ -82,7 +84,7 @@ class Geometric:
 
     def error(self, *, confidence: Number) -> int:
         """The least w for which the noise of one number is within ±w with this probability."""
-        return laplace_quantile(self.scale, probability(confidence, "confidence"))
+        return laplace_quantile(self.scale, read_confidence(confidence))
 
     def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y); never beyond ±ε for neighbours."""
@@ -99,12 +101,13 @@ class Laplace:
 
     * one release is ε-DP with ε = sensitivity/scale (Dwork, McSherry, Nissim & Smith 2006,
       Prop. 1), exactly, in machine arithmetic;
-    * what is drawn is discrete Laplace noise on a lattice of 2^k, about 2^40 steps to the
-      sensitivity; rounding to it is charged: the scale grows by a share of at most 2^-39 for a
-      number, and of about d/2^40 for a vector of d coordinates, never ε;
+    * what is drawn is discrete Laplace noise on a lattice of 2^k, 2^30 steps to the scale or more;
+      rounding to it is charged: for ε of 1e-4 or more the scale grows by a share of at most 2^-39
+      for a number and d/2^39 for a vector of d coordinates, and by more for smaller ε, where the
+      lattice is coarser; ε never grows;
     * every output is a multiple of the lattice's step, so its low-order bits tell nothing;
-    * `loss` is the lattice law's own. For vectors the law is finer; its δ(ε) at ε above 0 differs
-      by less than 2^-60, its ε and ρ not at all.
+    * `loss` is the lattice law's own. For vectors the law is finer: its ε is the same, its ρ no
+      larger, its δ(ε) at most 2^-50 larger for ε up to 10.
 
     A bare release is unledgered: the caller keeps the budget. NaN and infinities are errors;
     results beyond the largest double saturate.
@@ -123,17 +126,18 @@ class Laplace:
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
         _read_parameters(self, epsilon, scale, sensitivity, relation)
+        check_ratio("epsilon", self.sensitivity / self.scale)
         self._law(1).check()
 
     def __repr__(self) -> str:
         return _represent(self)
 
-    @cached_property
+    @lazy
     def lattice(self) -> Lattice:
         """The multiples of a power of two on which releases live."""
         return lattice_for(sensitivity=self.sensitivity, scale=self.scale)
 
-    @cached_property
+    @lazy
     def loss(self) -> DiscreteLaplaceLoss:
         """What one release costs."""
         return DiscreteLaplaceLoss(
@@ -147,7 +151,7 @@ class Laplace:
         steps = self.lattice.l1_steps(self.sensitivity, coordinates)
         return LaplaceLaw(steps * self.scale / self.sensitivity)
 
-    @cached_property
+    @lazy
     def _scalar_noise(self) -> Noise:
         return noise(self._law(1))
 
@@ -159,10 +163,13 @@ class Laplace:
         return release_reals(value, self.lattice, self._noise_for)
 
     def error(self, *, confidence: Number) -> float:
-        """A half-width within which the noise of one number stays with this probability."""
-        steps = laplace_quantile(self._law(1).scale, probability(confidence, "confidence"))
+        """A half-width within which the noise of one number stays with this probability.
+
+        Beside it stands the rounding of the result to a double, of values beyond 2^52 steps.
+        """
+        steps = laplace_quantile(self._law(1).scale, read_confidence(confidence))
         # Rounding to the lattice moves the value by half a step.
-        return float((steps + Fraction(1, 2)) * self.lattice.step)
+        return float_above((steps + Fraction(1, 2)) * self.lattice.step)
 
     def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y); never beyond ±ε for neighbours."""

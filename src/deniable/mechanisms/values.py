@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -28,14 +29,14 @@ def is_scalar(value: Any) -> bool:
 
 def read_integer(value: Any) -> int:
     """Read one integer."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
         return int(value)
     raise _refused("a whole number (int)", value)
 
 
 def read_real(value: Any) -> float | Fraction:
     """Read one finite real: a float where that is exact, a rational otherwise."""
-    if isinstance(value, bool | np.bool_ | np.longdouble):
+    if isinstance(value, bool | np.bool_ | np.longdouble | np.timedelta64):
         raise _refused("a real number (float or int)", value)
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
@@ -57,26 +58,60 @@ def read_real(value: Any) -> float | Fraction:
 def read_integers(values: Any) -> Integers:
     """Read an array of integers; those beyond 64 bits saturate."""
     array = _read_array(values)
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(_INT64.max))
     if array.dtype.kind not in "iu":
         raise _refused_array("integers", array)
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        array = np.minimum(array, np.uint64(_INT64.max))
     return array.astype(np.int64, copy=False)
 
 
-def read_reals(values: Any) -> Floats | list[Fraction]:
-    """Read an array of finite reals: doubles where that is exact, a flat list of rationals else."""
+@dataclass(frozen=True)
+class Reals:
+    """Finite reals: doubles where that is exact, a flat list of rationals otherwise."""
+
+    shape: tuple[int, ...]
+    doubles: Floats | None
+    rationals: list[Fraction]
+
+    def exactly(self) -> list[Fraction]:
+        """The values as rationals, flat."""
+        if self.doubles is None:
+            return self.rationals
+        return [Fraction(value) for value in self.doubles.ravel().tolist()]
+
+
+def read_reals(values: Any) -> Reals:
+    """Read an array of finite reals, exactly."""
     array = _read_array(values)
-    if array.dtype.kind in "iu":
-        if bool(((array > _EXACT_IN_A_DOUBLE) | (array < -_EXACT_IN_A_DOUBLE)).any()):
-            return [Fraction(int(value)) for value in array.ravel()]
-        return array.astype(np.float64)
+    if array.dtype.kind in "iu" or _mixes_wide_integers(values, array):
+        flat = (
+            np.asarray(values, dtype=object).ravel() if array.dtype.kind == "f" else array.ravel()
+        )
+        read = [read_real(value) for value in flat] if _any_wide(flat) else None
+        if read is not None:
+            return Reals(array.shape, None, [Fraction(value) for value in read])
+        return Reals(array.shape, array.astype(np.float64), [])
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise _refused_array("real numbers (float64 or integers)", array)
-    doubles = array.astype(np.float64, copy=False)
+    # A copy of our own: what is checked here is what is used later, whatever the caller does.
+    doubles = np.array(array, dtype=np.float64)
     if not bool(np.isfinite(doubles).all()):
         raise _not_finite()
-    return doubles
+    return Reals(array.shape, doubles, [])
+
+
+def _mixes_wide_integers(values: Any, array: npt.NDArray[Any]) -> bool:
+    """Whether numpy rounded integers of a list to floats because floats stand beside them."""
+    if array.dtype.kind != "f" or not isinstance(values, list | tuple):
+        return False
+    return _any_wide(np.asarray(values, dtype=object).ravel())
+
+
+def _any_wide(flat: npt.NDArray[Any]) -> bool:
+    """Whether an integer is beyond what a double holds exactly."""
+    if flat.dtype.kind in "iu":
+        return bool(((flat > _EXACT_IN_A_DOUBLE) | (flat < -_EXACT_IN_A_DOUBLE)).any())
+    return any(isinstance(v, int | np.integer) and abs(int(v)) > _EXACT_IN_A_DOUBLE for v in flat)
 
 
 def saturating_add(values: Integers, noise: Integers) -> Integers:
@@ -91,17 +126,23 @@ def saturating_add(values: Integers, noise: Integers) -> Integers:
 
 
 def _read_array(values: Any) -> npt.NDArray[Any]:
-    if isinstance(values, np.ma.MaskedArray):
+    if _hides_values(values):
         raise PrivateValueError("a masked array hides values; fill or drop them before a release")
     if isinstance(values, str | bytes | dict | set) or values is None:
         raise _refused("a number, or an array of numbers", values)
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
+    except Exception:  # whatever an array-like raises may quote what it holds
         raise PrivateValueError("the values form no regular array of numbers") from None
     if array.size == 0:
         raise PrivateValueError("an empty array holds nothing to release")
     return array
+
+
+def _hides_values(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        return any(_hides_values(value) for value in values)
+    return isinstance(values, np.ma.MaskedArray)
 
 
 def _not_finite() -> PrivateValueError:

@@ -43,6 +43,8 @@ def gaussian_sigma(
 
 def _noise_multiplier(guarantee: ApproxDP, calibration: Calibration) -> float:
     epsilon, delta = float(guarantee.epsilon), float(guarantee.delta)
+    if not 1e-90 <= epsilon <= 1e6:
+        raise ParameterError("epsilon", epsilon, "noise is calibrated from 1e-90 to 1e6")
     if calibration == Calibration.ANALYTIC:
         return 1 / gdp.largest_mu(epsilon, delta)
     if epsilon > 1:
@@ -65,13 +67,17 @@ def discrete_gaussian_sigma(sensitivity: Fraction, guarantee: Guarantee) -> Frac
 
 
 def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> Fraction:
-    """The least scale whose loss keeps the guarantee, for a family that falls with its scale.
+    """A scale whose loss keeps the guarantee, while a hair below it does not.
 
-    What is returned was itself tested against the guarantee.
+    The least one where the loss falls with the scale; coarse discrete noise does not quite, and may
+    keep a guarantee again further down. What is returned was itself tested.
     """
 
     def holds(scale: float) -> bool:
-        return make_loss(exact(scale, "scale")).satisfies(guarantee)
+        try:
+            return make_loss(exact(scale, "scale")).satisfies(guarantee)
+        except ParameterError:  # so little noise that there is no loss to speak of
+            return False
 
     high = bracket_up(holds, 1e-3)
     if high == math.inf:

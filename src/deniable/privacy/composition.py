@@ -12,10 +12,10 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar
 
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
+from deniable.lazy import lazy
 from deniable.privacy.accountants import gdp, pure, zcdp
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Concentrated, Loss, both_sides, trade_off
@@ -38,13 +38,13 @@ class Composed(Loss):
     kind: ClassVar[str] = "composed"
     parts: tuple[Part, ...]
 
-    @property
+    @lazy
     def pure(self) -> Fraction | None:
         """The sum, if every part is pure (Dwork et al. 2006)."""
         each = [(part.loss.pure, part.count) for part in self.parts]
         return _total(each)
 
-    @property
+    @lazy
     def concentrated(self) -> Concentrated:
         """The sums (Bun & Steinke 2016, Lemma 1.7 and section 8)."""
         each = [(part.loss.concentrated, part.count) for part in self.parts]
@@ -53,19 +53,20 @@ class Composed(Loss):
             sum((c.delta * n for c, n in each), Fraction(0)),
         )
 
-    @property
+    @lazy
     def mu(self) -> float:
         """The root of the sum of squares (Dong, Roth & Su 2022, Cor. 3.3)."""
-        return math.sqrt(sum(part.count * part.loss.mu**2 for part in self.parts)) * (1 + 1e-14)
+        roots = [math.sqrt(part.count) * part.loss.mu for part in self.parts]
+        return math.hypot(*roots) * (1 + 1e-14)
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """The least δ that any sound route proves."""
         rho, slack = self.concentrated
-        routes = [1.0, zcdp.delta(float(rho), epsilon) + float(slack)]
+        routes = [1.0, zcdp.delta(float(rho), float(epsilon)) + float(slack)]
         if (bound := self._bound) is not None:
-            routes.append(pure.delta(float(bound), min(1.0, float(slack)), epsilon))
+            routes.append(pure.delta(bound, min(1.0, float(slack)), epsilon))
         if self.mu < math.inf:
-            routes.append(gdp.delta(self.mu, epsilon))
+            routes.append(gdp.delta(self.mu, float(epsilon)))
         if self._pure_beside_rest is not None:
             routes.append(_beside(*self._pure_beside_rest, epsilon))
         return min(routes)
@@ -73,7 +74,9 @@ class Composed(Loss):
     def type_two(self, alpha: float) -> float:
         """The greatest lower bound that any sound route proves."""
         rho, slack = self.concentrated
-        routes = [trade_off(lambda e: min(1.0, zcdp.delta(float(rho), e) + float(slack)), alpha)]
+        routes = [
+            trade_off(lambda e: min(1.0, zcdp.delta(float(rho), float(e)) + float(slack)), alpha)
+        ]
         if (bound := self._bound) is not None:
             routes.append(pure.tradeoff(float(bound), min(1.0, float(slack)), alpha))
         if self.mu < math.inf:
@@ -82,8 +85,8 @@ class Composed(Loss):
             routes.append(trade_off(lambda e: _beside(*split, e), alpha))
         return max(routes)
 
-    @cached_property
-    def _pure_beside_rest(self) -> tuple[float, Loss] | None:
+    @lazy
+    def _pure_beside_rest(self) -> tuple[Fraction, Loss] | None:
         """The sum of the pure parts beside the loss of the others, if there are both."""
         others = [part for part in self.parts if part.loss.pure is None]
         if not 0 < len(others) < len(self.parts):
@@ -92,9 +95,9 @@ class Composed(Loss):
             (part.loss.pure * part.count for part in self.parts if part.loss.pure is not None),
             Fraction(0),
         )
-        return float(total), compose(*(repeat(part.loss, part.count) for part in others))
+        return total, compose(*(repeat(part.loss, part.count) for part in others))
 
-    @property
+    @lazy
     def _bound(self) -> Fraction | None:
         """The sum of the ε of parts that are pure or (ε, δ), if all are."""
         return _total([(_bound(part.loss), part.count) for part in self.parts])
@@ -155,11 +158,11 @@ def _sort_key(item: tuple[Loss, int]) -> tuple[str, str]:
     return item[0].kind, repr(item[0])
 
 
-def _beside(bound: float, rest: Loss, epsilon: float) -> float:
+def _beside(bound: Fraction, rest: Loss, epsilon: Fraction | float) -> float:
     """δ(ε) of randomised response with parameter `bound`, composed exactly with `rest`."""
-    truth = 1 / (1 + math.exp(-bound))
-    above = both_sides(rest.profile, epsilon + bound)
-    return truth * both_sides(rest.profile, epsilon - bound) + (1 - truth) * above
+    truth, at = 1 / (1 + math.exp(-float(bound))), Fraction(epsilon)
+    above = both_sides(rest.profile, at + bound)
+    return min(1.0, truth * both_sides(rest.profile, at - bound) + (1 - truth) * above)
 
 
 def _bound(loss: Loss) -> Fraction | None:

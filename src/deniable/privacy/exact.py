@@ -8,7 +8,7 @@ against the library: noise up, prices up.
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal, localcontext
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from numbers import Rational
 
@@ -18,23 +18,24 @@ from deniable.errors import ParameterError, ParameterTypeError
 
 Number = int | float | Fraction | Decimal
 
-_LARGEST_BITS = 1 << 13
+_LARGEST = Fraction(10) ** 300
 _DIGITS = 60
+_MOST = 10**18
 
 
 def exact(value: Number, argument: str) -> Fraction:
     """Read a public number as the rational it stands for."""
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
         raise _wrong_type(value, argument)
     if isinstance(value, Rational | np.integer):
-        return _sane(Fraction(int(value.numerator), int(value.denominator)), value, argument)
+        return _in_range(Fraction(int(value.numerator), int(value.denominator)), value, argument)
     if isinstance(value, float | np.floating | Decimal):
         decimal_value = value if isinstance(value, Decimal) else Decimal(str(value))
         if not decimal_value.is_finite():
             raise ParameterError(argument, value, "must be a finite number")
-        if abs(decimal_value.adjusted()) > 2000 and decimal_value != 0:
-            raise ParameterError(argument, value, "must lie between 1e-2000 and 1e2000")
-        return _sane(Fraction(decimal_value), value, argument)
+        if abs(decimal_value.adjusted()) > 400 and decimal_value != 0:
+            raise _too_far(value, argument)
+        return _in_range(Fraction(decimal_value), value, argument)
     raise _wrong_type(value, argument)
 
 
@@ -66,8 +67,8 @@ def whole(value: int, argument: str, *, least: int = 1) -> int:
     """Read a count."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ParameterTypeError(argument, value, "must be a whole number (int)")
-    if value < least:
-        raise ParameterError(argument, value, f"must be {least} or more")
+    if not least <= value <= _MOST:
+        raise ParameterError(argument, value, f"must be from {least} to 1e18")
     return int(value)
 
 
@@ -97,6 +98,23 @@ def log_up(value: Fraction) -> Fraction:
         return Fraction(decimal(value).ln()) + Fraction(1, 10**40)
 
 
+def rounded_up(value: Fraction, digits: int = 40) -> Fraction:
+    """The number at or above `value` with so many significant digits."""
+    with localcontext(Context(prec=digits, rounding=ROUND_CEILING, Emax=10**9, Emin=-(10**9))):
+        return Fraction(decimal(value))
+
+
+def float_above(value: Fraction) -> float:
+    """The least float at or above `value`."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_up(value: float) -> float:
+    """A float above `value` by a few units in the last place: an upper bound stays one."""
+    return value * (1 + 2.0**-50)
+
+
 def show(value: Fraction) -> str:
     """A short decimal where the number is one, a fraction or a rounded decimal otherwise."""
     number = float(value)
@@ -105,10 +123,14 @@ def show(value: Fraction) -> str:
     return str(value) if len(str(value)) <= 12 else repr(number)
 
 
-def _sane(number: Fraction, value: Number, argument: str) -> Fraction:
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _LARGEST_BITS:
-        raise ParameterError(argument, value, "must lie between 1e-2000 and 1e2000")
+def _in_range(number: Fraction, value: Number, argument: str) -> Fraction:
+    if number and not 1 / _LARGEST <= abs(number) <= _LARGEST:
+        raise _too_far(value, argument)
     return number
+
+
+def _too_far(value: Number, argument: str) -> ParameterError:
+    return ParameterError(argument, value, "sizes run from 1e-300 to 1e300; change the unit")
 
 
 def _wrong_type(value: object, argument: str) -> ParameterTypeError:

@@ -1,8 +1,8 @@
 """What is promised: `PureDP`, `ApproxDP`, `ZCDP`, `GDP`, with exact parameters.
 
 `a <= b` reads "a implies b": whatever keeps a keeps b. Within one kind the order is exact. Across
-kinds it is the best known conversion, computed with a margin of 1e-12 on the safe side, so that it
-may say no to a true implication that close, and never yes to a false one.
+kinds it is a sound conversion whose numbers are rounded up: it may say no to a true implication,
+and never yes to a false one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from deniable.privacy.accountants import gdp, pure, zcdp
 from deniable.privacy.exact import Number, positive, probability, show
+from deniable.privacy.search import maximum
 
 
 class _Ordered:
@@ -86,8 +87,6 @@ class GDP(_Ordered):
 
 Guarantee = PureDP | ApproxDP | ZCDP | GDP
 
-_MARGIN = 1 + 1e-12
-
 
 def implies(stronger: object, weaker: object) -> bool:
     """Whether every mechanism that keeps `stronger` is known to keep `weaker`."""
@@ -97,7 +96,7 @@ def implies(stronger: object, weaker: object) -> bool:
         case PureDP(), ZCDP():
             return pure.rho(stronger.epsilon) <= weaker.rho
         case PureDP(), GDP():
-            return pure.mu(float(stronger.epsilon)) * _MARGIN <= weaker.mu
+            return pure.mu(float(stronger.epsilon)) <= float(weaker.mu)
         case ApproxDP(), ApproxDP() if stronger.epsilon <= weaker.epsilon:
             return stronger.delta <= weaker.delta
         case ZCDP(), ZCDP():
@@ -109,19 +108,29 @@ def implies(stronger: object, weaker: object) -> bool:
         case PureDP(), ApproxDP() if stronger.epsilon <= weaker.epsilon:
             return True
         case _, ApproxDP():
-            return _delta(stronger, float(weaker.epsilon)) * _MARGIN <= weaker.delta
+            return _delta(stronger, weaker.epsilon) <= float(weaker.delta)
     return False
 
 
-def _delta(guarantee: object, epsilon: float) -> float:
+def _delta(guarantee: object, epsilon: Fraction) -> float:
     """The δ that a guarantee proves at ε."""
     match guarantee:
         case PureDP():
-            return pure.delta(float(guarantee.epsilon), 0.0, epsilon)
+            return pure.delta(guarantee.epsilon, 0.0, epsilon)
         case ApproxDP():
-            return pure.delta(float(guarantee.epsilon), float(guarantee.delta), epsilon)
+            return pure.delta(guarantee.epsilon, float(guarantee.delta), epsilon)
         case ZCDP():
-            return zcdp.delta(float(guarantee.rho), epsilon)
+            return _zcdp_delta(float(guarantee.rho), epsilon)
         case GDP():
-            return gdp.delta(float(guarantee.mu), epsilon)
+            return gdp.delta(float(guarantee.mu), float(epsilon))
     return 1.0
+
+
+def _zcdp_delta(rho: float, epsilon: Fraction) -> float:
+    """The least δ at ε that follows from zCDP, through any larger ε' and its δ'."""
+
+    def through(larger: float) -> float:
+        beyond = epsilon + Fraction(abs(larger))
+        return -pure.delta(beyond, zcdp.delta(rho, float(beyond)), epsilon)
+
+    return min(zcdp.delta(rho, float(epsilon)), -maximum(through, 20.0))

@@ -40,7 +40,7 @@ def maximum(f: Callable[[float], float], reach: float) -> float:
 
     Looks at zero and at a geometric grid on either side, then narrows in around the best place.
     """
-    side = [reach * 0.75**k for k in range(80)]
+    side = [reach * 0.75**k for k in range(96)]
     grid = [*(-x for x in side), 0.0, *reversed(side)]
     values = [f(x) for x in grid]
     best = values.index(max(values))

@@ -14,7 +14,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from deniable.errors import DeniableError, LossFormatError
+from deniable.errors import DeniableError, LossFormatError, ParameterTypeError
 from deniable.privacy.composition import Composed, compose, repeat
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
@@ -39,17 +39,19 @@ KINDS: Mapping[str, type[Loss]] = {
     )
 }
 
-_RATIONAL = re.compile(r"-?[0-9]{1,5000}(/[0-9]{1,5000})?")
+_RATIONAL = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 _LONGEST = 10_000_000
 
 
 def loss_to_json(loss: Loss) -> str:
     """The canonical text of a loss."""
+    if not isinstance(loss, Loss):
+        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
     return json.dumps({"version": VERSION, **_encode(loss)}, sort_keys=True, separators=(",", ":"))
 
 
 def loss_from_json(text: str | bytes) -> Loss:
-    """Read a loss from its text; the text need not be canonical, its content must be."""
+    """Read a loss from its text, which need not be the canonical one."""
     if not isinstance(text, str | bytes):
         raise LossFormatError(f"a loss is read from text, not from {type(text).__name__}")
     if len(text) > _LONGEST:
@@ -61,7 +63,7 @@ def loss_from_json(text: str | bytes) -> Loss:
     if not isinstance(data, dict):
         raise LossFormatError("a stored loss must be a JSON object")
     version = data.pop("version", None)
-    if version != VERSION or isinstance(version, bool):
+    if version != VERSION or type(version) is not int:
         raise LossFormatError(
             f"this loss has version {_short(version)}; this software reads version {VERSION}"
         )
@@ -91,7 +93,7 @@ def _decode(data: object) -> Loss:
     wanted = {field.name: field for field in fields(KINDS[kind])}
     given = {name: value for name, value in data.items() if name != "kind"}
     if given.keys() != wanted.keys():
-        odd = ", ".join(sorted(map(str, given.keys() ^ wanted.keys())))
+        odd = ", ".join(ascii(name) for name in sorted(given.keys() ^ wanted.keys()))
         raise LossFormatError(
             f"a {kind} loss has exactly {', '.join(sorted(wanted))}; check {odd[:200]}"
         )
@@ -115,9 +117,9 @@ def _decode_composed(data: dict[str, object]) -> Loss:
             raise LossFormatError("a count must be a whole number, 1 or more")
         if isinstance(inner, dict) and inner.get("kind") == Composed.kind:
             raise LossFormatError("a composed loss is flat: its parts are not composed")
-        losses.append(repeat(_decode(inner), count))
+        losses.append((_decode(inner), count))
     try:
-        return compose(*losses)
+        return compose(*(repeat(loss, count) for loss, count in losses))
     except DeniableError as cause:
         raise LossFormatError(str(cause)) from cause
 
@@ -148,4 +150,4 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _short(value: object) -> str:
     """A short form of a public value read from JSON."""
-    return repr(value)[:60]
+    return ascii(value)[:60]

@@ -18,7 +18,8 @@ from deniable.randomness.source import Source, bits, words
 
 Coins = npt.NDArray[np.bool_]
 
-# Floats below differ from the real number they stand for by less than 2^-44 (PROOF.md, section 4).
+# Probabilities in floats are right to within 2^-41, of which the exponential itself takes 2^-44
+# (PROOF.md, section 4).
 SLACK = 2.0**-40
 _TERMS = 22
 _WHOLE = 64
@@ -68,7 +69,7 @@ def below_exp(
 ) -> Coins:
     """Decide U < exp(-x) for each place, U's first 64 bits being `word`; more bits as needed.
 
-    `approximate` holds x to within a relative 2^-48, `exact(at)` is x itself.
+    `approximate` holds x so that exp(-x) is right to within 2^-42, `exact(at)` is x itself.
     """
     probability = exp_minus_floats(approximate)
     uniform = word.astype(np.float64) * 2.0**-64

@@ -110,6 +110,7 @@ def _deficits(scores: Scores, factor: Fraction, best: Fraction) -> npt.NDArray[n
         gap = (scores.max().astype(np.uint64) - scores.astype(np.uint64)).astype(np.float64)
         deficit: npt.NDArray[np.float64] = gap * float(factor)
     else:
+        scores = scores.astype(np.float64)
         # Halves: the difference of two doubles may exceed the largest one. Infinity is an honest
         # product: it lands on the last level.
         with np.errstate(over="ignore"):

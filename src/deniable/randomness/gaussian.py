@@ -17,10 +17,9 @@ import numpy.typing as npt
 from deniable.randomness.bernoulli import below_exp
 from deniable.randomness.brackets import Bracket, coarser, divide_up, exp_minus, times
 from deniable.randomness.inversion import InversionTable
-from deniable.randomness.laplace import CHUNK
+from deniable.randomness.laplace import CHUNK, check_width
 from deniable.randomness.source import Source, words
 
-_ONE_TABLE_SIGMA = 48
 _CELLS_PER_SIGMA = 32
 _GUARD = 64
 
@@ -83,7 +82,7 @@ class GaussianSampler:
 
     def __init__(self, variance: Fraction) -> None:
         sigma = math.sqrt(variance)
-        self._bits = 0 if sigma <= _ONE_TABLE_SIGMA else int(math.log2(sigma / _CELLS_PER_SIGMA))
+        self._bits = max(0, math.floor(math.log2(sigma / _CELLS_PER_SIGMA)))
         self._two_variances = 2 * variance
         width = 1 << self._bits
         cells = _Squares(Fraction(width * width) / self._two_variances, exact=self._bits == 0)
@@ -118,6 +117,7 @@ class GaussianSampler:
     def _fill(self, out: npt.NDArray[np.int64], start: int, source: Source) -> _Doubt:
         """Fill one chunk; return the places that are not surely kept, with their coins."""
         cell = self._cells.draw(out.size, source)
+        check_width(cell, self._bits)
         out[:] = cell
         if self._bits == 0:
             return _NO_DOUBT

@@ -8,13 +8,13 @@ as it takes, against certified integer brackets, when 64 bits tie. `PROOF.md`, s
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import RandomnessError
+from deniable.lazy import lazy
 from deniable.randomness.brackets import Bracket
 from deniable.randomness.source import Source, bits, words
 
@@ -44,7 +44,7 @@ class InversionTable:
         self._signed = signed
         self._thresholds = np.array(_floors(cumulative, count), dtype=np.uint64)
 
-    @cached_property
+    @lazy
     def _lookup(self) -> Indices:
         """The value for each 16-bit cell that holds no threshold, `_OPEN` for the others."""
         cell = np.arange(_CELLS)

@@ -121,10 +121,7 @@ class LaplaceSampler:
 
     def _fill(self, out: npt.NDArray[np.int64], source: Source) -> None:
         top = self._top.draw(out.size, source)
-        if self._low_bits > 47 and int(np.abs(top.astype(np.int32)).max()) >= 1 << (
-            62 - self._low_bits
-        ):
-            raise RandomnessError("a draw fell beyond 62 bits; draw again")
+        check_width(top, self._low_bits)
         out[:] = top
         for width, digit in zip(reversed(self._widths), reversed(self._digits), strict=True):
             out <<= width
@@ -132,6 +129,16 @@ class LaplaceSampler:
         if self._low_bits:
             # The digits were drawn for the magnitude m; on the left side the value is -1-m = ~m.
             out ^= (out >> 63) & ((1 << self._low_bits) - 1)
+
+
+def check_width(top: npt.NDArray[np.int16], low_bits: int) -> None:
+    """Refuse draws that would not fit 62 bits, whose top parts are `top`."""
+    if (
+        low_bits > 47
+        and top.size
+        and int(np.abs(top.astype(np.int32)).max()) >= 1 << (62 - low_bits)
+    ):
+        raise RandomnessError("a draw fell beyond 62 bits; draw again")
 
 
 def _digit_widths(scale: Fraction) -> list[int]:

@@ -55,9 +55,10 @@ class Lattice:
         """Round finite values to the lattice, half up, exactly."""
         # From 2^52 steps on, a double's own spacing is a multiple of the step.
         fine = np.abs(values) < np.ldexp(1.0, min(52 + self.exponent, 1023))
-        scaled = np.ldexp(np.where(fine, values, 0.0), -self.exponent)
-        floor = np.floor(scaled)
-        rounded: Floats = np.ldexp(floor + (scaled - floor >= 0.5), self.exponent)
+        with np.errstate(all="ignore"):  # what underflows here rounds to 0 all the same
+            scaled = np.ldexp(np.where(fine, values, 0.0), -self.exponent)
+            floor = np.floor(scaled)
+            rounded: Floats = np.ldexp(floor + (scaled - floor >= 0.5), self.exponent)
         return np.where(fine, rounded, values)
 
     def add_float(self, point: float, steps: int) -> float:
@@ -69,7 +70,7 @@ class Lattice:
         """Add `noise` steps to lattice points; the double nearest to each exact sum."""
         if bool((np.abs(noise) >= _EXACT_INTEGER).any()):
             return self._add_exactly(points, noise)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             total: Floats = points + np.ldexp(noise.astype(np.float64), self.exponent)
         return np.clip(total, -sys.float_info.max, sys.float_info.max)
 
@@ -110,7 +111,7 @@ def lattice_for(*, sensitivity: Fraction, scale: Fraction) -> Lattice:
         raise ParameterError(
             "scale",
             f"about 2^{floor_log2(scale)}",
-            "real values are released at scales from 2^-960 to 2^900; change their unit",
+            "real values are released at scales from about 2^-970 to 2^930; change their unit",
         )
     return Lattice(exponent)
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.randomness.fork import process_mark
 from deniable.randomness.gaussian import GaussianSampler
 from deniable.randomness.laplace import LaplaceSampler
 from deniable.randomness.source import SECURE, Source
@@ -95,21 +96,25 @@ class GaussianLaw:
         return GaussianSampler(self.variance)
 
 
+class _Pool:
+    """Draws made in advance, for one process."""
+
+    def __init__(self, mark: tuple[int, int]) -> None:
+        self.mark = mark
+        self.lock = threading.Lock()
+        self.values = np.empty(0, dtype=np.int64)
+        self.left = 0
+
+
 class Noise:
     """Draws from one law, for release. Obtain it from `noise(law)`."""
 
     def __init__(self, law: Law) -> None:
-        self.law = law
         law.check()
+        self.law = law
         self._sampler = law.sampler()
-        self._discard()
-        _POOLS.add(self)
-
-    def _discard(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._pool = np.empty(0, dtype=np.int64)
-        self._left = 0
+        self._pool = _Pool(process_mark())
+        _ALL.add(self)
 
     def many(self, count: int) -> npt.NDArray[np.int64]:
         """Draw `count` integers."""
@@ -117,16 +122,24 @@ class Noise:
 
     def one(self) -> int:
         """Draw one integer from the pool."""
-        if self._owner != os.getpid():
-            self._discard()
-        with self._lock:
-            if self._left == 0:
-                self._pool = self.many(_POOL)
-                self._left = _POOL
-            self._left -= 1
-            value = int(self._pool[self._left])
-            self._pool[self._left] = 0
+        pool = self._pool
+        if pool.mark != (mark := process_mark()):
+            # A parent's pool, its lock included, is not ours. Two threads may both start anew:
+            # each pool is fresh.
+            pool = self._pool = _Pool(mark)
+        with pool.lock:
+            if pool.left == 0:
+                pool.values = self.many(_POOL)
+                pool.left = _POOL
+            pool.left -= 1
+            value = int(pool.values[pool.left])
+            pool.values[pool.left] = 0
         return value
+
+    def wipe(self) -> None:
+        """Forget what was drawn in advance."""
+        self._pool.values[:] = 0
+        self._pool = _Pool(process_mark())
 
     def __reduce__(self) -> tuple[object, tuple[Law]]:
         """A copy draws its own noise: neither pool nor lock is ever duplicated."""
@@ -139,16 +152,15 @@ def noise(law: Law) -> Noise:
     return Noise(law)
 
 
-_POOLS: weakref.WeakSet[Noise] = weakref.WeakSet()
+_ALL: weakref.WeakSet[Noise] = weakref.WeakSet()
 
 
-def _discard_pools() -> None:
-    for pool in list(_POOLS):
-        pool._pool[:] = 0
-        pool._discard()
+def _wipe_all() -> None:
+    for each in list(_ALL):
+        each.wipe()
 
 
-os.register_at_fork(after_in_child=_discard_pools)
+os.register_at_fork(after_in_child=_wipe_all)
 
 
 def _check_scale(scale: Fraction) -> None:

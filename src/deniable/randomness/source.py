@@ -6,8 +6,8 @@ What the source promises, each with a test:
 * **Rekeying.** After `REKEY_AFTER` bytes the next key is fresh OS entropy mixed with keystream;
   the key buffer is zeroed and the old cipher dropped (OpenSSL cleanses its key schedule), so bytes
   already handed out cannot be computed from the state that remains.
-* **Fork.** A child never repeats its parent or a sibling: state belongs to one process id and is
-  thrown away when the id changes, also for a fork that Python's hooks do not see.
+* **Fork.** A child never repeats its parent or a sibling: state belongs to one process and is left
+  behind in a child, whoever forked it (`fork.py`), even while another thread held the lock.
 * **Threads.** One lock; two threads never share a byte.
 * **No seed.** There is no argument through which one could be given.
 """
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from deniable.errors import RandomnessError
+from deniable.randomness.fork import process_mark
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -40,56 +41,59 @@ class Source(Protocol):
         ...
 
 
-class SecureSource:
-    """AES-256-CTR keystream; see the module's promises."""
+class _Keystream:
+    """The state of one process: a cipher, its lock, and how far it has run."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
+    def __init__(self, mark: tuple[int, int]) -> None:
+        self.mark = mark
+        self.lock = threading.Lock()
         self._left = 0
         self._cipher: CipherContext | None = None
 
-    def draw(self, count: int) -> Bytes:
-        """Return `count` bytes nobody has seen before."""
-        out = np.empty(count + _BLOCK_SLACK, dtype=np.uint8)
-        view = memoryview(out.data)
-        with self._lock:
-            done = 0
-            while done < count:
-                cipher = self._keyed()
-                step = min(count - done, self._left, len(_ZEROS))
-                zeros = _ZEROS if step == len(_ZEROS) else _ZEROS[:step]
-                cipher.update_into(zeros, view[done : done + step + _BLOCK_SLACK])
-                self._left -= step
-                done += step
-        return out[:count]
-
-    def _keyed(self) -> CipherContext:
-        if self._owner != os.getpid():
-            self._cipher = None  # whatever a parent left here is not ours to use
-        if self._cipher is None or self._left == 0:
-            self._rekey()
-        assert self._cipher is not None
-        return self._cipher
+    def fill(self, view: memoryview, count: int) -> None:
+        """Write `count` bytes; the caller holds the lock."""
+        done = 0
+        while done < count:
+            if self._left == 0:
+                self._rekey()
+            assert self._cipher is not None
+            step = min(count - done, self._left, len(_ZEROS))
+            zeros = _ZEROS if step == len(_ZEROS) else _ZEROS[:step]
+            self._cipher.update_into(zeros, view[done : done + step + _BLOCK_SLACK])
+            self._left -= step
+            done += step
 
     def _rekey(self) -> None:
         key = bytearray(_KEY_BYTES + _BLOCK_SLACK)
         if self._cipher is not None:
             self._cipher.update_into(bytes(_KEY_BYTES), key)
             self._cipher = None
-        fresh = _operating_system_bytes(_KEY_BYTES)
-        for i, byte in enumerate(fresh):
+        for i, byte in enumerate(_operating_system_bytes(_KEY_BYTES)):
             key[i] ^= byte
         del key[_KEY_BYTES:]
         # A key is used once and for less than 2^64 blocks, so the counter may start at zero.
         self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         key[:] = bytes(len(key))
         self._left = REKEY_AFTER
-        self._owner = os.getpid()
 
-    def _after_fork(self) -> None:
-        """Another thread may have held the lock when the process forked: start anew."""
-        self.__init__()  # type: ignore[misc]
+
+class SecureSource:
+    """AES-256-CTR keystream; see the module's promises."""
+
+    def __init__(self) -> None:
+        self._stream = _Keystream(process_mark())
+
+    def draw(self, count: int) -> Bytes:
+        """Return `count` bytes nobody has seen before."""
+        out = np.empty(count + _BLOCK_SLACK, dtype=np.uint8)
+        stream = self._stream
+        if stream.mark != (mark := process_mark()):
+            # What a parent left here, its lock included, is not ours to use. Two threads may both
+            # start anew: each stream is fresh.
+            stream = self._stream = _Keystream(mark)
+        with stream.lock:
+            stream.fill(memoryview(out.data), count)
+        return out[:count]
 
 
 def _operating_system_bytes(count: int) -> bytes:
@@ -118,4 +122,3 @@ def bits(source: Source, count: int) -> int:
 
 
 SECURE = SecureSource()
-os.register_at_fork(after_in_child=SECURE._after_fork)

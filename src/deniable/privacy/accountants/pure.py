@@ -11,22 +11,23 @@ from decimal import localcontext
 from fractions import Fraction
 from statistics import NormalDist
 
-from deniable.privacy.exact import decimal, high_precision
+from deniable.privacy.exact import decimal, float_up, high_precision, rounded_up
 
 
-def delta(pure: float, slack: float, epsilon: float) -> float:
-    """δ(ε) of the worst (pure, slack)-DP mechanism, ε >= 0."""
-    if epsilon >= pure:
+def delta(pure: Fraction, slack: float, epsilon: Fraction | float) -> float:
+    """δ(ε) of the worst (pure, slack)-DP mechanism, ε >= 0, rounded up."""
+    gap = float(pure - Fraction(epsilon))  # the difference is exact, so its sign is
+    if gap <= 0:
         return slack
     # (e^p - e^ε) / (1 + e^p), without overflow.
-    spread = -math.expm1(epsilon - pure) / (1 + math.exp(-pure))
-    return slack + (1 - slack) * spread
+    spread = -math.expm1(-gap) / (1 + math.exp(-float(pure)))
+    return min(1.0, float_up(slack + (1 - slack) * spread))
 
 
 def tradeoff(pure: float, slack: float, alpha: float) -> float:
     """Least type-II error at type-I error alpha: max(0, 1-δ-e^ε α, e^-ε (1-δ-α))."""
-    steep = 1 - slack - math.exp(min(pure, 700)) * alpha
-    return max(0.0, steep, math.exp(-pure) * (1 - slack - alpha))
+    grown = math.exp(min(pure + math.log(alpha), 1.0)) if alpha > 0 else 0.0
+    return max(0.0, 1 - slack - grown, math.exp(-pure) * (1 - slack - alpha))
 
 
 def rho(pure: Fraction) -> Fraction:
@@ -39,7 +40,7 @@ def rho(pure: Fraction) -> Fraction:
     with localcontext(high_precision(pure)):
         shrink = (-decimal(pure)).exp()
         value = decimal(pure) * (1 - shrink) / (1 + shrink)
-    return _up(Fraction(value))
+    return rounded_up(Fraction(value) * (1 + Fraction(1, 10**35)))
 
 
 def mu(pure: float) -> float:
@@ -48,9 +49,13 @@ def mu(pure: float) -> float:
     The Gaussian trade-off curve is convex and meets the kink of the pure one at α = 1/(1 + e^ε);
     by convexity it lies below the two chords, which are the pure curve.
     """
-    below = 1 / (1 + math.exp(min(pure, 700)))
-    return -2 * NormalDist().inv_cdf(below) * (1 + 1e-13)
-
-
-def _up(value: Fraction) -> Fraction:
-    return value * (1 + Fraction(1, 10**30))
+    if pure > 700:
+        return math.inf
+    if pure > 0.1:
+        return -2 * NormalDist().inv_cdf(1 / (1 + math.exp(pure))) * (1 + 1e-13)
+    # erf(μ/sqrt 8) = tanh(ε/2), by Newton's method: no cancelling near one half.
+    wanted = math.tanh(pure / 2)
+    x = wanted * math.sqrt(math.pi) / 2
+    for _ in range(4):
+        x -= (math.erf(x) - wanted) * math.sqrt(math.pi) / 2 * math.exp(x * x)
+    return math.sqrt(8) * x * (1 + 1e-13)

@@ -10,30 +10,27 @@ import math
 from decimal import localcontext
 from fractions import Fraction
 
-from deniable.privacy.exact import decimal, high_precision
+from deniable.privacy.exact import decimal, high_precision, rounded_up
 from deniable.privacy.search import bracket_up, greatest, least
-
-_ROUND_UP = 1e-12
 
 
 def delta(rho: float, epsilon: float) -> float:
-    """The least δ that ρ-zCDP proves at ε."""
-    return min(1.0, math.exp(log_delta(rho, epsilon)) * (1 + _ROUND_UP))
+    """The δ that ρ-zCDP proves at ε by its best Rényi order."""
+    return math.exp(log_delta(rho, epsilon))
 
 
 def log_delta(rho: float, epsilon: float) -> float:
-    """ln of min over α > 1 of exp((α-1)(αρ-ε)) / (α-1) * (1 - 1/α)^α, or 0 if that is less."""
-    above_one = least(
-        lambda a: (2 * a + 1) * rho - epsilon + math.log(a / (1 + a)) >= 0, 1e-15, 1e150
-    )
+    """ln of min over α > 1 of exp((α-1)(αρ-ε)) / (α-1) * (1 - 1/α)^α, rounded up, 0 at most."""
+    above_one = least(lambda a: (2 * a + 1) * rho - epsilon - math.log1p(1 / a) >= 0, 1e-15, 1e150)
     order = 1 + above_one
-    exponent = above_one * (order * rho - epsilon) + above_one * math.log(above_one)
-    return min(0.0, exponent - order * math.log(order))
+    rest = -above_one * math.log1p(1 / above_one) - math.log(order)
+    lost = 1e-15 * (above_one * order * rho + above_one * epsilon)
+    return min(0.0, above_one * (order * rho - epsilon) + rest + lost + 1e-12)
 
 
 def epsilon(rho: float, delta: float) -> float:
-    """The least ε that ρ-zCDP proves at δ."""
-    target = math.log(delta) - _ROUND_UP
+    """The ε that ρ-zCDP proves at δ by its best Rényi order."""
+    target = math.log(delta)
     if log_delta(rho, 0.0) <= target:
         return 0.0
     high = bracket_up(lambda e: log_delta(rho, e) <= target, epsilon_bun_steinke(rho, delta))
@@ -47,8 +44,8 @@ def epsilon_bun_steinke(rho: float, delta: float) -> float:
 
 def largest_rho(epsilon: float, delta: float) -> float:
     """The greatest ρ that proves (ε, δ)-DP."""
-    target = math.log(delta) - _ROUND_UP
-    return greatest(lambda rho: log_delta(rho, epsilon) <= target, 1e-200, 1e150)
+    target = math.log(delta)
+    return greatest(lambda rho: log_delta(rho, epsilon) <= target, 1e-200, 1e12)
 
 
 def laplace_rho(pure: Fraction) -> Fraction:
@@ -63,7 +60,7 @@ def laplace_rho(pure: Fraction) -> Fraction:
     with localcontext(high_precision(pure)):
         e = decimal(pure)
         value = e - 1 + (-e).exp()
-    return Fraction(value) * (1 + Fraction(1, 10**30))
+    return rounded_up(Fraction(value) * (1 + Fraction(1, 10**35)))
 
 
 def discrete_laplace_rho(scale: Fraction, shift: int) -> Fraction:
@@ -78,4 +75,4 @@ def discrete_laplace_rho(scale: Fraction, shift: int) -> Fraction:
     with localcontext(high_precision(min(pure, 1 / scale))):
         e, h = decimal(pure), decimal(1 / scale)
         value = e - (1 - (-e).exp()) * 2 * h / (h.exp() - (-h).exp())
-    return Fraction(value) * (1 + Fraction(1, 10**30))
+    return rounded_up(Fraction(value) * (1 + Fraction(1, 10**35)))

@@ -14,13 +14,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from deniable.errors import ParameterError, RelationError
+from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.privacy.accountants import pure as pure_curve
 from deniable.privacy.exact import Number, exact, not_negative, probability
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.price import Price, on_grid
 from deniable.privacy.search import bracket_up, least, maximum
 from deniable.privacy.units import Relation, read_relation
+
+Profile = Callable[[Fraction | float], float]
+
+_LEAST_RATIO = Fraction(1, 10**100)
+_GREATEST_RATIO = Fraction(10**6)
 
 
 class Concentrated(NamedTuple):
@@ -51,8 +56,8 @@ class Loss(ABC):
         """The least known ρ, beside a part of δ where there is no ρ without it."""
 
     @abstractmethod
-    def profile(self, epsilon: float) -> float:
-        """δ(ε) for ε >= 0, as a plain function of floats."""
+    def profile(self, epsilon: Fraction | float) -> float:
+        """δ(ε) for ε >= 0, never rounded down."""
 
     @abstractmethod
     def divergence(self, order: float) -> float:
@@ -80,7 +85,7 @@ class Loss(ABC):
 
     def delta(self, *, epsilon: Number) -> float:
         """The least δ for which the release is (ε, δ)-DP."""
-        return self.profile(float(not_negative(epsilon, "epsilon")))
+        return self.profile(not_negative(epsilon, "epsilon"))
 
     def epsilon(self, *, delta: Number) -> float:
         """The least ε for which the release is (ε, δ)-DP; infinity if there is none."""
@@ -99,14 +104,15 @@ class Loss(ABC):
             return math.inf if self.pure is None else float(self.pure)
         if exact(order, "order") < 1:
             raise ParameterError("order", order, "Rényi orders run from 1 to math.inf")
-        return self.divergence(float(order))
+        found = self.divergence(float(order))
+        return found if self.pure is None else min(found, float(self.pure))
 
     def tradeoff(self, alpha: Number) -> float:
         """The least type-II error of any test of level alpha between two neighbours."""
         level = float(not_negative(alpha, "alpha"))
         if level > 1:
             raise ParameterError("alpha", alpha, "a type-I error lies between 0 and 1")
-        return self.type_two(level)
+        return 1.0 if level == 0 and self.pure is not None else self.type_two(level)
 
     def type_two(self, alpha: float) -> float:
         """The trade-off curve, as a plain function of floats."""
@@ -118,12 +124,13 @@ class Loss(ABC):
             case PureDP():
                 return self.pure is not None and self.pure <= guarantee.epsilon
             case ApproxDP():
-                return self.delta(epsilon=guarantee.epsilon) <= guarantee.delta
+                return self.delta(epsilon=guarantee.epsilon) <= float(guarantee.delta)
             case ZCDP():
                 rho, delta = self.concentrated
                 return delta == 0 and rho <= guarantee.rho
             case GDP():
-                return self.mu <= guarantee.mu
+                return self.mu <= float(guarantee.mu)
+        raise ParameterTypeError("guarantee", guarantee, "must be PureDP, ApproxDP, ZCDP or GDP")
 
     def under(self, relation: Relation | str) -> Loss:
         """The same release under another relation: a replacement is two steps of add/remove."""
@@ -138,7 +145,7 @@ class Loss(ABC):
         return replace(self.group(2), relation=wanted)
 
 
-def trade_off(profile: Callable[[float], float], alpha: float) -> float:
+def trade_off(profile: Profile, alpha: float) -> float:
     """max over real ε of 1 - δ(ε) - e^ε α (Dong, Roth & Su 2022, Prop. 2.12).
 
     Whatever the search finds is a lower bound of the curve, which errs on the safe side.
@@ -147,9 +154,21 @@ def trade_off(profile: Callable[[float], float], alpha: float) -> float:
     def line(epsilon: float) -> float:
         return 1 - both_sides(profile, epsilon) - math.exp(epsilon) * alpha
 
-    return max(0.0, maximum(line, 60.0))
+    return max(0.0, maximum(line, 700.0))
 
 
-def both_sides(profile: Callable[[float], float], epsilon: float) -> float:
+def both_sides(profile: Profile, epsilon: Fraction | float) -> float:
     """δ(ε) at negative ε too: the pair is symmetric, so 1 - δ(-ε) = e^-ε (1 - δ(ε))."""
-    return profile(epsilon) if epsilon >= 0 else 1 - math.exp(epsilon) * (1 - profile(-epsilon))
+    if epsilon >= 0:
+        return profile(epsilon)
+    return 1 - math.exp(float(epsilon)) * (1 - profile(-epsilon))
+
+
+def check_ratio(argument: str, ratio: Fraction) -> None:
+    """Refuse losses beyond sense: curves are computed from 1e-100 to a million."""
+    if not _LEAST_RATIO <= ratio <= _GREATEST_RATIO:
+        raise ParameterError(
+            argument,
+            f"about 1e{len(str(int(ratio))) - 1}" if ratio > 1 else "below 1e-100",
+            "losses are stated from 1e-100 to 1e6; more protects nobody, less is not noticed",
+        )

@@ -11,7 +11,7 @@ symmetry. For the discrete law three sound curves are known, and the least is ta
   exp(-(x-y)²/2τ²). Those weights sum to τ sqrt(2π) (1 + θ), |θ| < 3 e^(-2π²τ²), by Poisson
   summation, whatever y is; so the outcome's law is the discrete Gaussian of variance v, each
   probability within a factor 1 ± 10^-200 for τ² = 25. The discrete pair is thus a post-processing
-  of the continuous pair with variance v - 25, up to that factor, in any dimension below 10^100.
+  of the continuous pair with variance v - 25, up to that factor, in any dimension below 10^10.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.privacy.accountants import gdp, zcdp
-from deniable.privacy.exact import positive, whole
-from deniable.privacy.losses.base import Concentrated, Loss, trade_off
+from deniable.privacy.exact import positive, sqrt_up, whole
+from deniable.privacy.losses.base import Concentrated, Loss, check_ratio, trade_off
 
 _SMOOTHING = 25  # τ²
 _SUM_DIRECTLY = 1 << 10  # σ up to which the lattice sum is taken term by term
@@ -43,6 +43,7 @@ class GaussianLoss(Loss):
         super().__post_init__()
         object.__setattr__(self, "sigma", positive(self.sigma, "sigma"))
         object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
+        check_ratio("sensitivity/sigma", self.sensitivity / self.sigma)
 
     @property
     def pure(self) -> None:
@@ -59,9 +60,9 @@ class GaussianLoss(Loss):
         """Δ/σ (Dong, Roth & Su 2022, Thm 2.7)."""
         return float(self.sensitivity / self.sigma)
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) (Balle & Wang 2018, Thm 8)."""
-        return gdp.delta(self.mu, epsilon)
+        return gdp.delta(self.mu, float(epsilon))
 
     def divergence(self, order: float) -> float:
         """α μ²/2."""
@@ -88,6 +89,7 @@ class DiscreteGaussianLoss(Loss):
         super().__post_init__()
         object.__setattr__(self, "variance", positive(self.variance, "variance"))
         object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
+        check_ratio("sensitivity/sigma", sqrt_up(self.sensitivity**2 / self.variance))
 
     @property
     def pure(self) -> None:
@@ -115,18 +117,18 @@ class DiscreteGaussianLoss(Loss):
         """Whether only one coordinate can move, by one."""
         return self.sensitivity**2 < 2
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """The exact lattice sum for single steps, the least sound bound otherwise."""
         if self.moves_one_step:
             return lattice_delta(self.variance, epsilon)
-        bound = zcdp.delta(float(self.concentrated.rho), epsilon)
-        return min(bound, gdp.delta(self.mu, epsilon)) if self.mu < math.inf else bound
+        bound = zcdp.delta(float(self.concentrated.rho), float(epsilon))
+        return min(bound, gdp.delta(self.mu, float(epsilon))) if self.mu < math.inf else bound
 
     def type_two(self, alpha: float) -> float:
         """The greatest lower bound that one of the curves proves."""
         if self.moves_one_step:
             return trade_off(self.profile, alpha)
-        by_rho = trade_off(lambda e: zcdp.delta(float(self.concentrated.rho), e), alpha)
+        by_rho = trade_off(lambda e: zcdp.delta(float(self.concentrated.rho), float(e)), alpha)
         return max(by_rho, gdp.tradeoff(self.mu, alpha)) if self.mu < math.inf else by_rho
 
     def divergence(self, order: float) -> float:
@@ -138,7 +140,7 @@ class DiscreteGaussianLoss(Loss):
         return replace(self, sensitivity=self.sensitivity * whole(size, "size"))
 
 
-def lattice_delta(variance: Fraction, epsilon: float) -> float:
+def lattice_delta(variance: Fraction, epsilon: Fraction | float) -> float:
     """δ(ε) of the discrete Gaussian moved by one: Σ P(y) (1 - e^(ε - loss(y)))_+.
 
     y has loss (2y + 1)/2v, so the sum runs over whole y > y0 = εv - 1/2, with terms
@@ -153,7 +155,8 @@ def lattice_delta(variance: Fraction, epsilon: float) -> float:
     sigma = math.sqrt(variance)
     z = float(first / Fraction(sigma))
     series = _sum_terms if sigma <= _SUM_DIRECTLY else _euler_maclaurin
-    return min(1.0, math.exp(log_first) * series(z, sigma, ahead) / _normaliser(sigma))
+    found = math.exp(log_first) * series(z, sigma, ahead) / _normaliser(sigma)
+    return min(1.0, found * (1 + 1e-12))
 
 
 def _sum_terms(z: float, sigma: float, ahead: float) -> float:

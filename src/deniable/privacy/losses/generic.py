@@ -10,8 +10,15 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.exact import decimal, high_precision, positive, probability, whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.exact import (
+    decimal,
+    high_precision,
+    positive,
+    probability,
+    rounded_up,
+    whole,
+)
+from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +31,7 @@ class PureLoss(Loss):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "bound", positive(self.bound, "bound"))
+        check_ratio("bound", self.bound)
 
     @property
     def pure(self) -> Fraction:
@@ -35,9 +43,9 @@ class PureLoss(Loss):
         """ε tanh(ε/2)."""
         return Concentrated(curve.rho(self.bound), Fraction(0))
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """(e^bound - e^ε) / (1 + e^bound)."""
-        return curve.delta(float(self.bound), 0.0, epsilon)
+        return curve.delta(self.bound, 0.0, epsilon)
 
     def divergence(self, order: float) -> float:
         """That of randomised response."""
@@ -67,6 +75,7 @@ class ApproxLoss(Loss):
         super().__post_init__()
         object.__setattr__(self, "bound", positive(self.bound, "bound"))
         object.__setattr__(self, "slack", probability(self.slack, "slack"))
+        check_ratio("bound", self.bound)
 
     @property
     def pure(self) -> None:
@@ -78,9 +87,9 @@ class ApproxLoss(Loss):
         """ρ of the randomised response, δ of the rest."""
         return Concentrated(curve.rho(self.bound), self.slack)
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """slack + (1 - slack) * that of randomised response."""
-        return curve.delta(float(self.bound), float(self.slack), epsilon)
+        return curve.delta(self.bound, float(self.slack), epsilon)
 
     def divergence(self, order: float) -> float:  # noqa: ARG002
         """Infinite: an event of probability slack tells all."""
@@ -93,13 +102,16 @@ class ApproxLoss(Loss):
     def group(self, size: int) -> ApproxLoss:
         """(kε, δ (e^kε - 1)/(e^ε - 1)) (Vadhan 2017, Lemma 2.2, with the exact sum)."""
         k = whole(size, "size")
-        with localcontext(high_precision(self.bound)):
-            e = decimal(self.bound)
-            growth = ((e * k).exp() - 1) / (e.exp() - 1)
-        slack = self.slack * Fraction(growth) * (1 + Fraction(1, 10**30)) if k > 1 else self.slack
-        if slack >= 1:
-            raise ParameterError("size", size, "a group this large has no (ε, δ) left")
-        return replace(self, bound=k * self.bound, slack=slack)
+        if k == 1:
+            return self
+        if k * self.bound <= 1000:  # beyond, δ of 1e-300 has long passed 1
+            with localcontext(high_precision(self.bound)):
+                e = decimal(self.bound)
+                growth = Fraction(((e * k).exp() - 1) / (e.exp() - 1))
+            slack = rounded_up(self.slack * growth * (1 + Fraction(1, 10**35)))
+            if slack < 1:
+                return replace(self, bound=k * self.bound, slack=slack)
+        raise ParameterError("size", size, "a group this large has no (ε, δ) left")
 
 
 def response_divergence(epsilon: Fraction, order: float) -> float:

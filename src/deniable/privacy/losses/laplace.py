@@ -18,8 +18,8 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import zcdp
-from deniable.privacy.exact import decimal, high_precision, positive, whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
+from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,7 @@ class LaplaceLoss(Loss):
         super().__post_init__()
         object.__setattr__(self, "scale", positive(self.scale, "scale"))
         object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
+        check_ratio("sensitivity/scale", self.pure)
 
     @property
     def pure(self) -> Fraction:
@@ -45,9 +46,10 @@ class LaplaceLoss(Loss):
         """ε - 1 + e^-ε."""
         return Concentrated(zcdp.laplace_rho(self.pure), Fraction(0))
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """1 - e^((ε - pure)/2)."""
-        return max(0.0, -math.expm1((epsilon - float(self.pure)) / 2))
+        gap = float(self.pure - Fraction(epsilon))
+        return min(1.0, float_up(-math.expm1(-gap / 2))) if gap > 0 else 0.0
 
     def divergence(self, order: float) -> float:
         """ln[(α e^((α-1)ε) + (α-1) e^(-αε)) / (2α-1)] / (α-1) (Mironov 2017, Prop. 6)."""
@@ -60,6 +62,8 @@ class LaplaceLoss(Loss):
 
     def type_two(self, alpha: float) -> float:
         """A line, a hyperbola and a line."""
+        if alpha == 0:
+            return 1.0
         shrink = math.exp(-float(self.pure))
         if alpha < shrink / 2:
             return 1 - alpha / shrink
@@ -87,6 +91,7 @@ class DiscreteLaplaceLoss(Loss):
         object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
         if self.sensitivity < 1:
             raise ParameterError("sensitivity", self.sensitivity, "integers move by 1 or more")
+        check_ratio("sensitivity/scale", self.pure)
 
     @property
     def shift(self) -> int:
@@ -103,7 +108,7 @@ class DiscreteLaplaceLoss(Loss):
         """The Kullback-Leibler divergence, which is the least ρ."""
         return Concentrated(zcdp.discrete_laplace_rho(self.scale, self.shift), Fraction(0))
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """1 - e^-u cosh(r - h/2)/cosh(h/2): u = (pure - ε)/2, h = 1/scale, r = -u modulo h.
 
         Equal to the continuous curve where u is a multiple of h, above it elsewhere.
@@ -112,8 +117,14 @@ class DiscreteLaplaceLoss(Loss):
         if u <= 0:
             return 0.0
         steps = u * self.scale
-        rest, half = float((math.ceil(steps) - steps) / self.scale), float(1 / self.scale) / 2
-        return -math.expm1(-float(u) + _log_cosh(rest - half) - _log_cosh(half))
+        rest = (math.ceil(steps) - steps) / self.scale
+        with localcontext(high_precision(min(u, 1 / self.scale))):
+            half = decimal(1 / self.scale) / 2
+            # cosh(r - h/2) / cosh(h/2), the growing exponential cancelled
+            share = ((-decimal(rest)).exp() + (decimal(rest) - 2 * half).exp()) / (
+                1 + (-2 * half).exp()
+            )
+            return min(1.0, float_up(float(1 - (-decimal(u)).exp() * share)))
 
     def divergence(self, order: float) -> float:
         """From the sum over the places where the loss differs, in closed form."""
@@ -136,20 +147,18 @@ class DiscreteLaplaceLoss(Loss):
         """
         h, shift = 1 / float(self.scale), self.shift
         edge = 1 / (1 + math.exp(-h))
+        if alpha == 0:
+            return 1.0
         if alpha >= edge:
             return math.exp(-shift * h) * (1 - alpha)
         if alpha <= edge * math.exp(-(shift + 1) * h):
-            return 1 - alpha * math.exp(shift * h)
+            return 1 - math.exp(min(math.log(alpha) + shift * h, 0.0))
         # Levels edge*q^m and errors edge*q^(shift+1-m) for 0 <= m <= shift + 1.
         m = min(math.floor(math.log(edge / alpha) / h), shift)
-        share = (alpha / edge * math.exp((m + 1) * h) - 1) / math.expm1(h)
+        share = math.expm1(math.log(alpha / edge) + (m + 1) * h) / math.expm1(h) if h < 500 else 1.0
         error, next_error = (edge * math.exp(-(shift + 1 - n) * h) for n in (m, m + 1))
         return share * error + (1 - share) * next_error
 
     def group(self, size: int) -> DiscreteLaplaceLoss:
         """k units move the value k times as far."""
-        return replace(self, sensitivity=self.sensitivity * whole(size, "size"))
-
-
-def _log_cosh(x: float) -> float:
-    return abs(x) + math.log1p(math.exp(-2 * abs(x))) - math.log(2)
+        return replace(self, sensitivity=Fraction(self.shift * whole(size, "size")))

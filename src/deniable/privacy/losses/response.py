@@ -10,7 +10,15 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.exact import decimal, high_precision, log_up, probability, whole
+from deniable.privacy.exact import (
+    decimal,
+    float_above,
+    float_up,
+    high_precision,
+    log_up,
+    probability,
+    whole,
+)
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss, response_divergence
 from deniable.privacy.units import Relation
@@ -20,7 +28,8 @@ from deniable.privacy.units import Relation
 class RandomizedResponseLoss(Loss):
     """The true answer with probability `truth`, each of the others equally often.
 
-    A respondent's answer is replaced by another one, so the relation is "replace".
+    A respondent's answer is replaced by another one: the relation is "replace" unless said
+    otherwise.
     """
 
     kind: ClassVar[str] = "randomized_response"
@@ -52,9 +61,12 @@ class RandomizedResponseLoss(Loss):
         """ε tanh(ε/2), exact for two categories and an upper bound for more."""
         return Concentrated(curve.rho(self.pure), Fraction(0))
 
-    def profile(self, epsilon: float) -> float:
-        """truth - e^ε lie."""
-        return max(0.0, float(self.truth) - math.exp(min(epsilon, 700)) * float(self.lie))
+    def profile(self, epsilon: Fraction | float) -> float:
+        """truth - e^ε lie = truth (1 - e^(ε - pure)); exact at ε = 0."""
+        gap = self.pure - Fraction(epsilon)
+        if epsilon == 0:
+            return float_above(self.truth - self.lie)
+        return float_up(float(self.truth) * -math.expm1(-float(gap))) if gap > 0 else 0.0
 
     def divergence(self, order: float) -> float:
         """Summed over the true answer, the other true answer and the rest."""
@@ -65,12 +77,9 @@ class RandomizedResponseLoss(Loss):
             log_ratio = (p / q).ln()
             if a == 1:
                 return float((p - q) * log_ratio)
-            inner = (
-                p * ((a - 1) * log_ratio).exp()
-                + q * ((1 - a) * log_ratio).exp()
-                + (self.categories - 2) * q
-            )
-            return float(inner.ln() / (a - 1))
+            shrink = (-(a - 1) * log_ratio).exp()
+            inner = p + q * shrink * shrink + (self.categories - 2) * q * shrink
+            return float(inner.ln() / (a - 1) + log_ratio)
 
     def group(self, size: int) -> Loss:
         """k respondents answer one by one; together they are k ε-DP."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
-from deniable.privacy.exact import positive, whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.accountants import pure
+from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
+from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 from deniable.privacy.search import golden
 
 
@@ -26,6 +28,7 @@ class ExponentialLoss(Loss):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "bound", positive(self.bound, "bound"))
+        check_ratio("bound", self.bound)
 
     @property
     def pure(self) -> Fraction:
@@ -34,30 +37,32 @@ class ExponentialLoss(Loss):
 
     @property
     def concentrated(self) -> Concentrated:
-        """bound²/8 (Cesar & Rogers 2021)."""
-        return Concentrated(self.bound**2 / 8, Fraction(0))
+        """bound²/8 (Cesar & Rogers 2021), or that of any pure loss where it is less."""
+        return Concentrated(min(self.bound**2 / 8, pure.rho(self.bound)), Fraction(0))
 
-    def profile(self, epsilon: float) -> float:
+    def profile(self, epsilon: Fraction | float) -> float:
         """(1 - e^(-(bound-ε)/2))² / (1 - e^-bound), reached at t = (bound + ε)/2."""
-        left = float(self.bound) - epsilon
-        if left <= 0:
+        gap = float(self.bound - Fraction(epsilon))
+        if gap <= 0:
             return 0.0
-        return math.expm1(-left / 2) ** 2 / -math.expm1(-float(self.bound))
+        return min(1.0, float_up(math.expm1(-gap / 2) ** 2 / -math.expm1(-float(self.bound))))
 
     def divergence(self, order: float) -> float:
         """The largest over t, and never above α bound²/8."""
-        bound = float(self.bound)
+        worst = golden(lambda share: self._of_pair(share, order), 1e-9, 1 - 1e-9)
+        return min(worst * (1 + 1e-9), order * float(self.concentrated.rho))
 
-        def of_pair(t: float) -> float:
-            up = math.expm1(bound - t) / math.expm1(bound)  # under Q, the outcome with log ratio t
-            if order == 1:
-                return up * math.exp(t) * t + (1 - up) * math.exp(t - bound) * (t - bound)
-            # ln[up e^(αt) + (1-up) e^(α(t-bound))], the larger exponent taken out
-            rest = up + (1 - up) * math.exp(-order * bound)
-            return (order * t + math.log(rest)) / (order - 1)
-
-        worst = golden(of_pair, bound * 1e-12, bound * (1 - 1e-12)) * (1 + 1e-9)
-        return min(worst, bound, order * float(self.concentrated.rho))
+    def _of_pair(self, share: float, order: float) -> float:
+        """Rényi divergence of the pair with log ratios t and t - bound, t = share * bound."""
+        with localcontext(high_precision(self.bound)):
+            b, a = decimal(self.bound), Decimal(repr(order))
+            t = b * Decimal(repr(share))
+            # Under Q the outcome with log ratio t has probability `up`.
+            up = ((-t).exp() - (-b).exp()) / (1 - (-b).exp())
+            if a == 1:
+                return float(up * t.exp() * t + (1 - up) * (t - b).exp() * (t - b))
+            # ln[up e^(αt) + (1-up) e^(α(t-b))], the larger exponent taken out
+            return float((a * t + (up + (1 - up) * (-a * b).exp()).ln()) / (a - 1))
 
     def group(self, size: int) -> ExponentialLoss:
         """k units move every score k times as far."""
