@@ -8,6 +8,7 @@
     ├── LossFormatError (ValueError)         a stored loss cannot be read
     ├── CalibrationError (ValueError)        no noise reaches the guarantee that was asked for
     ├── MissingExtraError (ImportError)      an optional part is not installed
+    ├── StreamExhaustedError (RuntimeError)  an interactive mechanism has given its last answer
     └── RandomnessError (RuntimeError)       no randomness fit for release can be had
 
 A message says what was asked, what is allowed and what to do next. It may quote public
@@ -26,6 +27,7 @@ __all__ = [
     "PrivateValueError",
     "RandomnessError",
     "RelationError",
+    "StreamExhaustedError",
 ]
 
 
@@ -80,6 +82,10 @@ class MissingExtraError(DeniableError, ImportError):
 
 class RandomnessError(DeniableError, RuntimeError):
     """No randomness fit for release can be had."""
+
+
+class StreamExhaustedError(DeniableError, RuntimeError):
+    """An interactive mechanism has given its last answer."""
 
 
 def _short(value: object, limit: int = 60) -> str:

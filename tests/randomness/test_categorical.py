@@ -50,8 +50,8 @@ def test_levels_never_exceed_the_true_deficit():
     for factor in (Fraction(1), Fraction(1, 10**290), Fraction(10**20, 3)):
         sampler = CategoricalSampler(scores, factor)
         for index in range(0, 2000, 37):
-            true = sampler._deficit(index)
-            assert Fraction(min(sampler._deficits[index], 1e300)) <= true
+            true = sampler._deficits.exact(index)
+            assert Fraction(min(sampler._deficits.floats[index], 1e300)) <= true
 
 
 def test_a_candidate_of_negligible_weight_is_reached_and_almost_never_kept():

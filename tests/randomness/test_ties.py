@@ -1,13 +1,14 @@
 """The paths that chance takes once in 2^60 draws, forced."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from chance import plausible_share
 from deniable.errors import RandomnessError
-from deniable.randomness.bernoulli import SLACK, bernoulli, bernoulli_exp, coin_exp, settle_exp
+from deniable.randomness.bernoulli import SLACK, bernoulli, bernoulli_exp, coin_exp, settle
 from deniable.randomness.brackets import Bracket, exp_minus
 from deniable.randomness.gaussian import GaussianSampler
 from deniable.randomness.inversion import locate
@@ -119,8 +120,8 @@ def test_coins_of_probability_zero_and_one():
 def test_settling_agrees_with_the_bracket_on_both_sides(x):
     exact = exp_minus(x, 64)
     if exact.low > 0:
-        assert settle_exp(x, exact.low - 1, InsecureSource(0))
-    assert not settle_exp(x, exact.high + 1, InsecureSource(0))
+        assert settle(partial(exp_minus, x), exact.low - 1, InsecureSource(0))
+    assert not settle(partial(exp_minus, x), exact.high + 1, InsecureSource(0))
 
 
 def test_words_within_the_slack_are_settled_exactly():

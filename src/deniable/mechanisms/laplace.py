@@ -187,6 +187,14 @@ def laplace_quantile(scale: Fraction, confidence: Fraction) -> int:
         return max(0, math.ceil(reach))
 
 
+def laplace_tail_threshold(scale: Fraction, chance: Fraction) -> int:
+    """The least t >= 1 with P(Z >= t) = q^t/(1+q) <= chance, q = exp(-1/scale)."""
+    with localcontext(high_precision(min(1 / scale, chance, Fraction(1)))):
+        s, rare = decimal(scale), decimal(chance)
+        reach = -s * (rare * (1 + (-1 / s).exp())).ln()
+        return max(1, math.ceil(reach))
+
+
 def log_ratio(output: list[int], x: list[int], y: list[int], scale: Fraction) -> float:
     """The privacy loss of one output of Laplace noise."""
     same_length(output, x, y)

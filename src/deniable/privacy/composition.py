@@ -120,13 +120,8 @@ def compose(*losses: Loss) -> Loss:
 
     Every loss must be under the same neighbour relation.
     """
-    if not losses:
-        raise ParameterError("losses", losses, "compose at least one loss")
-    for loss in losses:
-        if not isinstance(loss, Loss):
-            raise ParameterTypeError("losses", type(loss).__name__, "compose takes losses (m.loss)")
     counts: Counter[Loss] = Counter()
-    for loss in losses:
+    for loss in checked_losses(losses):
         for part in loss.parts if isinstance(loss, Composed) else (Part(loss, 1),):
             counts[part.loss] += part.count
     return _canonical(counts)
@@ -139,6 +134,16 @@ def repeat(loss: Loss, count: int) -> Loss:
     times = whole(count, "count")
     parts = loss.parts if isinstance(loss, Composed) else (Part(loss, 1),)
     return _canonical(Counter({part.loss: part.count * times for part in parts}))
+
+
+def checked_losses(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
+    """Refuse what is not at least one loss."""
+    if not losses:
+        raise ParameterError("losses", losses, "give at least one loss")
+    for loss in losses:
+        if not isinstance(loss, Loss):
+            raise ParameterTypeError("losses", type(loss).__name__, "must be losses (m.loss)")
+    return losses
 
 
 def _canonical(counts: Counter[Loss]) -> Loss:

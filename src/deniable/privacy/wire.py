@@ -17,11 +17,13 @@ from typing import Any
 from deniable.errors import DeniableError, LossFormatError, ParameterTypeError
 from deniable.privacy.composition import Composed, compose, repeat
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.channel import ChannelLoss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss, PureLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
 from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.privacy.losses.selection import ExponentialLoss
+from deniable.privacy.parallel import Parallel, parallel
 
 VERSION = 1
 
@@ -29,6 +31,7 @@ KINDS: Mapping[str, type[Loss]] = {
     loss.kind: loss
     for loss in (
         ApproxLoss,
+        ChannelLoss,
         DiscreteGaussianLoss,
         DiscreteLaplaceLoss,
         ExponentialLoss,
@@ -67,10 +70,15 @@ def loss_from_json(text: str | bytes) -> Loss:
         raise LossFormatError(
             f"this loss has version {_short(version)}; this software reads version {VERSION}"
         )
-    return _decode(data)
+    try:
+        return _decode(data)
+    except RecursionError:
+        raise LossFormatError("a stored loss is nested too deeply") from None
 
 
 def _encode(loss: Loss) -> dict[str, object]:
+    if isinstance(loss, Parallel):
+        return {"kind": loss.kind, "losses": [_encode(each) for each in loss.losses]}
     if isinstance(loss, Composed):
         parts = [{"count": part.count, "loss": _encode(part.loss)} for part in loss.parts]
         return {"kind": loss.kind, "parts": parts}
@@ -79,6 +87,8 @@ def _encode(loss: Loss) -> dict[str, object]:
 
 
 def _encode_value(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_encode_value(each) for each in value]
     return str(value) if isinstance(value, Fraction) else value
 
 
@@ -88,6 +98,8 @@ def _decode(data: object) -> Loss:
     kind = data.get("kind")
     if kind == Composed.kind:
         return _decode_composed(data)
+    if kind == Parallel.kind:
+        return _decode_parallel(data)
     if not isinstance(kind, str) or kind not in KINDS:
         raise LossFormatError(f"unknown kind of loss: {_short(kind)}")
     wanted = {field.name: field for field in fields(KINDS[kind])}
@@ -124,6 +136,18 @@ def _decode_composed(data: dict[str, object]) -> Loss:
         raise LossFormatError(str(cause)) from cause
 
 
+def _decode_parallel(data: dict[str, object]) -> Loss:
+    losses = data.get("losses")
+    if data.keys() != {"kind", "losses"} or not isinstance(losses, list) or not losses:
+        raise LossFormatError("a parallel loss has exactly its kind and a list of losses")
+    if any(isinstance(each, dict) and each.get("kind") == Parallel.kind for each in losses):
+        raise LossFormatError("a parallel loss is flat: its parts are not parallel")
+    try:
+        return parallel(*(_decode(each) for each in losses))
+    except DeniableError as cause:
+        raise LossFormatError(str(cause)) from cause
+
+
 def _decode_value(name: str, annotation: object, value: object) -> object:
     if annotation == "Fraction":
         if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
@@ -132,6 +156,10 @@ def _decode_value(name: str, annotation: object, value: object) -> object:
             return Fraction(value)
         except ZeroDivisionError:
             raise LossFormatError(f"{name} divides by zero") from None
+    if annotation == "tuple[tuple[Fraction, ...], ...]":
+        if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+            raise LossFormatError(f"{name} must be a list of rows")
+        return tuple(tuple(_decode_value(name, "Fraction", p) for p in row) for row in value)
     if annotation == "int":
         if not isinstance(value, int) or isinstance(value, bool):
             raise LossFormatError(f"{name} must be a whole number")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.randomness.brackets import exp_minus
+from deniable.randomness.brackets import Bracket, exp_minus
 from deniable.randomness.source import Source, bits, words
 
 Coins = npt.NDArray[np.bool_]
@@ -56,7 +56,7 @@ def bernoulli_exp(
     return below_exp(
         words(source, numerators.size),
         numerators.astype(np.float64) / float(denominator),
-        lambda at: Fraction(int(numerators[at])) / denominator,
+        lambda at, precision: exp_minus(Fraction(int(numerators[at])) / denominator, precision),
         source,
     )
 
@@ -64,26 +64,27 @@ def bernoulli_exp(
 def below_exp(
     word: npt.NDArray[np.uint64],
     approximate: npt.NDArray[np.float64],
-    exact: Callable[[int], Fraction],
+    bracket: Callable[[int, int], Bracket],
     source: Source,
 ) -> Coins:
     """Decide U < exp(-x) for each place, U's first 64 bits being `word`; more bits as needed.
 
-    `approximate` holds x so that exp(-x) is right to within 2^-42, `exact(at)` is x itself.
+    `approximate` holds x so that exp(-x) is right to within 2^-42; `bracket(at, precision)`
+    encloses exp(-x) as closely as one likes.
     """
     probability = exp_minus_floats(approximate)
     uniform = word.astype(np.float64) * 2.0**-64
     out = uniform < probability
     for at in np.flatnonzero(np.abs(uniform - probability) <= SLACK):
-        out[at] = settle_exp(exact(int(at)), int(word[at]), source)
+        out[at] = settle(partial(bracket, int(at)), int(word[at]), source)
     return out
 
 
-def settle_exp(x: Fraction, word: int, source: Source) -> bool:
-    """Decide U < exp(-x) exactly, U's first 64 bits being `word`."""
+def settle(bracket: Callable[[int], Bracket], word: int, source: Source) -> bool:
+    """Decide U < p exactly, `bracket(precision)` enclosing p and `word` being U's first 64 bits."""
     precision = 64
     while True:
-        probability = exp_minus(x, precision)
+        probability = bracket(precision)
         if word + 1 <= probability.low:
             return True
         if word >= probability.high:
@@ -94,7 +95,7 @@ def settle_exp(x: Fraction, word: int, source: Source) -> bool:
 
 def coin_exp(x: Fraction, source: Source) -> bool:
     """Flip one coin that is True with probability exactly exp(-x), x >= 0 of any size."""
-    return settle_exp(x, bits(source, 64), source)
+    return settle(partial(exp_minus, x), bits(source, 64), source)
 
 
 def exp_minus_floats(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

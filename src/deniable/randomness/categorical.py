@@ -54,19 +54,39 @@ def _exp_minus_whole(k: int, precision: int) -> Bracket:
     return exp_minus(Fraction(k), precision)
 
 
-class CategoricalSampler:
-    """Draws index i with probability proportional to exp(factor * scores[i]), factor > 0."""
+class Deficits:
+    """How far each score falls below the best: factor * (best - score), exactly and in floats."""
 
     def __init__(self, scores: Scores, factor: Fraction) -> None:
         self._scores = scores
         self._factor = factor
         self._best = _best(scores)
-        self._deficits = _deficits(scores, factor, self._best)
-        bucket = np.minimum(self._deficits, _LAST).astype(np.int8)
-        self._levels, sizes = np.unique(bucket, return_counts=True)
-        self._order = np.argsort(bucket, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(sizes)])
-        law = _Buckets(tuple(self._levels.tolist()), tuple(sizes.tolist()))
+        self.floats = _deficits(scores, factor, self._best)
+
+    def exact(self, index: int) -> Fraction:
+        """The deficit of one candidate."""
+        return self._factor * (self._best - exact_score(self._scores[index]))
+
+
+class CategoricalSampler:
+    """Draws index i with probability proportional to sizes[i] * exp(factor * scores[i]).
+
+    `sizes` are whole numbers, each 1 if not given, with a sum below 2^62; factor > 0.
+    """
+
+    def __init__(
+        self, scores: Scores, factor: Fraction, sizes: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        self._deficits = Deficits(scores, factor)
+        level = np.minimum(self._deficits.floats, _LAST).astype(np.int8)
+        self._order = np.argsort(level, kind="stable")
+        self._levels, first = np.unique(level[self._order], return_index=True)
+        each = np.ones(level.size, dtype=np.int64) if sizes is None else sizes
+        # ends[i]: how much size lies at or before the i-th candidate in the order of levels
+        self._ends = np.cumsum(each[self._order])
+        self._starts = np.concatenate([[0], self._ends])[np.append(first, level.size)]
+        weights = np.diff(self._starts)
+        law = _Buckets(tuple(self._levels.tolist()), tuple(weights.tolist()))
         self._table = InversionTable(law, self._levels.size)
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
@@ -75,13 +95,16 @@ class CategoricalSampler:
         chosen = np.empty(count, dtype=np.int64)
         for s in np.unique(slot):
             at = np.flatnonzero(slot == s)
-            start, size = int(self._starts[s]), int(self._starts[s + 1] - self._starts[s])
-            chosen[at] = self._order[start + uniform_below(size, at.size, source)]
-        level = self._levels[slot].astype(np.float64)
+            start, stop = int(self._starts[s]), int(self._starts[s + 1])
+            place = start + uniform_below(stop - start, at.size, source)
+            chosen[at] = self._order[np.searchsorted(self._ends, place, side="right")]
+        level = self._levels[slot]
         kept = below_exp(
             words(source, count),
-            np.maximum(self._deficits[chosen] - level, 0.0),
-            lambda at: self._deficit(int(chosen[at])) - int(self._levels[slot[at]]),
+            np.maximum(self._deficits.floats[chosen] - level, 0.0),
+            lambda at, precision: exp_minus(
+                self._deficits.exact(int(chosen[at])) - int(level[at]), precision
+            ),
             source,
         )
         again = np.flatnonzero(~kept)
@@ -89,23 +112,38 @@ class CategoricalSampler:
             chosen[again] = self.sample(again.size, source)
         return chosen
 
-    def _deficit(self, index: int) -> Fraction:
-        return self._factor * (self._best - _exact(self._scores[index]))
+
+def permute_and_flip(scores: Scores, factor: Fraction, source: Source) -> int:
+    """Flip a coin of probability exp(-deficit) for each candidate; one of the heads, uniformly.
+
+    Going through a random permutation and stopping at the first head gives the same law, because
+    the coins do not depend on the order (McKenna & Sheldon 2020, Alg. 1).
+    """
+    deficits = Deficits(scores, factor)
+    heads = np.flatnonzero(
+        below_exp(
+            words(source, deficits.floats.size),
+            deficits.floats,
+            lambda at, precision: exp_minus(deficits.exact(at), precision),
+            source,
+        )
+    )
+    return int(heads[uniform_below(heads.size, 1, source)[0]])
 
 
-def _exact(score: float | int | Fraction) -> Fraction:
+def exact_score(score: float | int | Fraction) -> Fraction:
     """A score's exact value: scores are data, a float means its binary value."""
     return Fraction(score.item() if isinstance(score, np.generic) else score)
 
 
 def _best(scores: Scores) -> Fraction:
-    return _exact(scores.max() if isinstance(scores, np.ndarray) else max(scores))
+    return exact_score(scores.max() if isinstance(scores, np.ndarray) else max(scores))
 
 
 def _deficits(scores: Scores, factor: Fraction, best: Fraction) -> npt.NDArray[np.float64]:
-    """factor * (best - score), never above the true deficit, and within a relative 2^-48 of it."""
+    """Factor * (best - score), never above the true deficit, and within a relative 2^-48 of it."""
     if not isinstance(scores, np.ndarray) or not _FLOAT_FACTORS[0] <= factor <= _FLOAT_FACTORS[1]:
-        return np.array([_below(factor * (best - _exact(score))) for score in scores])
+        return np.array([_below(factor * (best - exact_score(score))) for score in scores])
     if np.issubdtype(scores.dtype, np.integer):
         gap = (scores.max().astype(np.uint64) - scores.astype(np.uint64)).astype(np.float64)
         deficit: npt.NDArray[np.float64] = gap * float(factor)

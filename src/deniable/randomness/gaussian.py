@@ -149,6 +149,8 @@ class GaussianSampler:
         return below_exp(
             word,
             beyond.astype(np.float64) * total.astype(np.float64) / float(self._two_variances),
-            lambda at: Fraction(int(beyond[at]) * int(total[at])) / self._two_variances,
+            lambda at, precision: exp_minus(
+                Fraction(int(beyond[at]) * int(total[at])) / self._two_variances, precision
+            ),
             source,
         )

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.randomness.choice import ChoiceSampler
 from deniable.randomness.fork import process_mark
 from deniable.randomness.gaussian import GaussianSampler
 from deniable.randomness.laplace import LaplaceSampler
@@ -94,6 +95,24 @@ class GaussianLaw:
     def sampler(self) -> Sampler:
         """Build the exact sampler of this law."""
         return GaussianSampler(self.variance)
+
+
+@dataclass(frozen=True)
+class ChoiceLaw:
+    """Index i with probability weights[i]; the weights are rational and sum to one."""
+
+    weights: tuple[Fraction, ...]
+
+    def check(self) -> None:
+        """Probabilities that sum to one, at most 16,384 of them."""
+        if min(self.weights) < 0 or sum(self.weights) != 1 or len(self.weights) > 1 << 14:
+            raise ParameterError(
+                "weights", len(self.weights), "must be probabilities, 16,384 at most"
+            )
+
+    def sampler(self) -> Sampler:
+        """Build the exact sampler of this law."""
+        return ChoiceSampler(self.weights)
 
 
 class _Pool:

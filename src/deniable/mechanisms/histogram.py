@@ -1,0 +1,167 @@
+"""Histograms: over cells that are known, and over cells that only the data know."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import ParameterError, PrivateValueError
+from deniable.lazy import lazy
+from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.laplace import laplace_quantile, laplace_tail_threshold
+from deniable.mechanisms.values import read_integer
+from deniable.privacy.exact import Number, positive, probability, show, whole
+from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.noise import LaplaceLaw, noise
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Histogram:
+    """Counts in known cells, each with geometric noise.
+
+    Formal guarantee. For counts of units each of which lies in one cell:
+
+    * one release of all cells is ε-DP: a unit added or removed moves one count by one, a unit
+      replaced moves two, so the scale is 1/ε, or 2/ε under "replace" (Dwork, McSherry, Nissim &
+      Smith 2006, Example 1), however many cells there are;
+    * every cell is released, empty ones too; counts in other cells are ignored.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    epsilon: Fraction
+    cells: tuple[Hashable, ...]
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        cells: Sequence[Hashable],
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        labels = tuple(cells)
+        if not labels or len(set(labels)) != len(labels):
+            raise ParameterError("cells", len(labels), "must be one or more different cells")
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "cells", labels)
+        object.__setattr__(self, "relation", read_relation(relation))
+        check_ratio("epsilon", self.epsilon)
+        self._law.check()
+
+    def __repr__(self) -> str:
+        return f"Histogram(epsilon={show(self.epsilon)}, {len(self.cells)} cells)"
+
+    @property
+    def _law(self) -> LaplaceLaw:
+        return LaplaceLaw(_moved(self.relation) / self.epsilon)
+
+    @lazy
+    def loss(self) -> DiscreteLaplaceLoss:
+        """What one release of all cells costs."""
+        return DiscreteLaplaceLoss(
+            scale=self._law.scale,
+            sensitivity=Fraction(_moved(self.relation)),
+            relation=self.relation,
+        )
+
+    def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
+        """Release the counts of all cells; cells that are missing count as 0."""
+        counts = read_counts(value)
+        drawn = noise(self._law).many(len(self.cells)).tolist()
+        return {cell: counts.get(cell, 0) + z for cell, z in zip(self.cells, drawn, strict=True)}
+
+    def error(self, *, confidence: Number) -> int:
+        """The least w for which one count's noise is within ±w with this probability."""
+        return laplace_quantile(self._law.scale, read_confidence(confidence))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class StabilityHistogram:
+    """Counts in cells that nobody listed beforehand; small cells stay hidden.
+
+    Formal guarantee. For counts of units each of which adds one to at most `max_cells` cells:
+
+    * one release is (ε, δ)-DP (Korolova et al. 2009; Bun, Nissim & Stemmer 2016, Thm 3.5): noise of
+      scale max_cells/ε (twice that under "replace") on every non-empty cell, and a cell is shown
+      only if its noisy count reaches `threshold` + 1;
+    * the threshold is the least whole number t with P(Z >= t) <= δ/max_cells for the noise Z that
+      is drawn, so that a cell with a single unit shows with at most that probability;
+    * nothing is said of cells that are not shown; those that are come in an order of their own,
+      whatever the order of the data.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    max_cells: int
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        max_cells: int = 1,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", probability(delta, "delta"))
+        object.__setattr__(self, "max_cells", whole(max_cells, "max_cells"))
+        object.__setattr__(self, "relation", read_relation(relation))
+        check_ratio("epsilon", self.epsilon)
+        self._law.check()
+
+    def __repr__(self) -> str:
+        numbers = f"epsilon={show(self.epsilon)}, delta={show(self.delta)}"
+        return f"StabilityHistogram({numbers}, max_cells={self.max_cells})"
+
+    @property
+    def _law(self) -> LaplaceLaw:
+        return LaplaceLaw(self.max_cells * _moved(self.relation) / self.epsilon)
+
+    @lazy
+    def threshold(self) -> int:
+        """A cell shows iff count - 1 + noise reaches this."""
+        return laplace_tail_threshold(self._law.scale, self.delta / self.max_cells)
+
+    @lazy
+    def loss(self) -> ApproxLoss:
+        """What one release costs."""
+        return ApproxLoss(bound=self.epsilon, slack=self.delta, relation=self.relation)
+
+    def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
+        """Release the noisy counts of the cells that are large enough to show."""
+        counts = {cell: count for cell, count in read_counts(value).items() if count > 0}
+        drawn = noise(self._law).many(len(counts)).tolist()
+        noisy = {cell: count + z for (cell, count), z in zip(counts.items(), drawn, strict=True)}
+        shown = {cell: count for cell, count in noisy.items() if count - 1 >= self.threshold}
+        return dict(sorted(shown.items(), key=lambda item: repr(item[0])))
+
+    def error(self, *, confidence: Number) -> int:
+        """The least w for which one count's noise, before hiding, is within ±w so often."""
+        return laplace_quantile(self._law.scale, read_confidence(confidence))
+
+
+def read_counts(value: Any) -> dict[Hashable, int]:
+    """Read counts by cell."""
+    if not isinstance(value, Mapping):
+        raise PrivateValueError("a histogram is released from a mapping of cells to counts")
+    counts = {cell: read_integer(count) for cell, count in value.items()}
+    if any(count < 0 for count in counts.values()):
+        raise PrivateValueError("counts are not negative")
+    if any(count > np.iinfo(np.int64).max for count in counts.values()):
+        raise PrivateValueError("counts fit 64 bits")
+    return counts
+
+
+def _moved(relation: Relation) -> int:
+    return 2 if relation == Relation.REPLACE else 1

@@ -1,0 +1,112 @@
+"""Noise for places: planar Laplace on a lattice of the plane."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import ParameterError, PrivateValueError
+from deniable.lazy import lazy
+from deniable.mechanisms.base import exactly_one, read_confidence
+from deniable.mechanisms.values import Floats, read_reals
+from deniable.privacy.exact import Number, float_above, positive, show
+from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.search import least
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.lattice import Lattice, lattice_for
+from deniable.randomness.noise import LaplaceLaw
+from deniable.randomness.planar import draw_planar
+from deniable.randomness.source import SECURE
+
+_ROOT_TWO_UP = Fraction(math.isqrt(2 * 10**40) + 1, 10**20)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PlanarLaplace:
+    """Noise on a place (x, y): density proportional to exp(-|z|/scale), |z| the distance.
+
+    Formal guarantee (geo-indistinguishability; Andrés, Bordenabe, Chatzikokolakis & Palamidessi
+    2013, Thm 4.1). For two places a distance d apart:
+
+    * the log ratio of the probabilities of any output is at most d/scale = ε d/sensitivity, plus
+      a 2^-29th part of ε at most that rounding to the lattice may add, and that is charged: for
+      places up to `sensitivity` apart one release is ε-DP, exactly;
+    * with sensitivity=1, ε is the loss per unit of distance;
+    * what is drawn is the planar Laplace law on a lattice of 2^k, exactly; outputs are its points;
+    * the distance moved has mean 2 scale and P(|z| <= r) = 1 - (1 + r/scale) e^(-r/scale), up to
+      the lattice's step.
+
+    The relation is "replace" unless said otherwise: a person's place is exchanged for another. A
+    bare release is unledgered: the caller keeps the budget.
+    """
+
+    scale: Fraction
+    sensitivity: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
+        sensitivity: Number,
+        relation: Relation | str = Relation.REPLACE,
+    ) -> None:
+        name, given = exactly_one(epsilon=epsilon, scale=scale)
+        moved = positive(sensitivity, "sensitivity")
+        wide = positive(given, name) if name == "scale" else moved / positive(given, name)
+        object.__setattr__(self, "scale", wide)
+        object.__setattr__(self, "sensitivity", moved)
+        object.__setattr__(self, "relation", read_relation(relation))
+        check_ratio("epsilon", moved / wide)
+        LaplaceLaw(self._steps * 2).check()
+
+    def __repr__(self) -> str:
+        epsilon = show(self.sensitivity / self.scale)
+        return f"PlanarLaplace(epsilon={epsilon}, sensitivity={show(self.sensitivity)})"
+
+    @lazy
+    def lattice(self) -> Lattice:
+        """The multiples of a power of two on which both coordinates live."""
+        return lattice_for(sensitivity=self.sensitivity, scale=self.scale * 4)
+
+    @lazy
+    def _steps(self) -> Fraction:
+        """The scale in steps, widened so that rounding both coordinates is paid for."""
+        moved = self.sensitivity / self.lattice.step + _ROOT_TWO_UP
+        return moved * self.scale / self.sensitivity
+
+    @lazy
+    def loss(self) -> PureLoss:
+        """What one release costs, for places up to `sensitivity` apart."""
+        return PureLoss(bound=self.sensitivity / self.scale, relation=self.relation)
+
+    def release(self, value: Any) -> Floats:
+        """Release a place (x, y), or an array of places, one to a row."""
+        places = read_reals(value)
+        if places.shape[-1:] != (2,) or places.doubles is None:
+            raise PrivateValueError("a place is a pair of numbers; an array has one place to a row")
+        pairs = draw_planar(self._steps, places.doubles.size // 2, SECURE)
+        return self.lattice.add(self.lattice.nearest(places.doubles), pairs.reshape(places.shape))
+
+    def error(self, *, confidence: Number) -> float:
+        """A distance within which the released place lies with this probability."""
+        miss = float(1 - read_confidence(confidence))
+        radius = least(lambda r: (1 + r) * math.exp(-r) <= miss * (1 - 1e-12), 0.0, 1000.0)
+        # The lattice moves each point by less than two steps.
+        return float_above((Fraction(radius) * self._steps + 2) * self.lattice.step)
+
+    def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
+        """ln of P(output | x) / P(output | y)."""
+        seen = np.asarray(read_reals(output).doubles, dtype=np.float64)
+        before, after = (self.lattice.nearest(np.asarray(read_reals(v).doubles)) for v in (x, y))
+        if not seen.shape == before.shape == after.shape or seen.shape[-1:] != (2,):
+            raise ParameterError("output, x, y", "different shapes", "must be places of one shape")
+        unit = float(self._steps * self.lattice.step)
+        distances = [np.hypot(*(seen - place).reshape(-1, 2).T).sum() for place in (after, before)]
+        return float(distances[0] - distances[1]) / unit

@@ -1,0 +1,177 @@
+"""Propose, test, release: little noise where the data allow it, no answer where they do not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError, PrivateValueError
+from deniable.lazy import lazy
+from deniable.mechanisms.laplace import Laplace, laplace_tail_threshold
+from deniable.mechanisms.values import read_integer, read_reals
+from deniable.privacy.exact import Number, exact, positive, probability, show
+from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.noise import LaplaceLaw, noise
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ProposeTestRelease:
+    """Propose a bound on the local sensitivity, test privately whether it holds, release if so.
+
+    Formal guarantee (Dwork & Lei 2009, section 3). For a function and its distance to instability,
+    the number of units to change before its local sensitivity exceeds `bound` (0 if it does):
+
+    * one release is (ε, δ)-DP: the distance moves by one between neighbours and is compared under
+      geometric noise of scale 2/ε with the least whole t for which P(Z >= t) <= δ for the noise Z
+      that is drawn; the value is released with Laplace noise of scale 2·bound/ε;
+    * a failed test returns None, and costs as much;
+    * `median` computes its own distance (Nissim, Raskhodnikova & Smith 2007, Prop. 3.4), `scale`
+      releases the interquartile range up to a constant factor (Dwork & Lei 2009, Alg. S); both
+      are stated for one unit replaced.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    bound: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        bound: Number,
+        relation: Relation | str = Relation.REPLACE,
+    ) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", probability(delta, "delta"))
+        object.__setattr__(self, "bound", positive(bound, "bound"))
+        object.__setattr__(self, "relation", read_relation(relation))
+        check_ratio("epsilon", self.epsilon)
+        self._test_law.check()
+        _ = self._value_noise
+
+    def __repr__(self) -> str:
+        numbers = f"epsilon={show(self.epsilon)}, delta={show(self.delta)}"
+        return f"ProposeTestRelease({numbers}, bound={show(self.bound)})"
+
+    @lazy
+    def loss(self) -> ApproxLoss:
+        """What one release costs, whether the test passes or fails."""
+        return ApproxLoss(bound=self.epsilon, slack=self.delta, relation=self.relation)
+
+    @property
+    def _test_law(self) -> LaplaceLaw:
+        return LaplaceLaw(2 / self.epsilon)
+
+    @lazy
+    def threshold(self) -> int:
+        """The noisy distance that a test must reach."""
+        return laplace_tail_threshold(self._test_law.scale, self.delta)
+
+    @lazy
+    def _value_noise(self) -> Laplace:
+        return Laplace(epsilon=self.epsilon / 2, sensitivity=self.bound, relation=self.relation)
+
+    def release(self, value: Any, distance: int) -> float | None:
+        """Release a private value whose private distance to instability is known."""
+        far = read_integer(distance)
+        if far < 0:
+            raise PrivateValueError("a distance to instability is 0 or more")
+        released = self._value_noise.release(value)  # checks the value before anything is drawn
+        assert isinstance(released, float)
+        passed = far + noise(self._test_law).one() >= self.threshold
+        return released if passed else None
+
+    def median(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
+        """Release the median of numbers clamped to public bounds, if it is stable enough."""
+        self._needs_replace("median")
+        ordered = _clamped(values, bounds)
+        low, high = (float(exact(end, "bounds")) for end in bounds)
+        distance = median_distance(ordered, float(self.bound), low, high)
+        return self.release(float(ordered[(ordered.size - 1) // 2]), distance)
+
+    def scale(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
+        """Release the interquartile range, to within a constant factor, if it is stable enough.
+
+        The logarithm of the range lies in a bin of width 1 of two staggered grids; a bin is
+        released, by its middle, if many units would have to change to leave it. Two tests at half
+        of ε and δ each; `bound` plays no part.
+        """
+        self._needs_replace("scale")
+        ordered = _clamped(values, bounds)
+        law = LaplaceLaw(2 / self.epsilon)
+        least = laplace_tail_threshold(law.scale, self.delta / 2)
+        spread = _interquartile(ordered, 0, 0)
+        answer = None
+        for offset in (0.0, 0.5):
+            drawn = noise(law).one()
+            if spread <= 0 or answer is not None:
+                continue
+            bin_ = math.floor(math.log2(spread) - offset)
+            ends = 2.0 ** (bin_ + offset), 2.0 ** (bin_ + 1 + offset)
+            if bin_distance(ordered, *ends) + drawn >= least:
+                answer = math.sqrt(ends[0] * ends[1])
+        return answer
+
+    def _needs_replace(self, name: str) -> None:
+        if self.relation != Relation.REPLACE:
+            raise ParameterError(
+                "relation", str(self.relation), f"{name} is proved for relation='replace' only"
+            )
+
+
+def median_distance(ordered: npt.NDArray[np.float64], bound: float, low: float, high: float) -> int:
+    """How many values to replace before the median's local sensitivity exceeds `bound`.
+
+    The least k with max over 0 <= t <= k+1 of x_(m+t) - x_(m+t-k-1) > bound, x padded by the
+    bounds; at most the size of the list.
+    """
+    n, m = ordered.size, (ordered.size - 1) // 2
+    least_excess = math.nextafter(bound, 0.0)  # a difference rounded down still counts
+    padded = np.concatenate([np.full(n + 2, low), ordered, np.full(n + 2, high)])
+    centre = n + 2 + m
+    for k in range(n + 1):
+        t = np.arange(k + 2)
+        if (padded[centre + t] - padded[centre + t - k - 1]).max() > least_excess:
+            return k
+    return n
+
+
+def bin_distance(ordered: npt.NDArray[np.float64], low: float, high: float) -> int:
+    """How many values to replace before the interquartile range leaves [low, high)."""
+    for k in range(ordered.size + 1):
+        widest = max(_interquartile(ordered, -t, k - t) for t in range(k + 1))
+        narrowest = min(_interquartile(ordered, t, t - k) for t in range(k + 1))
+        if widest >= high or narrowest < low:
+            return max(0, k - 1)
+    return ordered.size
+
+
+def _interquartile(ordered: npt.NDArray[np.float64], below: int, above: int) -> float:
+    """x_(3n/4 + above) - x_(n/4 + below), places beyond the ends counting as infinitely far."""
+    first, third = ordered.size // 4 + below, (3 * ordered.size) // 4 + above
+    if first < 0 or third >= ordered.size:
+        return math.inf
+    if first > third:
+        return 0.0
+    return float(ordered[third] - ordered[first])
+
+
+def _clamped(values: Any, bounds: tuple[Number, Number]) -> npt.NDArray[np.float64]:
+    low, high = (float(exact(end, "bounds")) for end in bounds)
+    if low >= high:
+        raise ParameterError("bounds", bounds, "must rise from low to high")
+    reals = read_reals(values)
+    if len(reals.shape) != 1 or reals.doubles is None:
+        raise PrivateValueError("a flat list of numbers is needed")
+    return np.sort(np.clip(reals.doubles, low, high))

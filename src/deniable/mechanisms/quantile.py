@@ -1,0 +1,129 @@
+"""Quantiles by the exponential mechanism on an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import ParameterError, PrivateValueError
+from deniable.lazy import lazy
+from deniable.mechanisms.values import read_reals
+from deniable.privacy.exact import Number, exact, positive, probability, show, whole
+from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.losses.selection import ExponentialLoss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.categorical import CategoricalSampler
+from deniable.randomness.lattice import Lattice, floor_log2
+from deniable.randomness.source import SECURE
+
+_STEPS = 40  # bits: grid points between the bounds
+_FINEST_SHARE = 10**6
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Quantile:
+    """The exponential mechanism over an interval: the score of x is -|#{values < x} - q·n|.
+
+    Formal guarantee. For any list of numbers, each clamped to the public `bounds`, of which one is
+    added or removed (or, under "replace", exchanged), or up to `reach` of them:
+
+    * one release is ε-DP (Smith 2011, Alg. 2): a score moves by reach·max(q, 1-q), or by `reach`
+      under "replace";
+    * the output is a point of a power-of-two grid within the bounds, about 2^40 of them, drawn with
+      exactly the probabilities of the mechanism on that grid;
+    * no values at all give a uniform point.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    epsilon: Fraction
+    share: Fraction
+    bounds: tuple[Fraction, Fraction]
+    reach: int
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        share: Number,
+        bounds: tuple[Number, Number],
+        reach: int = 1,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        try:
+            low, high = (exact(value, "bounds") for value in bounds)
+        except (TypeError, ValueError) as cause:
+            if isinstance(cause, ParameterError):
+                raise
+            raise ParameterError("bounds", bounds, "must be a pair (low, high)") from None
+        if low >= high:
+            raise ParameterError("bounds", (float(low), float(high)), "must rise from low to high")
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "share", probability(share, "share"))
+        object.__setattr__(self, "bounds", (low, high))
+        object.__setattr__(self, "reach", whole(reach, "reach"))
+        object.__setattr__(self, "relation", read_relation(relation))
+        check_ratio("epsilon", self.epsilon)
+        if self.share.denominator > _FINEST_SHARE:
+            raise ParameterError("share", share, "must be a decimal of six places at most")
+        if floor_log2(max(abs(low), abs(high))) - self.lattice.exponent > 52:
+            raise ParameterError("bounds", bounds, "lie too far from 0 for their width; shift them")
+
+    def __repr__(self) -> str:
+        low, high = (show(end) for end in self.bounds)
+        share = show(self.share)
+        return f"Quantile(epsilon={show(self.epsilon)}, share={share}, bounds=({low}, {high}))"
+
+    @lazy
+    def lattice(self) -> Lattice:
+        """The grid of possible answers."""
+        return Lattice(floor_log2(self.bounds[1] - self.bounds[0]) - _STEPS)
+
+    @lazy
+    def loss(self) -> ExponentialLoss:
+        """What one release costs."""
+        return ExponentialLoss(bound=self.epsilon, relation=self.relation)
+
+    def release(self, value: Any) -> float:
+        """Release the quantile of an array of numbers; an empty list is allowed."""
+        low = math.ceil(self.bounds[0] / self.lattice.step)
+        high = math.floor(self.bounds[1] / self.lattice.step)
+        places = np.sort(self._places(value, low, high)) - low
+        # Candidates c with v_(j) < c <= v_(j+1) have rank j; v_(0) = -1 and v_(n+1) = the top.
+        edges = np.concatenate([[-1], places, [high - low]])
+        sizes = np.diff(edges)
+        ranks = np.arange(places.size + 1)
+        top, bottom = self.share.numerator, self.share.denominator
+        scores = -np.abs(bottom * ranks - top * places.size)
+        some = sizes > 0
+        chosen = CategoricalSampler(scores[some], self._factor, sizes[some]).sample(1, SECURE)[0]
+        width = int(sizes[some][chosen])
+        place = int(edges[:-1][some][chosen]) + 1 + int(uniform_below(width, 1, SECURE)[0])
+        return float((low + place) * self.lattice.step)
+
+    @property
+    def _factor(self) -> Fraction:
+        """ε over twice the sensitivity, of scores counted in units of 1/denominator."""
+        one = Fraction(1) if self.relation == Relation.REPLACE else max(self.share, 1 - self.share)
+        return self.epsilon / (2 * self.reach * one * self.share.denominator)
+
+    def _places(self, value: Any, low: int, high: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if isinstance(value, list | tuple | np.ndarray) and len(value) == 0:
+            return np.empty(0, dtype=np.int64)
+        reals = read_reals(value)
+        if len(reals.shape) != 1:
+            raise PrivateValueError("a quantile is taken of a flat list of numbers")
+        if reals.doubles is None:
+            steps = [
+                int(self.lattice.nearest_exact(r) / self.lattice.step) for r in reals.rationals
+            ]
+            return np.array([max(low, min(high, s)) for s in steps], dtype=np.int64)
+        inside = np.clip(reals.doubles, float(self.bounds[0]), float(self.bounds[1]))
+        scaled = np.ldexp(self.lattice.nearest(inside), -self.lattice.exponent)
+        return np.clip(scaled, low, high).astype(np.int64)

@@ -1,0 +1,257 @@
+"""Choosing the best candidate, nearly: exponential mechanism, permute and flip, top k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
+from deniable.lazy import lazy
+from deniable.mechanisms.values import read_integers, read_reals
+from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
+from deniable.privacy.composition import repeat
+from deniable.privacy.exact import Number, positive, probability, show, whole
+from deniable.privacy.losses.base import Loss, check_ratio
+from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.losses.selection import ExponentialLoss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.categorical import CategoricalSampler, Scores, permute_and_flip
+from deniable.randomness.source import SECURE
+
+Candidate = TypeVar("Candidate")
+
+_MOST_EXACT = 64
+
+
+class Selector(Protocol):
+    """A mechanism that chooses one of many candidates by their private scores."""
+
+    @property
+    def loss(self) -> Loss:
+        """What one choice costs."""
+        ...
+
+    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
+        """Choose a candidate."""
+        ...
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Exponential:
+    """Choose a with probability proportional to exp(ε·score(a)/(2·sensitivity)).
+
+    Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
+    under `relation`, the candidates being public:
+
+    * one choice is ε-DP (McSherry & Talwar 2007, Thm 6) and has bounded range ε, hence ε²/8-zCDP;
+    * with `monotone=True` the weights are exp(ε·score/sensitivity): ε-DP if one person's data move
+      all scores the same way (none up while another goes down);
+    * the probabilities are exactly these, for any finite scores: no overflow, no underflow, no
+      float decides;
+    * with probability 1 - β the chosen score is within `utility_bound` of the best.
+
+    A bare choice is unledgered: the caller keeps the budget.
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    monotone: bool
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        sensitivity: Number,
+        monotone: bool = False,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        _store(self, epsilon, sensitivity, monotone, relation)
+
+    def __repr__(self) -> str:
+        return _represent(self)
+
+    @lazy
+    def loss(self) -> ExponentialLoss:
+        """What one choice costs."""
+        return ExponentialLoss(bound=self.epsilon, relation=self.relation)
+
+    @property
+    def factor(self) -> Fraction:
+        """What a score is multiplied by before it is exponentiated."""
+        return self.epsilon / self.sensitivity / (1 if self.monotone else 2)
+
+    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
+        """Choose a candidate."""
+        read = read_scores(candidates, scores)
+        return candidates[int(CategoricalSampler(read, self.factor).sample(1, SECURE)[0])]
+
+    def probabilities(self, scores: Any) -> list[Fraction]:
+        """The probability of each candidate, to 200 bits. These are private."""
+        return weights_to_probabilities(read_scores(None, scores), self.factor)
+
+    def utility_bound(self, *, candidates: int, beta: Number) -> float:
+        """The loss of score exceeded with probability `beta` at most: (ln|A| + ln(1/β))/factor.
+
+        That is (2·sensitivity/ε)(ln|A| + ln(1/β)) (McSherry & Talwar 2007, Thm 8).
+        """
+        miss = probability(beta, "beta")
+        logs = math.log(whole(candidates, "candidates")) - math.log(miss)
+        return logs / float(self.factor)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PermuteAndFlip:
+    """Go through the candidates in random order; take one with probability exp(-factor·deficit).
+
+    Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
+    under `relation`, the candidates being public, factor = ε/(2·sensitivity), or ε/sensitivity for
+    monotone scores:
+
+    * one choice is ε-DP (McKenna & Sheldon 2020, Thm 1), and never worse in expected score than the
+      exponential mechanism (Thm 2 there);
+    * it is the law of the noisy maximum with exponential noise (Ding et al. 2021);
+    * it has no bounded range: its ρ is that of any ε-DP mechanism;
+    * the probabilities are exactly these, for any finite scores.
+
+    A bare choice is unledgered: the caller keeps the budget.
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    monotone: bool
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        sensitivity: Number,
+        monotone: bool = False,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        _store(self, epsilon, sensitivity, monotone, relation)
+
+    def __repr__(self) -> str:
+        return _represent(self)
+
+    @lazy
+    def loss(self) -> PureLoss:
+        """What one choice costs."""
+        return PureLoss(bound=self.epsilon, relation=self.relation)
+
+    @property
+    def factor(self) -> Fraction:
+        """What a deficit is multiplied by before it is exponentiated."""
+        return self.epsilon / self.sensitivity / (1 if self.monotone else 2)
+
+    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
+        """Choose a candidate."""
+        return candidates[permute_and_flip(read_scores(candidates, scores), self.factor, SECURE)]
+
+    def probabilities(self, scores: Any) -> list[Fraction]:
+        """The probability of each of up to 64 candidates, to 200 bits. These are private."""
+        read = read_scores(None, scores)
+        if len(read) > _MOST_EXACT:
+            raise ParameterError("scores", len(read), f"{_MOST_EXACT} candidates are the most here")
+        return flip_probabilities(relative_weights(read, self.factor))
+
+
+def flip_probabilities(weights: Sequence[Fraction]) -> list[Fraction]:
+    """P(i) = w_i ∫_0^1 Π_{j≠i} (1 - w_j + w_j t) dt: one of the heads, uniformly."""
+    every = list(weights)
+    return [own * _integral(every[:i] + every[i + 1 :]) for i, own in enumerate(every)]
+
+
+def _integral(weights: Sequence[Fraction]) -> Fraction:
+    """∫_0^1 Π (1 - w + w t) dt: the mean of 1/(1 + number of heads)."""
+    heads = [Fraction(1)]  # heads[k] = P(k heads)
+    for w in weights:
+        tails_up = [p * (1 - w) for p in heads] + [Fraction(0)]
+        heads_up = [Fraction(0)] + [p * w for p in heads]
+        heads = [a + b for a, b in zip(tails_up, heads_up, strict=True)]
+    return sum((p / (k + 1) for k, p in enumerate(heads)), Fraction(0))
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The best k, one after another: choose, remove, choose again.
+
+    Formal guarantee. k choices cost what composition says of k of them; the order of the answer is
+    the order of choice, and safe to show (peeling; Durfee & Rogers 2019, section 3).
+
+    A bare choice is unledgered: the caller keeps the budget.
+    """
+
+    selector: Selector
+    k: int
+
+    def __post_init__(self) -> None:
+        whole(self.k, "k")
+
+    @property
+    def loss(self) -> Loss:
+        """k times the selector's loss."""
+        return repeat(self.selector.loss, self.k)
+
+    def choose(self, candidates: Sequence[Candidate], scores: Any) -> list[Candidate]:
+        """Choose k different candidates."""
+        read = read_scores(candidates, scores)
+        if self.k > len(candidates):
+            raise ParameterError("k", self.k, f"there are only {len(candidates)} candidates")
+        left = list(range(len(candidates)))
+        chosen = []
+        for _ in range(self.k):
+            remaining = read[left] if isinstance(read, np.ndarray) else [read[i] for i in left]
+            best = self.selector.choose(left, remaining)
+            left.remove(best)
+            chosen.append(candidates[best])
+        return chosen
+
+
+def read_scores(candidates: Sequence[Any] | None, scores: Any) -> Scores:
+    """Read private scores exactly, one to a candidate."""
+    if isinstance(scores, list | tuple) and any(isinstance(s, Fraction) for s in scores):
+        if not all(isinstance(s, Fraction | int) for s in scores):
+            raise PrivateValueError("scores are floats, integers or fractions, not a mixture")
+        read: Scores = [Fraction(s) for s in scores]
+    else:
+        try:
+            read = read_integers(scores)
+        except PrivateValueError:
+            reals = read_reals(scores)
+            read = reals.exactly() if reals.doubles is None else reals.doubles
+    if isinstance(read, np.ndarray) and read.ndim != 1:
+        raise PrivateValueError("scores are a flat list, one score to a candidate")
+    if candidates is not None and len(candidates) != len(read):
+        raise ParameterError(
+            "candidates", len(candidates), f"must be as many as scores ({len(read)})"
+        )
+    return read
+
+
+def _store(
+    selector: Exponential | PermuteAndFlip,
+    epsilon: Number,
+    sensitivity: Number,
+    monotone: bool,
+    relation: Relation | str,
+) -> None:
+    if not isinstance(monotone, bool):
+        raise ParameterTypeError("monotone", monotone, "must be True or False")
+    object.__setattr__(selector, "epsilon", positive(epsilon, "epsilon"))
+    object.__setattr__(selector, "sensitivity", positive(sensitivity, "sensitivity"))
+    object.__setattr__(selector, "monotone", monotone)
+    object.__setattr__(selector, "relation", read_relation(relation))
+    check_ratio("epsilon", selector.epsilon)
+
+
+def _represent(selector: Exponential | PermuteAndFlip) -> str:
+    name, monotone = type(selector).__name__, ", monotone=True" if selector.monotone else ""
+    numbers = f"epsilon={show(selector.epsilon)}, sensitivity={show(selector.sensitivity)}"
+    return f"{name}({numbers}{monotone})"

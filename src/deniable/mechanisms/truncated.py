@@ -1,0 +1,129 @@
+"""Geometric noise on a bounded range of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.lazy import lazy
+from deniable.mechanisms.additive import release_integers
+from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.laplace import Geometric, laplace_quantile
+from deniable.mechanisms.values import Integers, is_scalar, read_integer, read_integers
+from deniable.privacy.channel import Channel
+from deniable.privacy.exact import Number, show
+from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
+from deniable.privacy.units import Relation
+from deniable.randomness.brackets import exp_minus
+from deniable.randomness.noise import LaplaceLaw, noise
+
+_WIDEST_CHANNEL = 1 << 10
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class TruncatedGeometric:
+    """Two-sided geometric noise on integers of [lower, upper]: mass beyond an end folds onto it.
+
+    Formal guarantee. For integer values that move by at most `sensitivity` between neighbours under
+    `relation`, clamped to [lower, upper] first:
+
+    * one release is ε-DP with ε = sensitivity/scale: it is the geometric mechanism followed by a
+      clamp (Ghosh, Roughgarden & Sundararajan 2009);
+    * outputs lie in [lower, upper], with the probabilities of `channel`;
+    * for vectors, `sensitivity` is in L1 and each coordinate is clamped.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    scale: Fraction
+    sensitivity: Fraction
+    lower: int
+    upper: int
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
+        sensitivity: Number,
+        lower: int,
+        upper: int,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        plain = Geometric(epsilon=epsilon, scale=scale, sensitivity=sensitivity, relation=relation)
+        low, high = (_end(value, name) for name, value in (("lower", lower), ("upper", upper)))
+        if low >= high:
+            raise ParameterError("lower", lower, f"must be below upper={upper}")
+        for name in ("scale", "sensitivity", "relation"):
+            object.__setattr__(self, name, getattr(plain, name))
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
+
+    def __repr__(self) -> str:
+        epsilon, moved = show(self.sensitivity / self.scale), show(self.sensitivity)
+        ends = f"lower={self.lower}, upper={self.upper}"
+        return f"TruncatedGeometric(epsilon={epsilon}, sensitivity={moved}, {ends})"
+
+    @lazy
+    def loss(self) -> DiscreteLaplaceLoss:
+        """What one release costs: at most that of the noise before the clamp."""
+        return DiscreteLaplaceLoss(
+            scale=self.scale, sensitivity=self.sensitivity, relation=self.relation
+        )
+
+    def release(self, value: Any) -> int | Integers:
+        """Release an integer, or an array of them, with noise, inside the range."""
+        inside = self._clamp(read_integer(value) if is_scalar(value) else read_integers(value))
+        return self._clamp(release_integers(inside, noise(LaplaceLaw(self.scale))))
+
+    def _clamp(self, value: int | Integers) -> int | Integers:
+        if isinstance(value, int):
+            return max(self.lower, min(self.upper, value))
+        return np.clip(value, self.lower, self.upper)
+
+    def error(self, *, confidence: Number) -> int:
+        """A w for which the noise of one number in the range is within ±w with this probability."""
+        width = laplace_quantile(self.scale, read_confidence(confidence))
+        return min(width, self.upper - self.lower)
+
+    def channel(self, inputs: Sequence[int] | None = None) -> Channel:
+        """P(output | input) on the range, exp(-1/scale) taken to 256 bits; rows sum to one."""
+        outputs = range(self.lower, self.upper + 1)
+        if len(outputs) > _WIDEST_CHANNEL:
+            raise ParameterError("upper", self.upper, f"{_WIDEST_CHANNEL} outputs are the most")
+        given = tuple(outputs) if inputs is None else tuple(inputs)
+        q = Fraction(exp_minus(1 / self.scale, 256).low, 1 << 256)
+        rows = tuple(folded_geometric(q, self._inside(x), outputs) for x in given)
+        return Channel(given, tuple(outputs), rows)
+
+    def _inside(self, value: int) -> int:
+        return max(self.lower, min(self.upper, read_integer(value)))
+
+    def privacy_loss(self, output: int, x: int, y: int) -> float:
+        """ln of P(output | x) / P(output | y); never beyond ±ε for neighbours."""
+        seen = read_integer(output)
+        if not self.lower <= seen <= self.upper:
+            raise ParameterError("output", output, "lies outside the range: it was never released")
+        # Inside and at the ends alike P is a constant of the output times q^distance.
+        moved = abs(seen - self._inside(y)) - abs(seen - self._inside(x))
+        return float(moved / self.scale)
+
+
+def folded_geometric(q: Fraction, value: int, outputs: range) -> tuple[Fraction, ...]:
+    """(1-q)/(1+q) q^|z-value| inside, q^|z-value|/(1+q) at the two ends, for any q in (0, 1)."""
+    ends = (outputs[0], outputs[-1])
+    return tuple((1 if z in ends else 1 - q) / (1 + q) * q ** abs(z - value) for z in outputs)
+
+
+def _end(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterTypeError(name, value, "must be a whole number (int)")
+    if abs(value) > 1 << 62:
+        raise ParameterError(name, value, "must lie within ±2^62")
+    return int(value)

@@ -1,0 +1,76 @@
+"""Parallel composition: what releases on disjoint parts of the data did together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.errors import ParameterError, RelationError
+from deniable.privacy.composition import checked_losses
+from deniable.privacy.exact import whole
+from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.units import Relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parallel(Loss):
+    """Several losses of which a unit meets only one. Made by `parallel`."""
+
+    kind: ClassVar[str] = "parallel"
+    losses: tuple[Loss, ...]
+
+    @property
+    def pure(self) -> Fraction | None:
+        """The largest, if every one is pure."""
+        each = [loss.pure for loss in self.losses]
+        known = [value for value in each if value is not None]
+        return max(known) if len(known) == len(each) else None
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """The largest ρ beside the largest part of δ."""
+        each = [loss.concentrated for loss in self.losses]
+        return Concentrated(max(c.rho for c in each), max(c.delta for c in each))
+
+    @property
+    def mu(self) -> float:
+        """The largest."""
+        return max(loss.mu for loss in self.losses)
+
+    def profile(self, epsilon: Fraction | float) -> float:
+        """The largest δ."""
+        return max(loss.profile(epsilon) for loss in self.losses)
+
+    def divergence(self, order: float) -> float:
+        """The largest divergence."""
+        return max(loss.divergence(order) for loss in self.losses)
+
+    def type_two(self, alpha: float) -> float:
+        """The least type-II error."""
+        return min(loss.type_two(alpha) for loss in self.losses)
+
+    def group(self, size: int) -> Loss:
+        """A group may spread over the parts: each member meets at most the worst loss."""
+        if whole(size, "size") == 1:
+            return self
+        if self.pure is None:
+            raise ParameterError("size", size, "groups over parts are known for pure losses only")
+        return PureLoss(bound=size * self.pure, relation=self.relation)
+
+
+def parallel(*losses: Loss) -> Loss:
+    """The loss of releases on disjoint parts of the data, under add/remove: the worst of them.
+
+    A unit lies in one part, so that only one release sees it (McSherry 2009, Thm 4). A replaced
+    unit may leave one part and enter another: under "replace" compose the two worst instead.
+    """
+    worst = checked_losses(losses)
+    if any(loss.relation != Relation.ADD_REMOVE for loss in worst):
+        raise RelationError(
+            "parts are disjoint for one unit added or removed, not for one replaced"
+        )
+    return (
+        worst[0] if len(set(worst)) == 1 else Parallel(losses=tuple(sorted(set(worst), key=repr)))
+    )
