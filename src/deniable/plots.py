@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from deniable.errors import MissingExtraError
 
+Values = Sequence[float] | npt.NDArray[Any]
+
 _INK, _BAR = "#1f2933", "#4c8dae"
+# Curves differ in dash as well as in colour, so that they survive a grey print.
+_COLOURS = (_BAR, "#c8553d", "#3f7d4e", "#8a6bbe")
+_DASHES = ("-", "--", "-.", ":")
 
 
 def bars_with_errors(
@@ -24,6 +32,91 @@ def bars_with_errors(
     axes.bar(labels, values, yerr=half_widths, capsize=4, color=_BAR, ecolor=_INK)
     axes.set_title(title, loc="left")
     return _save(figure, path)
+
+
+def grouped_bars(
+    labels: Sequence[str],
+    groups: Mapping[str, Values],
+    *,
+    half_widths: Mapping[str, Values] | None = None,
+    title: str,
+    x_label: str,
+    y_label: str,
+    path: str | Path,
+) -> Path:
+    """Draw, over each label, one bar of every group; groups named in `half_widths` get intervals.
+
+    A group's values are in the order of the labels.
+    """
+    figure, axes = _canvas()
+    places, width = np.arange(len(labels)), 0.8 / len(groups)
+    for number, (name, values) in enumerate(groups.items()):
+        axes.bar(
+            places + (number - (len(groups) - 1) / 2) * width,
+            values,
+            width,
+            yerr=(half_widths or {}).get(name),
+            capsize=3,
+            color=_COLOURS[number % len(_COLOURS)],
+            ecolor=_INK,
+            label=name,
+        )
+    axes.set_xticks(places, labels)
+    _describe(figure, axes, title, x_label, y_label)
+    return _save(figure, path)
+
+
+def lines(
+    x: Values,
+    curves: Mapping[str, Values],
+    *,
+    log_y: bool = False,
+    title: str,
+    x_label: str,
+    y_label: str,
+    path: str | Path,
+) -> Path:
+    """Draw labelled curves over the same x; a NaN leaves a gap."""
+    figure, axes = _canvas()
+    for number, (name, values) in enumerate(curves.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        dash = _DASHES[number % len(_DASHES)]
+        axes.plot(x, values, linestyle=dash, color=colour, linewidth=2, label=name)
+    if log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:,g}")
+    _describe(figure, axes, title, x_label, y_label)
+    return _save(figure, path)
+
+
+def points_with_errors(
+    x: Values,
+    values: Values,
+    half_widths: Values,
+    *,
+    label: str,
+    truth: float,
+    title: str,
+    x_label: str,
+    y_label: str,
+    path: str | Path,
+) -> Path:
+    """Draw estimates with their intervals beside the true value; x runs by factors."""
+    figure, axes = _canvas()
+    axes.axhline(truth, color=_COLOURS[1], linestyle="--", label=f"truth: {truth:g}")
+    axes.errorbar(x, values, yerr=half_widths, fmt="o", capsize=4, color=_BAR, label=label)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,g}")
+    _describe(figure, axes, title, x_label, y_label)
+    return _save(figure, path)
+
+
+def _describe(figure: Any, axes: Any, title: str, x_label: str, y_label: str) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    # Below the axes, where it hides nothing.
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 
 def _canvas() -> tuple[Any, Any]:

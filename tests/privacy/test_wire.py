@@ -17,6 +17,8 @@ LOSSES = [
     dp.ExponentialLoss(bound=0.5),
     dp.PureLoss(bound=0.1),
     dp.ApproxLoss(bound=0.1, slack=1e-9),
+    dp.ChannelLoss(rows=((Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 2)))),
+    dp.parallel(dp.PureLoss(bound=0.1), dp.GaussianLoss(sigma=3, sensitivity=1)),
     dp.compose(dp.PureLoss(bound=0.1), dp.repeat(dp.ExponentialLoss(bound=0.5), 7)),
 ]
 
@@ -30,7 +32,7 @@ def test_losses_survive_the_way_there_and_back(loss):
 
 
 def test_every_kind_is_known():
-    assert {loss.kind for loss in LOSSES} == {*KINDS, "composed"}
+    assert {loss.kind for loss in LOSSES} == {*KINDS, "composed", "parallel"}
 
 
 def test_the_text_is_pinned():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from chance import plausible_share
+from deniable.randomness.brackets import exp_minus
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
 from sources import InsecureSource, ScriptedSource
@@ -67,3 +68,24 @@ def test_a_million_candidates():
     chosen = CategoricalSampler(scores, Fraction(1, 10)).sample(20_000, InsecureSource(2))
     top = int((scores[chosen] == 999).sum())
     assert plausible_share(top, 20_000, float(1 - np.exp(-0.1)))
+
+
+def test_a_choice_of_probability_below_1e_minus_300_is_decided_by_integers():
+    """Deficit 1000: level 127, then a coin of probability e^-873, which is below 1e-379.
+
+    The coin's first 1408 bits are scripted to lie just below and just above it.
+    """
+    sampler = CategoricalSampler(np.array([0.0, -1000.0]), Fraction(1))
+    # 192 ones lead to the far level (2 + 8 + 16 bytes), eight more bytes pick its only member.
+    to_the_far_one = b"\xff" * 26 + bytes(8)
+
+    def choice(coin: int) -> int:
+        words = [(coin >> shift) % 2**64 for shift in range(1408 - 64, -1, -64)]
+        script = to_the_far_one + b"".join(word.to_bytes(8, "little") for word in words)
+        return int(sampler.sample(1, ScriptedSource(script))[0])
+
+    low, high = exp_minus(Fraction(873), 1408)
+    assert 0 < low < high < 1 << 200
+    assert choice(low - 1) == 1
+    assert choice(high + 1) == 0
+    assert choice(0) == 1

@@ -97,7 +97,7 @@ class ProposeTestRelease:
         self._needs_replace("median")
         ordered = _clamped(values, bounds)
         low, high = (float(exact(end, "bounds")) for end in bounds)
-        distance = median_distance(ordered, float(self.bound), low, high)
+        distance = median_distance(ordered, self.bound, low, high)
         return self.release(float(ordered[(ordered.size - 1) // 2]), distance)
 
     def scale(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
@@ -130,19 +130,23 @@ class ProposeTestRelease:
             )
 
 
-def median_distance(ordered: npt.NDArray[np.float64], bound: float, low: float, high: float) -> int:
+def median_distance(
+    ordered: npt.NDArray[np.float64], bound: Fraction, low: float, high: float
+) -> int:
     """How many values to replace before the median's local sensitivity exceeds `bound`.
 
     The least k with max over 0 <= t <= k+1 of x_(m+t) - x_(m+t-k-1) > bound, x padded by the
     bounds; at most the size of the list.
     """
     n, m = ordered.size, (ordered.size - 1) // 2
-    least_excess = math.nextafter(bound, 0.0)  # a difference rounded down still counts
+    near = float(bound) * (1 - 2.0**-50)
     padded = np.concatenate([np.full(n + 2, low), ordered, np.full(n + 2, high)])
     centre = n + 2 + m
     for k in range(n + 1):
         t = np.arange(k + 2)
-        if (padded[centre + t] - padded[centre + t - k - 1]).max() > least_excess:
+        upper, lower = padded[centre + t], padded[centre + t - k - 1]
+        close = np.flatnonzero(upper - lower >= near)  # a float's difference may be rounded
+        if any(Fraction(float(upper[i])) - Fraction(float(lower[i])) > bound for i in close):
             return k
     return n
 

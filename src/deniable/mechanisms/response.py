@@ -249,7 +249,7 @@ def _truth(epsilon: Fraction, categories: int) -> Fraction:
         rounded = Fraction(+told) - Fraction(1, 10**30)
     if not Fraction(1, categories) < rounded < 1:
         raise ParameterError(
-            "epsilon", show(epsilon), "must lie between 1e-25 and 60 to be told apart"
+            "epsilon", show(epsilon), "is too small to tell answers apart at thirty digits"
         )
     return rounded
 

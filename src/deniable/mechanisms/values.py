@@ -83,13 +83,14 @@ class Reals:
 def read_reals(values: Any) -> Reals:
     """Read an array of finite reals, exactly."""
     array = _read_array(values)
-    if array.dtype.kind in "iu" or _mixes_wide_integers(values, array):
-        flat = (
-            np.asarray(values, dtype=object).ravel() if array.dtype.kind == "f" else array.ravel()
-        )
-        read = [read_real(value) for value in flat] if _any_wide(flat) else None
-        if read is not None:
-            return Reals(array.shape, None, [Fraction(value) for value in read])
+    if isinstance(values, list | tuple) and array.dtype.kind in "fO":
+        # numpy rounds integers that stand beside floats: look at what was given.
+        given = np.asarray(values, dtype=object).ravel()
+        if array.dtype.kind == "O" or _any_wide(given):
+            return Reals(array.shape, None, [Fraction(read_real(value)) for value in given])
+    if array.dtype.kind in "iu":
+        if _any_wide(array):
+            return Reals(array.shape, None, [Fraction(int(value)) for value in array.ravel()])
         return Reals(array.shape, array.astype(np.float64), [])
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise _refused_array("real numbers (float64 or integers)", array)
@@ -98,13 +99,6 @@ def read_reals(values: Any) -> Reals:
     if not bool(np.isfinite(doubles).all()):
         raise _not_finite()
     return Reals(array.shape, doubles, [])
-
-
-def _mixes_wide_integers(values: Any, array: npt.NDArray[Any]) -> bool:
-    """Whether numpy rounded integers of a list to floats because floats stand beside them."""
-    if array.dtype.kind != "f" or not isinstance(values, list | tuple):
-        return False
-    return _any_wide(np.asarray(values, dtype=object).ravel())
 
 
 def _any_wide(flat: npt.NDArray[Any]) -> bool:
