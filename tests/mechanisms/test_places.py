@@ -58,6 +58,15 @@ def test_truncated_geometric_clamps():
     )
 
 
+@pytest.mark.parametrize("confidence", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("value", [0, 3, 20])
+def test_truncated_error_bars_cover(confidence, value):
+    mechanism = dp.TruncatedGeometric(epsilon=0.2, sensitivity=1, lower=0, upper=20)
+    noise = np.abs(mechanism.release(np.full(50_000, value)) - value)
+    hits = (noise <= mechanism.error(confidence=confidence)).sum()
+    assert hits >= 50_000 * confidence - 6.2 * math.sqrt(50_000 * confidence * (1 - confidence))
+
+
 @pytest.mark.parametrize(
     ("lower", "upper"), [(5, 5), (6, 5), (0.0, 5), (True, 5), (None, 5), (0, 2**63)]
 )
