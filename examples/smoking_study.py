@@ -105,7 +105,7 @@ def main() -> None:
 
     channel, prior = exact_channel(people=6)
     factors = [
-        pair.high / pair.low
+        float(pair.with_them / pair.without)
         for output in channel.outputs
         for pair in semantics.with_and_without(
             prior, channel, output, person=0, absent=None

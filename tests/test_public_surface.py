@@ -1,21 +1,41 @@
+import ast
 import subprocess
 import sys
+import types
 from pathlib import Path
+
+import pytest
 
 import deniable as dp
 from deniable import errors
 
 
 def test_all_is_exactly_what_is_public():
-    import types
-
+    assert set(dp._HOME) == set(dp.__all__) == {n for n in dir(dp) if not n.startswith("_")}
+    assert len(dp.__all__) == len(set(dp.__all__))
+    for name in dp.__all__:
+        getattr(dp, name)
     visible = {
         name
         for name, value in vars(dp).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert visible == set(dp.__all__)
-    assert len(dp.__all__) == len(set(dp.__all__))
+    assert visible - {"TYPE_CHECKING", "annotations", "import_module"} == set(dp.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = dp.nothing
+
+
+def test_what_type_checkers_see_is_what_is_loaded():
+    """The imports under TYPE_CHECKING name the same homes as the table."""
+    tree = ast.parse(Path(dp.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == dp._HOME
 
 
 def test_every_public_name_is_documented():
@@ -31,7 +51,7 @@ def test_every_error_is_public_and_under_one_root():
 
 def test_importing_is_light():
     code = (
-        "import time; start = time.process_time(); import deniable, sys\n"
+        "import time; start = time.process_time(); import deniable, sys; deniable.Laplace\n"
         "print(time.process_time() - start)\n"
         "print(sorted({m.split('.')[0] for m in sys.modules} | "
         "{m for m in sys.modules if m == 'scipy.stats'}))"

@@ -1,45 +1,54 @@
-"""Deniable: answers about people that give no person away."""
+"""Deniable: answers about people that give no person away.
 
-from deniable.errors import (
-    CalibrationError,
-    DeniableError,
-    LossFormatError,
-    MissingExtraError,
-    ParameterError,
-    ParameterTypeError,
-    PrivateValueError,
-    RandomnessError,
-    RelationError,
-    StreamExhaustedError,
-)
-from deniable.mechanisms.base import post_process
-from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from deniable.mechanisms.histogram import Histogram, StabilityHistogram
-from deniable.mechanisms.laplace import Geometric, Laplace
-from deniable.mechanisms.metric import MetricExponential
-from deniable.mechanisms.noisy_max import ReportNoisyMax
-from deniable.mechanisms.planar import PlanarLaplace
-from deniable.mechanisms.propose_test_release import ProposeTestRelease
-from deniable.mechanisms.quantile import Quantile
-from deniable.mechanisms.response import RandomizedResponse
-from deniable.mechanisms.selection import Exponential, PermuteAndFlip, TopK
-from deniable.mechanisms.sparse_vector import SparseVector
-from deniable.mechanisms.subsample import SubsampleAggregate
-from deniable.mechanisms.truncated import TruncatedGeometric
-from deniable.privacy.channel import Channel
-from deniable.privacy.composition import compose, repeat
-from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, PureDP
-from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.channel import ChannelLoss
-from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
-from deniable.privacy.losses.generic import ApproxLoss, PureLoss
-from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
-from deniable.privacy.losses.response import RandomizedResponseLoss
-from deniable.privacy.losses.selection import ExponentialLoss
-from deniable.privacy.parallel import parallel
-from deniable.privacy.price import Price
-from deniable.privacy.units import ROW, Relation, Unit
-from deniable.privacy.wire import loss_from_json, loss_to_json
+Names are loaded when they are first used, so that `import deniable` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deniable.errors import (
+        CalibrationError,
+        DeniableError,
+        LossFormatError,
+        MissingExtraError,
+        ParameterError,
+        ParameterTypeError,
+        PrivateValueError,
+        RandomnessError,
+        RelationError,
+        StreamExhaustedError,
+    )
+    from deniable.mechanisms.base import post_process
+    from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
+    from deniable.mechanisms.histogram import Histogram, StabilityHistogram
+    from deniable.mechanisms.laplace import Geometric, Laplace
+    from deniable.mechanisms.metric import MetricExponential
+    from deniable.mechanisms.noisy_max import ReportNoisyMax
+    from deniable.mechanisms.planar import PlanarLaplace
+    from deniable.mechanisms.propose_test_release import ProposeTestRelease
+    from deniable.mechanisms.quantile import Quantile
+    from deniable.mechanisms.response import RandomizedResponse
+    from deniable.mechanisms.selection import Exponential, PermuteAndFlip, TopK
+    from deniable.mechanisms.sparse_vector import SparseVector
+    from deniable.mechanisms.subsample import SubsampleAggregate
+    from deniable.mechanisms.truncated import TruncatedGeometric
+    from deniable.privacy.channel import Channel
+    from deniable.privacy.composition import compose, repeat
+    from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, PureDP
+    from deniable.privacy.losses.base import Loss
+    from deniable.privacy.losses.channel import ChannelLoss
+    from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
+    from deniable.privacy.losses.generic import ApproxLoss, PureLoss
+    from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
+    from deniable.privacy.losses.response import RandomizedResponseLoss
+    from deniable.privacy.losses.selection import ExponentialLoss
+    from deniable.privacy.parallel import parallel
+    from deniable.privacy.price import Price
+    from deniable.privacy.units import ROW, Relation, Unit
+    from deniable.privacy.wire import loss_from_json, loss_to_json
 
 __version__ = "0.1.0"
 
@@ -98,3 +107,97 @@ __all__ = [
     "post_process",
     "repeat",
 ]
+
+_HOMES = {
+    "deniable.errors": (
+        "CalibrationError",
+        "DeniableError",
+        "LossFormatError",
+        "MissingExtraError",
+        "ParameterError",
+        "ParameterTypeError",
+        "PrivateValueError",
+        "RandomnessError",
+        "RelationError",
+        "StreamExhaustedError",
+    ),
+    "deniable.mechanisms.base": ("post_process",),
+    "deniable.mechanisms.gaussian": (
+        "DiscreteGaussian",
+        "Gaussian",
+    ),
+    "deniable.mechanisms.histogram": (
+        "Histogram",
+        "StabilityHistogram",
+    ),
+    "deniable.mechanisms.laplace": (
+        "Geometric",
+        "Laplace",
+    ),
+    "deniable.mechanisms.metric": ("MetricExponential",),
+    "deniable.mechanisms.noisy_max": ("ReportNoisyMax",),
+    "deniable.mechanisms.planar": ("PlanarLaplace",),
+    "deniable.mechanisms.propose_test_release": ("ProposeTestRelease",),
+    "deniable.mechanisms.quantile": ("Quantile",),
+    "deniable.mechanisms.response": ("RandomizedResponse",),
+    "deniable.mechanisms.selection": (
+        "Exponential",
+        "PermuteAndFlip",
+        "TopK",
+    ),
+    "deniable.mechanisms.sparse_vector": ("SparseVector",),
+    "deniable.mechanisms.subsample": ("SubsampleAggregate",),
+    "deniable.mechanisms.truncated": ("TruncatedGeometric",),
+    "deniable.privacy.channel": ("Channel",),
+    "deniable.privacy.composition": (
+        "compose",
+        "repeat",
+    ),
+    "deniable.privacy.guarantees": (
+        "GDP",
+        "ZCDP",
+        "ApproxDP",
+        "PureDP",
+    ),
+    "deniable.privacy.losses.base": ("Loss",),
+    "deniable.privacy.losses.channel": ("ChannelLoss",),
+    "deniable.privacy.losses.gaussian": (
+        "DiscreteGaussianLoss",
+        "GaussianLoss",
+    ),
+    "deniable.privacy.losses.generic": (
+        "ApproxLoss",
+        "PureLoss",
+    ),
+    "deniable.privacy.losses.laplace": (
+        "DiscreteLaplaceLoss",
+        "LaplaceLoss",
+    ),
+    "deniable.privacy.losses.response": ("RandomizedResponseLoss",),
+    "deniable.privacy.losses.selection": ("ExponentialLoss",),
+    "deniable.privacy.parallel": ("parallel",),
+    "deniable.privacy.price": ("Price",),
+    "deniable.privacy.units": (
+        "ROW",
+        "Relation",
+        "Unit",
+    ),
+    "deniable.privacy.wire": (
+        "loss_from_json",
+        "loss_to_json",
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that holds it."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -213,3 +213,11 @@ def test_reports_that_tell_nothing_cannot_be_estimated():
         dp.RandomizedResponse.two_coins().estimate([])
     with pytest.raises(dp.ParameterError, match="reports"):
         dp.RandomizedResponse.two_coins().estimate(["maybe"])
+
+
+def test_labels_of_any_kind_are_counted():
+    rr = dp.RandomizedResponse(epsilon=5, categories=("a", 1, (2, 3)))
+    estimate = rr.estimate(rr.release(["a", 1, (2, 3)] * 50))
+    assert estimate.n == 150
+    assert estimate.share((2, 3)) == pytest.approx(1 / 3, abs=0.3)
+    assert dp.RandomizedResponse(epsilon=5).estimate(np.array([True, False])).n == 2

@@ -8,6 +8,7 @@ import pytest
 
 import deniable as dp
 from deniable.privacy.channel import Channel, channel_of, read_rows
+from deniable.privacy.semantics import name_and_shame
 
 F = Fraction
 
@@ -169,3 +170,18 @@ def test_nested_texts_do_not_exhaust_the_reader():
         )
     with contextlib.suppress(dp.LossFormatError):
         dp.loss_from_json('{"version":1,' + inner[1:])
+
+
+def test_delta_is_never_rounded_down_nor_loose():
+    rows = ((F(2, 3), F(1, 3)), (F(1, 3), F(2, 3)))
+    below = F("0.6931471805599453")  # ln 2 is 0.693147180559945309...
+    assert 0 < dp.ChannelLoss(rows=rows).delta(epsilon=below) < 1e-14
+    assert Channel((0, 1), (0, 1), rows).delta(below) > 0
+    assert Channel((0, 1), (0, 1), rows).delta(0.7) == 0
+    shame = name_and_shame((0, 1), 1, F(1, 100))
+    for epsilon in (1, 30, 35, 1000):
+        assert shame.delta(epsilon) == pytest.approx(0.01, rel=1e-9)
+    with pytest.raises(dp.ParameterError, match="cannot give"):
+        dp.ChannelLoss(rows=((1, 0), (0, 1)))
+    with pytest.raises(dp.ParameterError, match="tells nothing"):
+        dp.ChannelLoss(rows=((F(1, 2), F(1, 2)), (F(1, 2), F(1, 2))))

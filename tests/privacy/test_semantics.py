@@ -120,8 +120,8 @@ def test_with_or_without_one_person_beliefs_differ_by_two_epsilon(seed):
     for output, person in product(range(4), range(2)):
         found = with_and_without(prior, channel, output, person=person, absent="a")
         for pair in found.values():
-            assert abs(math.log(pair.high / pair.low)) <= 2 * epsilon + 1e-9
-        assert sum(pair.low for pair in found.values()) == pytest.approx(1)
+            assert abs(math.log(pair.with_them / pair.without)) <= 2 * epsilon + 1e-9
+        assert sum(pair.without for pair in found.values()) == 1
 
 
 def test_bad_priors_are_refused():
@@ -250,3 +250,24 @@ def test_the_average_age_of_the_lectures():
             sensitivity.total(bad)
     with pytest.raises(dp.ParameterError):
         sensitivity.mean((0, 1), at_least=0)
+
+
+def test_odd_questions_are_refused():
+    channel = name_and_shame("ab", 1, 0.1)
+    prior = {("a",): F(1, 2), ("b",): F(1, 2)}
+    with pytest.raises(dp.ParameterError, match="impossible"):
+        with_and_without(prior, channel, ("a",), person=0, absent="b")
+    with pytest.raises(dp.ParameterError, match="inputs"):
+        with_and_without(prior, channel, ("a",), person=0, absent="z")
+    with pytest.raises(dp.ParameterError, match="outputs"):
+        posterior(prior, channel, "z")
+    with pytest.raises(dp.ParameterError, match="person"):
+        with_and_without(prior, channel, ("a",), person=3, absent="b")
+    with pytest.raises(dp.ParameterError, match="too large"):
+        name_and_shame("abcdef", 9, 0.1)
+    with pytest.raises(dp.ParameterError, match="rate"):
+        sampling_channel("ab", 1, 1)
+    assert event_range(0.5, epsilon=800).high == 1
+    assert posterior_bounds(0.2, 800).high == 1
+    with pytest.raises(dp.ParameterError, match="epsilon"):
+        posterior_bounds(0.2, -1)

@@ -72,7 +72,7 @@ class Histogram:
             relation=self.relation,
         )
 
-    def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
+    def release(self, value: Mapping[Any, int]) -> dict[Hashable, int]:
         """Release the counts of all cells; cells that are missing count as 0."""
         counts = read_counts(value)
         drawn = noise(self._law).many(len(self.cells)).tolist()
@@ -138,7 +138,7 @@ class StabilityHistogram:
         """What one release costs."""
         return ApproxLoss(bound=self.epsilon, slack=self.delta, relation=self.relation)
 
-    def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
+    def release(self, value: Mapping[Any, int]) -> dict[Hashable, int]:
         """Release the noisy counts of the cells that are large enough to show."""
         counts = {cell: count for cell, count in read_counts(value).items() if count > 0}
         drawn = noise(self._law).many(len(counts)).tolist()

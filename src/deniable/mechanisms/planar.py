@@ -90,7 +90,7 @@ class PlanarLaplace:
         """Release a place (x, y), or an array of places, one to a row."""
         places = read_reals(value)
         if places.shape[-1:] != (2,) or places.doubles is None:
-            raise PrivateValueError("a place is a pair of numbers; an array has one place to a row")
+            raise PrivateValueError("a place is a pair of floats; an array has one place to a row")
         pairs = draw_planar(self._steps, places.doubles.size // 2, SECURE)
         return self.lattice.add(self.lattice.nearest(places.doubles), pairs.reshape(places.shape))
 

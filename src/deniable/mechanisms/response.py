@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, localcontext
@@ -165,19 +166,17 @@ class RandomizedResponse:
 
     def estimate(self, reports: Sequence[Hashable] | npt.NDArray[Any]) -> ResponseEstimate:
         """Unbiased shares of the true categories, from reports (which are public)."""
-        unknown = {*np.asarray(reports).tolist()} - {*self.categories}
-        if len(reports) == 0 or unknown:
-            raise ParameterError("reports", len(reports), "must be one or more of the categories")
-        counted = list(np.asarray(reports).tolist())
-        observed = np.array([counted.count(c) for c in self.categories]) / len(counted)
+        counted = Counter(reports.tolist() if isinstance(reports, np.ndarray) else reports)
+        n = counted.total()
+        if n == 0 or counted.keys() - {*self.categories}:
+            raise ParameterError("reports", n, "must be one or more of the categories")
+        observed = np.array([counted[category] for category in self.categories]) / n
         forward = np.array([[float(p) for p in row] for row in self.rows]).T
         if np.linalg.matrix_rank(forward) < len(self.categories):
             raise ParameterError("rows", "singular", "reports of this channel tell nothing")
         back = np.linalg.inv(forward)
         covariance = back @ (np.diag(observed) - np.outer(observed, observed)) @ back.T
-        return ResponseEstimate(
-            self.categories, back @ observed, covariance / len(counted), len(counted)
-        )
+        return ResponseEstimate(self.categories, back @ observed, covariance / n, n)
 
     def _flip(self) -> Fraction:
         """The probability of a lie, for the binary symmetric channel."""

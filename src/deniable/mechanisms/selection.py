@@ -193,6 +193,8 @@ class TopK:
 
     def __post_init__(self) -> None:
         whole(self.k, "k")
+        if not isinstance(getattr(self.selector, "loss", None), Loss):
+            raise ParameterTypeError("selector", self.selector, "must choose, and have a loss")
 
     @property
     def loss(self) -> Loss:

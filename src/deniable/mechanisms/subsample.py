@@ -46,7 +46,8 @@ class SubsampleAggregate:
       as the public `default`: they show in nothing else;
     * reach > 1 is bootstrapping: overlapping blocks, paid for by their overlap.
 
-    With a timeout the function runs in a forked child for each block. A bare release is unledgered:
+    Fewer records than blocks are refused, as a NaN is elsewhere. With a timeout the function runs
+    in a forked child for each block. A bare release is unledgered:
     the caller keeps the budget.
     """
 

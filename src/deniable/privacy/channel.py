@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import permutations
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, exact
+from deniable.privacy.exact import Number, exact, log_up, not_negative
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,19 @@ class Channel:
 
     def probability(self, output: Hashable, given: Hashable) -> Fraction:
         """P(output | given)."""
-        return self.rows[self.inputs.index(given)][self.outputs.index(output)]
+        if output not in self.outputs:
+            raise ParameterError("output", output, "is none of the channel's outputs")
+        return self.row(given)[self.outputs.index(output)]
+
+    def row(self, given: Hashable) -> tuple[Fraction, ...]:
+        """The probabilities of all outputs for one input."""
+        if given not in self.inputs:
+            raise ParameterError("input", given, "is none of the channel's inputs")
+        return self.rows[self.inputs.index(given)]
 
     def ratio(self, x: Hashable, y: Hashable) -> Fraction | float:
         """The largest P(output | x) / P(output | y), exactly; infinity where supports differ."""
-        return worst_ratio(self.rows[self.inputs.index(x)], self.rows[self.inputs.index(y)])
+        return worst_ratio(self.row(x), self.row(y))
 
     def epsilon(self) -> float:
         """The worst log ratio over all pairs of inputs."""
@@ -45,7 +53,7 @@ class Channel:
 
     def delta(self, epsilon: Number) -> float:
         """The worst sum of positive parts P(o | x) - e^ε P(o | y) over all pairs of inputs."""
-        return worst_delta(self.rows, exact(epsilon, "epsilon"))
+        return worst_delta(self.rows, not_negative(epsilon, "epsilon"))
 
 
 def read_rows(matrix: Sequence[Sequence[Number]]) -> tuple[tuple[Fraction, ...], ...]:
@@ -85,16 +93,19 @@ def worst_ratio(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fraction | floa
 
 
 def worst_delta(rows: Sequence[Sequence[Fraction]], epsilon: Fraction) -> float:
-    """The worst (P - e^ε Q)_+ over ordered pairs of rows; exact at ε = 0."""
+    """The worst (P - e^ε Q)_+ over ordered pairs of rows; exact at ε = 0, never rounded down."""
+    pairs = list(permutations(rows, 2))
     if epsilon == 0:
-        gaps = [_positive_part(p, q, Fraction(1)) for p, q in permutations(rows, 2)]
-        return float(max(gaps, default=Fraction(0)))
-    grown = Fraction(math.exp(float(epsilon))) if epsilon < 700 else Fraction(10) ** 300
-    found = max(
-        (_positive_part(p, q, grown) for p, q in permutations(rows, 2)), default=Fraction(0)
-    )
-    # exp is right to the last digit or two; each row sums to one, so δ is right to as much.
-    return min(1.0, float(found) + float(grown) * 2.0**-50 if found else 0.0)
+        return float(
+            max((_positive_part(p, q, Fraction(1)) for p, q in pairs), default=Fraction(0))
+        )
+    worst = max((worst_ratio(p, q) for p, q in pairs), default=Fraction(1))
+    if worst != math.inf and epsilon >= log_up(Fraction(worst)):
+        return 0.0
+    grown = Fraction(math.exp(min(float(epsilon), 700.0)))
+    found = max((_positive_part(p, q, grown) for p, q in pairs), default=Fraction(0))
+    # Where P > e^ε Q, e^ε Q is at most 1: an error of e^ε in the last place or two moves δ by as much.
+    return min(1.0, float(found) + 2.0**-50)
 
 
 def _positive_part(p: Sequence[Fraction], q: Sequence[Fraction], grown: Fraction) -> Fraction:

@@ -18,6 +18,8 @@ from deniable.privacy.exact import Number, exact, not_negative, probability, who
 
 Prior = Mapping[Hashable, Number]
 
+_LARGEST_TABLE = 10**7
+
 
 @dataclass(frozen=True)
 class Range:
@@ -37,7 +39,7 @@ def event_range(p: Number, *, epsilon: Number, delta: Number = 0) -> Range:
     if q > 1:
         raise ParameterError("p", p, "a probability lies between 0 and 1")
     slack = float(not_negative(delta, "delta"))
-    up, down = math.exp(e), math.exp(-e)
+    up, down = math.exp(min(e, 700.0)), math.exp(-e)
     low = max(down * (q - slack), 1 - up * (1 - q) - slack, 0.0)
     return Range(low, min(up * q + slack, 1 - down * (1 - q - slack), 1.0))
 
@@ -102,10 +104,18 @@ def correlated_adversary(
 def posterior_bounds(prior: Number, epsilon: float) -> Range:
     """Where a posterior lies after an ε-DP release about one person, given its prior."""
     pi = float(probability(prior, "prior"))
-    if epsilon == math.inf:
-        return Range(0.0, 1.0)
-    low = pi / (pi + (1 - pi) * math.exp(epsilon))
-    return Range(low, pi / (pi + (1 - pi) * math.exp(-epsilon)))
+    if not epsilon >= 0:
+        raise ParameterError("epsilon", epsilon, "must be 0 or more")
+    up = math.exp(min(epsilon, 700.0))
+    return Range(pi / (pi + (1 - pi) * up), pi / (pi + (1 - pi) / up) if epsilon <= 700 else 1.0)
+
+
+@dataclass(frozen=True)
+class TwoBeliefs:
+    """A posterior without one person's data, and with them."""
+
+    without: Fraction
+    with_them: Fraction
 
 
 def with_and_without(
@@ -115,13 +125,12 @@ def with_and_without(
     *,
     person: int,
     absent: Hashable,
-) -> dict[Hashable, Range]:
+) -> dict[Hashable, TwoBeliefs]:
     """For each data set, its posterior with everyone's data, and without one person's.
 
     Inputs of the channel are data sets (tuples of values). "Without" runs the same mechanism on the
     data with the person's value set to `absent`. For every prior the two posteriors differ by at
-    most a factor e^(2ε) (Kasiviswanathan & Smith 2014, Thm 2.2); `low` is the posterior without,
-    `high` the posterior with.
+    most a factor e^(2ε) (Kasiviswanathan & Smith 2014, Thm 2.2).
     """
     read = read_prior(prior, channel)
     with_them = posterior(prior, channel, output)
@@ -132,7 +141,9 @@ def with_and_without(
         hidden = (*data[:person], absent, *data[person + 1 :])
         joint[data] = p * channel.probability(output, hidden)
     evidence = sum(joint.values())
-    return {x: Range(float(joint[x] / evidence), float(with_them[x])) for x in read}
+    if evidence == 0:
+        raise ParameterError("output", output, "is impossible without the person's value")
+    return {x: TwoBeliefs(joint[x] / evidence, with_them[x]) for x in read}
 
 
 def read_prior(prior: Prior, channel: Channel) -> dict[Hashable, Fraction]:
@@ -154,8 +165,22 @@ def name_and_shame(values: Sequence[Hashable], people: int, delta: Number) -> Ch
     outputs that name someone: δ must be far below 1/n. Inputs are data sets, outputs what was
     published: None in the place of each record that was not.
     """
-    shown = probability(delta, "delta")
-    inputs = tuple(product(values, repeat=whole(people, "people")))
+    return _publishing(values, people, probability(delta, "delta"))
+
+
+def sampling_channel(values: Sequence[Hashable], people: int, rate: Number) -> Channel:
+    """Publishing a random sample as it is: the leaked record shows that no ε holds.
+
+    Each record is kept with probability `rate` and shown; sampling alone is not private, it only
+    amplifies what is.
+    """
+    return _publishing(values, people, probability(rate, "rate"))
+
+
+def _publishing(values: Sequence[Hashable], people: int, shown: Fraction) -> Channel:
+    if (2 * len(values) + 1) ** (2 * whole(people, "people")) > _LARGEST_TABLE:
+        raise ParameterError("people", people, "makes a table too large to write down")
+    inputs = tuple(product(values, repeat=people))
     outputs = tuple(product((None, *values), repeat=people))
 
     def chance(data: tuple[Hashable, ...], seen: tuple[Hashable, ...]) -> Fraction:
@@ -166,15 +191,6 @@ def name_and_shame(values: Sequence[Hashable], people: int, delta: Number) -> Ch
 
     rows = tuple(tuple(chance(data, seen) for seen in outputs) for data in inputs)
     return Channel(inputs, outputs, rows)
-
-
-def sampling_channel(values: Sequence[Hashable], people: int, rate: Number) -> Channel:
-    """Publishing a random sample as it is: the leaked record shows that no ε holds.
-
-    Each record is kept with probability `rate` and shown; sampling alone is not private, it only
-    amplifies what is.
-    """
-    return name_and_shame(values, people, rate)
 
 
 def _steps(channel: Channel, correlated: int) -> float:

@@ -8,11 +8,12 @@ from fractions import Fraction
 from itertools import permutations
 from typing import ClassVar
 
+from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.channel import read_rows, worst_delta, worst_ratio
 from deniable.privacy.exact import log_up, whole
-from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
 
@@ -32,8 +33,12 @@ class ChannelLoss(Loss):
         super().__post_init__()
         object.__setattr__(self, "rows", read_rows(self.rows))
         worst = max((worst_ratio(p, q) for p, q in permutations(self.rows, 2)), default=Fraction(1))
-        if worst in (math.inf, 1):
-            check_ratio("rows", Fraction(10**9 if worst == math.inf else 0))
+        if worst == math.inf:
+            raise ParameterError(
+                "rows", "an output that some inputs cannot give", "no ε holds for such a channel"
+            )
+        if worst == 1:
+            raise ParameterError("rows", "all alike", "a channel that tells nothing has no loss")
         object.__setattr__(self, "_pure", log_up(Fraction(worst)))
 
     @property
