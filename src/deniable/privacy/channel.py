@@ -104,7 +104,7 @@ def worst_delta(rows: Sequence[Sequence[Fraction]], epsilon: Fraction) -> float:
         return 0.0
     grown = Fraction(math.exp(min(float(epsilon), 700.0)))
     found = max((_positive_part(p, q, grown) for p, q in pairs), default=Fraction(0))
-    # Where P > e^ε Q, e^ε Q is at most 1: an error of e^ε in the last place or two moves δ by as much.
+    # Where P > e^ε Q, e^ε Q is at most 1: the last places of e^ε move δ by no more than theirs.
     return min(1.0, float(found) + 2.0**-50)
 
 
