@@ -20,46 +20,67 @@ from deniable.mechanisms.values import (
     read_reals,
     saturating_add,
 )
+from deniable.privacy.exact import float_above
 from deniable.randomness.lattice import Lattice
-from deniable.randomness.noise import Noise
-
-NoiseFor = Callable[[int], Noise]
+from deniable.randomness.noise import Law, Noise, noise
 
 
-def release_integers(value: Any, noise: Noise) -> int | Integers:
+def release_integers(value: Any, source: Noise) -> int | Integers:
     """Add one draw to each integer. 64-bit arrays saturate; single Python ints never do."""
     if is_scalar(value):
-        return read_integer(value) + noise.one()
+        return read_integer(value) + source.one()
     values = read_integers(value)
-    return saturating_add(values, noise.many(values.size).reshape(values.shape))
+    return saturating_add(values, source.many(values.size).reshape(values.shape))
 
 
-def release_reals(value: Any, lattice: Lattice, noise_for: NoiseFor) -> float | Floats:
-    """Round each real to the lattice and add one draw, in steps.
+class LatticeNoise:
+    """Noise on real numbers: a lattice, and a law for each number of coordinates that is rounded.
 
-    `noise_for(d)` is the noise for vectors of d coordinates, which pays for their rounding.
+    `law_for(d)` is the noise, in steps, for vectors of d coordinates; it pays for their rounding.
     """
-    if is_scalar(value):
-        return _release_real(read_real(value), lattice, noise_for(1))
-    values = read_reals(value)
-    noise = noise_for(coordinates_charged(math.prod(values.shape)))
-    drawn = noise.many(math.prod(values.shape))
-    if values.doubles is not None:
-        return lattice.add(lattice.nearest(values.doubles), drawn.reshape(values.shape))
-    pairs = zip(values.rationals, drawn.tolist(), strict=True)
-    released = [_exactly(real, lattice, steps) for real, steps in pairs]
-    return np.array(released).reshape(values.shape)
 
+    def __init__(self, lattice: Lattice, law_for: Callable[[int], Law]) -> None:
+        self.lattice = lattice
+        self._law_for = law_for
+        self._known: dict[int, Noise] = {}
 
-def _release_real(value: float | Fraction, lattice: Lattice, noise: Noise) -> float:
-    steps = noise.one()
-    if isinstance(value, float) and abs(steps) < 1 << 53:
-        return lattice.add_float(lattice.nearest_float(value), steps)
-    return _exactly(Fraction(value), lattice, steps)
+    def _noise(self, coordinates: int) -> Noise:
+        if coordinates not in self._known:
+            self._known[coordinates] = noise(self._law_for(coordinates))
+        return self._known[coordinates]
 
+    def release(self, value: Any) -> float | Floats:
+        """Round each real to the lattice and add one draw, in steps."""
+        if is_scalar(value):
+            return self._release_one(read_real(value))
+        values = read_reals(value)
+        size = math.prod(values.shape)
+        drawn = self._noise(coordinates_charged(size)).many(size)
+        if values.doubles is not None:
+            points = self.lattice.nearest(values.doubles)
+            return self.lattice.add(points, drawn.reshape(values.shape))
+        pairs = zip(values.rationals, drawn.tolist(), strict=True)
+        return np.array([self._exactly(real, z) for real, z in pairs]).reshape(values.shape)
 
-def _exactly(value: Fraction, lattice: Lattice, steps: int) -> float:
-    return lattice.to_float(lattice.nearest_exact(value) + steps * lattice.step)
+    def _release_one(self, value: float | Fraction) -> float:
+        steps = self._noise(1).one()
+        if isinstance(value, float) and abs(steps) < 1 << 53:
+            return self.lattice.add_float(self.lattice.nearest_float(value), steps)
+        return self._exactly(Fraction(value), steps)
+
+    def _exactly(self, value: Fraction, steps: int) -> float:
+        return self.lattice.to_float(self.lattice.nearest_exact(value) + steps * self.lattice.step)
+
+    def half_width(self, steps: int) -> float:
+        """So many steps of noise, and half a step for rounding the value, as a float rounded up."""
+        return float_above((steps + Fraction(1, 2)) * self.lattice.step)
+
+    def places(self, output: Any, x: Any, y: Any) -> tuple[list[int], list[int], list[int]]:
+        """Where an output and two values lie, in steps, flat and of one length."""
+        seen = output_points(output, self.lattice)
+        before, after = (lattice_points(value, self.lattice) for value in (x, y))
+        same_length(seen, before, after)
+        return seen, before, after
 
 
 def coordinates_charged(size: int) -> int:

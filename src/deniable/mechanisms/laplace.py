@@ -11,17 +11,15 @@ from typing import Any
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.mechanisms.additive import (
+    LatticeNoise,
     coordinates_charged,
     integer_points,
-    lattice_points,
-    output_points,
     release_integers,
-    release_reals,
     same_length,
 )
 from deniable.mechanisms.base import exactly_one, read_confidence
 from deniable.mechanisms.values import Floats, Integers
-from deniable.privacy.exact import Number, decimal, float_above, high_precision, positive, show
+from deniable.privacy.exact import Number, decimal, high_precision, positive, show
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
 from deniable.privacy.units import Relation, read_relation
@@ -152,15 +150,12 @@ class Laplace:
         return LaplaceLaw(steps * self.scale / self.sensitivity)
 
     @lazy
-    def _scalar_noise(self) -> Noise:
-        return noise(self._law(1))
-
-    def _noise_for(self, coordinates: int) -> Noise:
-        return self._scalar_noise if coordinates == 1 else noise(self._law(coordinates))
+    def _noise(self) -> LatticeNoise:
+        return LatticeNoise(self.lattice, self._law)
 
     def release(self, value: Any) -> float | Floats:
         """Release a real number, or an array of them, with noise."""
-        return release_reals(value, self.lattice, self._noise_for)
+        return self._noise.release(value)
 
     def error(self, *, confidence: Number) -> float:
         """A half-width within which the noise of one number stays with this probability.
@@ -168,15 +163,12 @@ class Laplace:
         Beside it stands the rounding of the result to a double, of values beyond 2^52 steps.
         """
         steps = laplace_quantile(self._law(1).scale, read_confidence(confidence))
-        # Rounding to the lattice moves the value by half a step.
-        return float_above((steps + Fraction(1, 2)) * self.lattice.step)
+        return self._noise.half_width(steps)
 
     def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y); never beyond ±ε for neighbours."""
-        places = output_points(output, self.lattice)
-        law = self._law(coordinates_charged(len(places)))
-        before, after = (lattice_points(value, self.lattice) for value in (x, y))
-        return log_ratio(places, before, after, law.scale)
+        places = self._noise.places(output, x, y)
+        return log_ratio(*places, self._law(coordinates_charged(len(places[0]))).scale)
 
 
 def laplace_quantile(scale: Fraction, confidence: Fraction) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.mechanisms.selection import Exponential, read_scores
+from deniable.mechanisms.selection import Exponential, Scored, read_scores
 from deniable.privacy.exact import Number, show
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
@@ -33,7 +33,7 @@ class MaxNoise(StrEnum):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class ReportNoisyMax:
+class ReportNoisyMax(Scored):
     """Add noise to every score and report the candidate with the largest sum, nothing else.
 
     Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
@@ -49,10 +49,6 @@ class ReportNoisyMax:
     A bare choice is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-    relation: Relation
     noise: MaxNoise
 
     def __init__(
@@ -64,11 +60,9 @@ class ReportNoisyMax:
         monotone: bool = False,
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
-        same = Exponential(
+        super().__init__(
             epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, relation=relation
         )
-        for name in ("epsilon", "sensitivity", "monotone", "relation"):
-            object.__setattr__(self, name, getattr(same, name))
         object.__setattr__(self, "noise", _read_noise(noise))
         self._law.check()
 

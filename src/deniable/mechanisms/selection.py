@@ -42,7 +42,43 @@ class Selector(Protocol):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Exponential:
+class Scored:
+    """The public parameters of a choice by scores."""
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    monotone: bool
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        sensitivity: Number,
+        monotone: bool = False,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        if not isinstance(monotone, bool):
+            raise ParameterTypeError("monotone", monotone, "must be True or False")
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "monotone", monotone)
+        object.__setattr__(self, "relation", read_relation(relation))
+        check_ratio("epsilon", self.epsilon)
+
+    def __repr__(self) -> str:
+        name, monotone = type(self).__name__, ", monotone=True" if self.monotone else ""
+        numbers = f"epsilon={show(self.epsilon)}, sensitivity={show(self.sensitivity)}"
+        return f"{name}({numbers}{monotone})"
+
+    @property
+    def factor(self) -> Fraction:
+        """What a score is multiplied by before it is exponentiated: ε/2Δ, or ε/Δ if monotone."""
+        return self.epsilon / self.sensitivity / (1 if self.monotone else 2)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Exponential(Scored):
     """Choose a with probability proportional to exp(ε·score(a)/(2·sensitivity)).
 
     Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
@@ -58,33 +94,10 @@ class Exponential:
     A bare choice is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-    relation: Relation
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        sensitivity: Number,
-        monotone: bool = False,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        _store(self, epsilon, sensitivity, monotone, relation)
-
-    def __repr__(self) -> str:
-        return _represent(self)
-
     @lazy
     def loss(self) -> ExponentialLoss:
         """What one choice costs."""
         return ExponentialLoss(bound=self.epsilon, relation=self.relation)
-
-    @property
-    def factor(self) -> Fraction:
-        """What a score is multiplied by before it is exponentiated."""
-        return self.epsilon / self.sensitivity / (1 if self.monotone else 2)
 
     def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
         """Choose a candidate."""
@@ -106,7 +119,7 @@ class Exponential:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class PermuteAndFlip:
+class PermuteAndFlip(Scored):
     """Go through the candidates in random order; take one with probability exp(-factor·deficit).
 
     Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
@@ -122,33 +135,10 @@ class PermuteAndFlip:
     A bare choice is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-    relation: Relation
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        sensitivity: Number,
-        monotone: bool = False,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        _store(self, epsilon, sensitivity, monotone, relation)
-
-    def __repr__(self) -> str:
-        return _represent(self)
-
     @lazy
     def loss(self) -> PureLoss:
         """What one choice costs."""
         return PureLoss(bound=self.epsilon, relation=self.relation)
-
-    @property
-    def factor(self) -> Fraction:
-        """What a deficit is multiplied by before it is exponentiated."""
-        return self.epsilon / self.sensitivity / (1 if self.monotone else 2)
 
     def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
         """Choose a candidate."""
@@ -235,25 +225,3 @@ def read_scores(candidates: Sequence[Any] | None, scores: Any) -> Scores:
             "candidates", len(candidates), f"must be as many as scores ({len(read)})"
         )
     return read
-
-
-def _store(
-    selector: Exponential | PermuteAndFlip,
-    epsilon: Number,
-    sensitivity: Number,
-    monotone: bool,
-    relation: Relation | str,
-) -> None:
-    if not isinstance(monotone, bool):
-        raise ParameterTypeError("monotone", monotone, "must be True or False")
-    object.__setattr__(selector, "epsilon", positive(epsilon, "epsilon"))
-    object.__setattr__(selector, "sensitivity", positive(sensitivity, "sensitivity"))
-    object.__setattr__(selector, "monotone", monotone)
-    object.__setattr__(selector, "relation", read_relation(relation))
-    check_ratio("epsilon", selector.epsilon)
-
-
-def _represent(selector: Exponential | PermuteAndFlip) -> str:
-    name, monotone = type(selector).__name__, ", monotone=True" if selector.monotone else ""
-    numbers = f"epsilon={show(selector.epsilon)}, sensitivity={show(selector.sensitivity)}"
-    return f"{name}({numbers}{monotone})"

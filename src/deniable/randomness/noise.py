@@ -11,6 +11,7 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -39,8 +40,8 @@ class Sampler(Protocol):
         ...
 
 
-class Law(Protocol):
-    """A law on the integers, as data."""
+class Law(Hashable, Protocol):
+    """A law on the integers, as frozen data."""
 
     def check(self) -> None:
         """Raise `ParameterError` where the law cannot be drawn exactly in 64 bits."""
