@@ -221,3 +221,13 @@ def test_labels_of_any_kind_are_counted():
     assert estimate.n == 150
     assert estimate.share((2, 3)) == pytest.approx(1 / 3, abs=0.3)
     assert dp.RandomizedResponse(epsilon=5).estimate(np.array([True, False])).n == 2
+
+
+def test_channels_of_chosen_inputs():
+    rr = dp.RandomizedResponse(epsilon=1, predicate=lambda age: age >= 65)
+    channel = rr.channel([70, 20, 30])
+    assert channel.inputs == (70, 20, 30)
+    assert channel.ratio(20, 30) == 1
+    assert channel.ratio(70, 20) == rr.channel().ratio(True, False)
+    metric = dp.MetricExponential(epsilon=1, points="ab", distances=[[0, 1], [1, 0]])
+    assert metric.channel("a").rows == (metric.channel().rows[0],)

@@ -74,19 +74,19 @@ class MetricExponential:
         scores = [-d for d in self.distances[self._place(value)]]
         return self.points[int(CategoricalSampler(scores, self.epsilon / 2).sample(1, SECURE)[0])]
 
-    def channel(self) -> Channel:
+    def channel(self, inputs: Sequence[Hashable] | None = None) -> Channel:
         """The probabilities, to 200 bits; rows sum to one exactly."""
-        rows = tuple(
-            tuple(weights_to_probabilities([-d for d in row], self.epsilon / 2))
-            for row in self.distances
-        )
-        return Channel(self.points, self.points, rows)
+        given = self.points if inputs is None else tuple(inputs)
+        rows = tuple(tuple(self._row(self._place(point))) for point in given)
+        return Channel(given, self.points, rows)
+
+    def _row(self, place: int) -> list[Fraction]:
+        return weights_to_probabilities([-d for d in self.distances[place]], self.epsilon / 2)
 
     def privacy_loss(self, output: Hashable, x: Hashable, y: Hashable) -> float:
         """ln of P(output | x) / P(output | y); never beyond ±ε d(x, y)."""
-        self._place(output)
-        channel = self.channel()
-        return math.log(channel.probability(output, x) / channel.probability(output, y))
+        at = self._place(output)
+        return math.log(self._row(self._place(x))[at] / self._row(self._place(y))[at])
 
 
 def _check_metric(

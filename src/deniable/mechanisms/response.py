@@ -128,9 +128,12 @@ class RandomizedResponse:
             return RandomizedResponseLoss(truth=told, categories=len(self.rows))
         return ChannelLoss(rows=self.rows)
 
-    def channel(self) -> Channel:
-        """The exact probabilities: rows are true categories, columns reports."""
-        return Channel(self.categories, self.categories, self.rows)
+    def channel(self, inputs: Sequence[Any] | None = None) -> Channel:
+        """The exact probabilities: rows are true answers (all categories, or those given)."""
+        if inputs is None:
+            return Channel(self.categories, self.categories, self.rows)
+        rows = tuple(self.rows[self._place(value)] for value in inputs)
+        return Channel(tuple(inputs), self.categories, rows)
 
     def release(self, value: Any) -> Any:
         """Report on one answer (or record, where there is a predicate), or on a list of them."""
