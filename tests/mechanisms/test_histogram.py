@@ -119,3 +119,13 @@ def test_bad_counts_are_refused(bad):
 def test_bad_parameters_are_refused(make):
     with pytest.raises(dp.ParameterError):
         make()
+
+
+def test_labels_carry_no_history():
+    """1 and 1.0 are one cell; which of them was there first must not show."""
+    mechanism = dp.StabilityHistogram(epsilon=10, delta=1e-6)
+    for bad in ({1.0: 500}, {True: 500}, {float("nan"): 500}, {frozenset([1]): 500}, {None: 9}):
+        with pytest.raises(dp.PrivateValueError, match="text"):
+            mechanism.release(bad)
+    shown = mechanism.release({np.int64(3): 500, ("a", 2): 400, np.str_("x"): 300})
+    assert [type(cell) for cell in shown] == [str, tuple, int]

@@ -75,6 +75,26 @@ def test_bad_ranges_are_refused(lower, upper):
         dp.TruncatedGeometric(epsilon=1, sensitivity=1, lower=lower, upper=upper)
 
 
+def test_distances_measured_in_floats_are_mended():
+    places = np.array([0.0, 0.1, 0.3, 0.6])
+    distances = np.abs(places[:, None] - places[None, :]).tolist()
+    mechanism = dp.MetricExponential(epsilon=1, points="abcd", distances=distances)
+    table = mechanism.distances
+    assert all(
+        table[i][j] <= table[i][k] + table[k][j]
+        for i in range(4)
+        for j in range(4)
+        for k in range(4)
+    )
+
+
+def test_steep_channels_and_losses_are_finite():
+    steep = dp.TruncatedGeometric(scale=1e-2, sensitivity=1, lower=0, upper=9).channel()
+    assert steep.epsilon() == pytest.approx(900, rel=1e-12)
+    far = dp.MetricExponential(epsilon=5000, points="ab", distances=[[0, 1], [1, 0]])
+    assert far.privacy_loss("a", "a", "b") == pytest.approx(2500)
+
+
 def test_wide_channels_are_refused():
     with pytest.raises(dp.ParameterError, match="outputs"):
         dp.TruncatedGeometric(epsilon=1, sensitivity=1, lower=0, upper=10**6).channel()

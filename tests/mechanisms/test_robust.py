@@ -10,19 +10,52 @@ import pytest
 
 import deniable as dp
 from chance import plausible_share
-from deniable.mechanisms.propose_test_release import bin_distance, median_distance
+from deniable.mechanisms.propose_test_release import (
+    bin_distance,
+    exceeds,
+    median_distance,
+    scale_bin,
+)
+from deniable.mechanisms.quantile import _candidates
 
 F = Fraction
 
 
 def quantile_law(mechanism: dp.Quantile, values: list[int], cells: int) -> list[float]:
-    """P(output in [c, c+1)) from the definition, on a continuum."""
+    """P(output in (c, c+1)) from the definition; single points weigh nothing on a continuum."""
     factor = mechanism._factor * mechanism.share.denominator
     n, q = len(values), float(mechanism.share)
-    weights = [
-        math.exp(-float(factor) * abs(sum(v <= c for v in values) - q * n)) for c in range(cells)
-    ]
+    gaps = [abs(sum(v <= c for v in values) - q * n) for c in range(cells)]
+    weights = [math.exp(-float(factor) * gap) for gap in gaps]
     return [w / sum(weights) for w in weights]
+
+
+def grid_law(mechanism: dp.Quantile, values: list[int], top: int) -> list[Fraction | float]:
+    """The mechanism on the small grid 0, ..., top, point by point, from its definition."""
+    factor = float(mechanism._factor * mechanism.share.denominator)
+    n, q = len(values), float(mechanism.share)
+    weights = []
+    for x in range(top + 1):
+        below, upto = sum(v < x for v in values), sum(v <= x for v in values)
+        weights.append(math.exp(-factor * max(below - q * n, q * n - upto, 0.0)))
+    return [w / sum(weights) for w in weights]
+
+
+@pytest.mark.parametrize("values", [[], [0], [4], [2, 2, 2], [0, 0, 3, 4, 4], [1, 2, 3]])
+def test_runs_of_candidates_are_the_grid_point_by_point(values):
+    starts, sizes, below, upto = _candidates(np.array(sorted(values), dtype=np.int64), 4)
+    seen = {}
+    for start, size, b, u in zip(starts, sizes, below, upto, strict=True):
+        for x in range(start, start + size):
+            assert x not in seen
+            seen[x] = (b, u)
+    assert seen == {x: (sum(v < x for v in values), sum(v <= x for v in values)) for x in range(5)}
+
+
+def test_values_that_agree_are_found():
+    mechanism = dp.Quantile(epsilon=10, share=0.5, bounds=(0, 100))
+    tied = [0] * 300 + [5.0] * 400 + [100] * 300
+    assert all(mechanism.release(tied) == 5.0 for _ in range(30))
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
@@ -53,9 +86,9 @@ def test_quantiles_are_private_on_every_small_neighbour(relation, share):
             ]
         else:
             others = [[*values, w] for w in range(3)]
-        here = quantile_law(mechanism, values, 3)
+        here = grid_law(mechanism, values, 3)
         for other in others:
-            there = quantile_law(mechanism, other, 3)
+            there = grid_law(mechanism, other, 3)
             assert max(abs(math.log(a / b)) for a, b in zip(here, there, strict=True)) <= 1 + 1e-12
 
 
@@ -261,7 +294,38 @@ def test_the_noise_pays_for_the_overlap():
     assert aggregate(aggregate="median").loss.relation == dp.Relation.ADD_REMOVE
 
 
+def test_nothing_passes_from_one_block_to_another(capfd):
+    """A function that remembers, one that writes into records, one that tells on its way out."""
+    seen: list[int] = []
+
+    def remembers(block):
+        seen.extend(block)
+        return 100.0 if 7 in seen else 0.0
+
+    answers = [aggregate(blocks=10)._answer(remembers, [n]) for n in range(10)]
+    assert sum(answers) == 100
+    assert seen == []
+
+    def writes(block):
+        block[0].append(1)
+        return float(len(block[0]))
+
+    shared: list[int] = []
+    assert [aggregate()._answer(writes, [shared]) for _ in range(3)] == [1, 1, 1]
+
+    def tells(block):
+        print("secret", block)
+        raise SystemExit(f"secret {block}")
+
+    assert aggregate()._answer(tells, [1]) == 50
+    said = capfd.readouterr()
+    assert "secret" not in said.out + said.err
+
+
 FAULTS = [
+    lambda block: (_ for _ in ()).throw(KeyboardInterrupt("secret")),
+    lambda block: "0.5",
+    lambda block: True,
     lambda block: 1 / 0,
     lambda block: math.nan,
     lambda block: math.inf,
@@ -273,14 +337,11 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("timeout", [None, 5.0])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_faults_count_as_the_default(fault, timeout):
-    mechanism = aggregate(epsilon=1000, blocks=5, timeout=timeout)
+def test_faults_count_as_the_default(fault):
+    mechanism = aggregate(epsilon=1000, blocks=5)
     assert mechanism.release(list(range(100)), fault) == pytest.approx(50, abs=2)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_overlong_runs_and_dying_children_count_as_the_default():
     import os
 
@@ -317,6 +378,7 @@ def test_answers_are_clamped_to_the_bounds():
         {"reach": 41},
         {"timeout": 0},
         {"timeout": -1},
+        {"timeout": 1e10},
         {"relation": "swap"},
     ],
 )
@@ -340,3 +402,35 @@ def test_every_pair_of_aggregate_and_relation_has_a_loss():
         loss = aggregate(aggregate=kind, relation=relation).loss
         assert loss.pure == 1
         assert loss.relation == relation
+
+
+def test_a_range_just_below_a_power_of_two_is_put_into_the_bin_it_is_compared_with():
+    """log2 rounds up there; the wrong bin once told neighbours apart with certainty."""
+    near = math.nextafter(1024.0, 0)
+    for offset in (0.0, 0.5):
+        for spread in (near, 1024.0, 2.0**0.5, math.nextafter(2.0**0.5, 0), 1e-280, 1e300):
+            low, high = scale_bin(spread, offset)
+            assert low <= spread < high
+    almost = 1024 * (1 - 64 * 2**-53)
+    x = [0.0] * 99 + [almost] * 51 + [near] * 50
+    y = [0.0] * 100 + [almost] * 51 + [near] * 49
+    mechanism = dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=1)
+    found = [{mechanism.scale(v, bounds=(0, 2000)) for _ in range(50)} for v in (x, y)]
+    assert found[0] == found[1]
+    wide = mechanism.scale([0.0] * 100 + [1e200] * 100, bounds=(0, 1e250))
+    assert wide is None or 1e199 < wide < 1e201
+
+
+def test_differences_are_compared_exactly():
+    upper, lower = np.array([1.0, 1.0, 0.3, 2.0]), np.array([2.0**-60, -(2.0**-60), 0.1, 1.0])
+    assert exceeds(upper, lower, F(1)).tolist() == [False, True, False, False]
+    third = exceeds(np.array([0.3]), np.array([0.1]), F(2, 10))
+    assert bool(third[0]) == (F(0.3) - F(0.1) > F(2, 10))
+
+
+def test_large_lists_are_quick():
+    start = time.process_time()
+    mechanism = dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=1)
+    mechanism.median([0.0] * 50_000 + [1.0] * 50_000, bounds=(0, 10))
+    mechanism.scale(np.linspace(0, 1, 100_000), bounds=(0, 10))
+    assert time.process_time() - start < 10

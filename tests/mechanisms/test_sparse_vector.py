@@ -1,5 +1,6 @@
 import copy
 import math
+import os
 import pickle
 import threading
 from fractions import Fraction
@@ -177,3 +178,21 @@ def test_bad_parameters_are_refused(make):
 
 def test_the_threshold_is_public_and_exact():
     assert dp.SparseVector(epsilon=1, threshold=0.1, sensitivity=1).threshold == Fraction(1, 10)
+
+
+def test_a_forked_child_cannot_go_on_with_its_parent_s_stream():
+    stream = dp.SparseVector(epsilon=1, threshold=0, sensitivity=1).open()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            stream.ask(10**6)
+        except dp.StreamExhaustedError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert stream.ask(10**6)
+
+
+def test_numbers_that_cannot_be_released_are_refused_before_the_stream_opens():
+    with pytest.raises(dp.ParameterError):
+        dp.SparseVector(epsilon=1, threshold=0, sensitivity=2**935, positives=2**10, numeric=True)

@@ -95,7 +95,8 @@ class StabilityHistogram:
     * the threshold is the least whole number t with P(Z >= t) <= δ/max_cells for the noise Z that
       is drawn, so that a cell with a single unit shows with at most that probability;
     * nothing is said of cells that are not shown; those that are come in an order of their own,
-      whatever the order of the data.
+      whatever the order of the data. Cells are text, whole numbers or tuples of them, which look
+      the same however they were made.
 
     A bare release is unledgered: the caller keeps the budget.
     """
@@ -140,7 +141,10 @@ class StabilityHistogram:
 
     def release(self, value: Mapping[Any, int]) -> dict[Hashable, int]:
         """Release the noisy counts of the cells that are large enough to show."""
-        counts = {cell: count for cell, count in read_counts(value).items() if count > 0}
+        counts: dict[Hashable, int] = {}
+        for cell, count in read_counts(value).items():
+            if count > 0:
+                counts[_label(cell)] = count
         drawn = noise(self._law).many(len(counts)).tolist()
         noisy = {cell: count + z for (cell, count), z in zip(counts.items(), drawn, strict=True)}
         shown = {cell: count for cell, count in noisy.items() if count - 1 >= self.threshold}
@@ -155,12 +159,27 @@ def read_counts(value: Any) -> dict[Hashable, int]:
     """Read counts by cell."""
     if not isinstance(value, Mapping):
         raise PrivateValueError("a histogram is released from a mapping of cells to counts")
-    counts = {cell: read_integer(count) for cell, count in value.items()}
+    try:
+        given = dict(value.items())
+    except Exception:  # a mapping's own message may quote what it holds
+        raise PrivateValueError("the counts cannot be read") from None
+    counts = {cell: read_integer(count) for cell, count in given.items()}
     if any(count < 0 for count in counts.values()):
         raise PrivateValueError("counts are not negative")
     if any(count > np.iinfo(np.int64).max for count in counts.values()):
         raise PrivateValueError("counts fit 64 bits")
     return counts
+
+
+def _label(cell: Hashable) -> Hashable:
+    """A label without history: 1, True and 1.0 are equal but look different."""
+    if isinstance(cell, tuple):
+        return tuple(_label(part) for part in cell)
+    if isinstance(cell, str):
+        return str(cell)
+    if isinstance(cell, int | np.integer) and not isinstance(cell, bool | np.timedelta64):
+        return int(cell)
+    raise PrivateValueError("cells are text, whole numbers or tuples of them")
 
 
 def _moved(relation: Relation) -> int:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.weights import weights_to_probabilities
+from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.channel import Channel
-from deniable.privacy.exact import Number, not_negative, positive
+from deniable.privacy.exact import Number, log_float, not_negative, positive
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
@@ -32,8 +33,8 @@ class MetricExponential:
     * reports have exactly these probabilities.
 
     `distances[i][j]` is the distance of points i and j: symmetric, zero on the diagonal only, and
-    never longer than a way round. The relation is "replace". A bare release is unledgered: the
-    caller keeps the budget.
+    never longer than a way round (by more than a rounding, which is mended). The relation is
+    "replace". A bare release is unledgered: the caller keeps the budget.
     """
 
     epsilon: Fraction
@@ -51,9 +52,8 @@ class MetricExponential:
         table = tuple(tuple(not_negative(d, "distances") for d in row) for row in distances)
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "points", labels)
-        object.__setattr__(self, "distances", table)
-        _check_metric(labels, table)
-        check_ratio("epsilon", self.epsilon * max(max(row) for row in table))
+        object.__setattr__(self, "distances", _as_metric(labels, table))
+        check_ratio("epsilon", self.epsilon * max(max(row) for row in self.distances))
 
     def __repr__(self) -> str:
         return f"MetricExponential(epsilon={float(self.epsilon):g}, {len(self.points)} points)"
@@ -65,9 +65,10 @@ class MetricExponential:
         return PureLoss(bound=self.epsilon * diameter, relation=Relation.REPLACE)
 
     def _place(self, point: Hashable) -> int:
-        if point not in self.points:
-            raise PrivateValueError("the value is none of the points of the metric space")
-        return self.points.index(point)
+        try:
+            return self.points.index(point)
+        except Exception:  # comparing a strange value may raise, with a message of its own
+            raise PrivateValueError("the value is none of the points of the metric space") from None
 
     def release(self, value: Hashable) -> Hashable:
         """Report a point in place of the true one."""
@@ -85,24 +86,41 @@ class MetricExponential:
 
     def privacy_loss(self, output: Hashable, x: Hashable, y: Hashable) -> float:
         """ln of P(output | x) / P(output | y); never beyond ±ε d(x, y)."""
+        here, there = (self.distances[self._place(point)] for point in (x, y))
         at = self._place(output)
-        return math.log(self._row(self._place(x))[at] / self._row(self._place(y))[at])
+        totals = [
+            sum(relative_weights([-d for d in row], self.epsilon / 2)) for row in (here, there)
+        ]
+        return float(self.epsilon / 2 * (there[at] - here[at])) + log_float(
+            Fraction(totals[1] / totals[0])
+        )
 
 
-def _check_metric(
-    points: tuple[Hashable, ...], distances: tuple[tuple[Fraction, ...], ...]
-) -> None:
+def _as_metric(
+    points: tuple[Hashable, ...], given: tuple[tuple[Fraction, ...], ...]
+) -> tuple[tuple[Fraction, ...], ...]:
+    """Check a table of distances; ways round that are shorter by rounding alone are taken.
+
+    Shortening distances is safe: the promise ε·d only gets stronger.
+    """
     n = len(points)
     if n < 2 or len(set(points)) != n:
         raise ParameterError("points", n, "must be two or more different points")
-    if len(distances) != n or any(len(row) != n for row in distances):
-        raise ParameterError("distances", len(distances), f"must be a table of {n} x {n} distances")
+    if len(given) != n or any(len(row) != n for row in given):
+        raise ParameterError("distances", len(given), f"must be a table of {n} x {n} distances")
     for i in range(n):
         for j in range(n):
-            if (distances[i][j] == 0) != (i == j) or distances[i][j] != distances[j][i]:
+            if (given[i][j] == 0) != (i == j) or given[i][j] != given[j][i]:
                 raise ParameterError(
                     "distances", (i, j), "must be symmetric, and 0 exactly between equal points"
                 )
-            for k in range(n):
-                if distances[i][j] > distances[i][k] + distances[k][j]:
-                    raise ParameterError("distances", (i, j, k), "break the triangle inequality")
+    table = [list(row) for row in given]
+    floats = np.array([[float(d) for d in row] for row in given])
+    for k in range(n):
+        round_way = floats[:, k, None] + floats[None, k, :]
+        for i, j in np.argwhere(floats > round_way * (1 - 1e-12)):
+            through = table[i][k] + table[k][j]
+            if table[i][j] > through * (1 + Fraction(1, 10**9)):
+                raise ParameterError("distances", (i, j, k), "break the triangle inequality")
+            table[i][j] = min(table[i][j], through)
+    return tuple(tuple(row) for row in table)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
@@ -18,11 +19,14 @@ from deniable.privacy.exact import Number, show
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
-from deniable.randomness.categorical import exact_score
+from deniable.randomness.categorical import Scores, exact_score
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
 
 Candidate = TypeVar("Candidate")
+
+
+_MOST = 256
 
 
 class MaxNoise(StrEnum):
@@ -101,16 +105,30 @@ class ReportNoisyMax(Scored):
         if self.noise == MaxNoise.GUMBEL:
             return self._exponential.choose(candidates, scores)
         read = read_scores(candidates, scores)
-        points = [_steps(exact_score(score), self.lattice) for score in read]
-        drawn = noise(self._law).many(len(points)).tolist()
-        sums = [point + z for point, z in zip(points, drawn, strict=True)]
+        drawn = noise(self._law).many(len(read))
+        points = self._small_points(read)
+        if points is not None:
+            return candidates[int(np.argmax(points + drawn))]
+        exact = [_steps(exact_score(score), self.lattice) for score in read]
+        sums = [point + z for point, z in zip(exact, drawn.tolist(), strict=True)]
         return candidates[max(range(len(sums)), key=lambda i: (sums[i], -i))]
+
+    def _small_points(self, scores: Scores) -> npt.NDArray[np.int64] | None:
+        """The scores in steps, if they fit 62 bits, so that sums are exact in 64."""
+        if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f":
+            return None
+        with np.errstate(all="ignore"):
+            points = self.lattice.nearest(scores.astype(np.float64))
+            steps = np.ldexp(points, -self.lattice.exponent)
+        return steps.astype(np.int64) if bool((np.abs(steps) < 2.0**61).all()) else None
 
     def probabilities(self, scores: Any) -> list[float]:
         """The probability of each candidate, to about ten digits. These are private."""
         if self.noise == MaxNoise.GUMBEL:
             return [float(p) for p in self._exponential.probabilities(scores)]
         exact = [exact_score(score) for score in read_scores(None, scores)]
+        if len(exact) > _MOST:
+            raise ParameterError("scores", len(exact), f"{_MOST} candidates are the most here")
         scale = self._law.scale * self.lattice.step
         deficit = np.array([float(min((max(exact) - s) / scale, Fraction(10**6))) for s in exact])
         return _laplace_max_probabilities(deficit)

@@ -34,8 +34,8 @@ class PlanarLaplace:
     2013, Thm 4.1). For two places a distance d apart:
 
     * the log ratio of the probabilities of any output is at most d/scale = ε d/sensitivity, plus
-      a 2^-29th part of ε at most that rounding to the lattice may add, and that is charged: for
-      places up to `sensitivity` apart one release is ε-DP, exactly;
+      what rounding to the lattice may add (a 2^-29th part of ε where ε is above 1e-6), which is
+      charged: for places up to `sensitivity` apart one release is ε-DP, exactly;
     * with sensitivity=1, ε is the loss per unit of distance;
     * what is drawn is the planar Laplace law on a lattice of 2^k, exactly; outputs are its points;
     * the distance moved has mean 2 scale and P(|z| <= r) = 1 - (1 + r/scale) e^(-r/scale), up to
@@ -103,8 +103,11 @@ class PlanarLaplace:
 
     def privacy_loss(self, output: Any, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y)."""
-        seen = np.asarray(read_reals(output).doubles, dtype=np.float64)
-        before, after = (self.lattice.nearest(np.asarray(read_reals(v).doubles)) for v in (x, y))
+        read = [read_reals(value).doubles for value in (output, x, y)]
+        if any(value is None for value in read):
+            raise PrivateValueError("a place is a pair of floats")
+        seen, before, after = (np.asarray(value, dtype=np.float64) for value in read)
+        before, after = self.lattice.nearest(before), self.lattice.nearest(after)
         if not seen.shape == before.shape == after.shape or seen.shape[-1:] != (2,):
             raise ParameterError("output, x, y", "different shapes", "must be places of one shape")
         unit = float(self._steps * self.lattice.step)

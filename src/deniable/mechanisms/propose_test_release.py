@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,12 +14,15 @@ import numpy.typing as npt
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
 from deniable.mechanisms.laplace import Laplace, laplace_tail_threshold
-from deniable.mechanisms.values import read_integer, read_reals
-from deniable.privacy.exact import Number, exact, positive, probability, show
+from deniable.mechanisms.values import is_scalar, read_integer, read_reals
+from deniable.privacy.exact import Number, positive, probability, read_bounds, show
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import LaplaceLaw, noise
+
+# Interquartile ranges below this count as none.
+_LEAST_SPREAD = 1e-290
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -87,6 +91,8 @@ class ProposeTestRelease:
         far = read_integer(distance)
         if far < 0:
             raise PrivateValueError("a distance to instability is 0 or more")
+        if not is_scalar(value):
+            raise PrivateValueError("one number is released at a time")
         released = self._value_noise.release(value)  # checks the value before anything is drawn
         assert isinstance(released, float)
         passed = far + noise(self._test_law).one() >= self.threshold
@@ -95,9 +101,9 @@ class ProposeTestRelease:
     def median(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
         """Release the median of numbers clamped to public bounds, if it is stable enough."""
         self._needs_replace("median")
-        ordered = _clamped(values, bounds)
-        low, high = (float(exact(end, "bounds")) for end in bounds)
-        distance = median_distance(ordered, self.bound, low, high)
+        low, high = read_bounds(bounds)
+        ordered = _clamped(values, low, high)
+        distance = median_distance(ordered, self.bound, float(low), float(high))
         return self.release(float(ordered[(ordered.size - 1) // 2]), distance)
 
     def scale(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
@@ -108,19 +114,18 @@ class ProposeTestRelease:
         of ε and δ each; `bound` plays no part.
         """
         self._needs_replace("scale")
-        ordered = _clamped(values, bounds)
+        ordered = _clamped(values, *read_bounds(bounds))
         law = LaplaceLaw(2 / self.epsilon)
         least = laplace_tail_threshold(law.scale, self.delta / 2)
-        spread = _interquartile(ordered, 0, 0)
+        spread = float(_interquartile(ordered, np.zeros(1, int), np.zeros(1, int))[0])
         answer = None
         for offset in (0.0, 0.5):
             drawn = noise(law).one()
-            if spread <= 0 or answer is not None:
+            if spread < _LEAST_SPREAD or answer is not None:
                 continue
-            bin_ = math.floor(math.log2(spread) - offset)
-            ends = 2.0 ** (bin_ + offset), 2.0 ** (bin_ + 1 + offset)
-            if bin_distance(ordered, *ends) + drawn >= least:
-                answer = math.sqrt(ends[0] * ends[1])
+            low, high = scale_bin(spread, offset)
+            if bin_distance(ordered, low, high) + drawn >= least:
+                answer = low * math.sqrt(2)
         return answer
 
     def _needs_replace(self, name: str) -> None:
@@ -136,46 +141,81 @@ def median_distance(
     """How many values to replace before the median's local sensitivity exceeds `bound`.
 
     The least k with max over 0 <= t <= k+1 of x_(m+t) - x_(m+t-k-1) > bound, x padded by the
-    bounds; at most the size of the list.
+    bounds; at most the size of the list. The maximum rises with k, so k is found by bisection.
     """
     n, m = ordered.size, (ordered.size - 1) // 2
-    near = float(bound) * (1 - 2.0**-50)
     padded = np.concatenate([np.full(n + 2, low), ordered, np.full(n + 2, high)])
     centre = n + 2 + m
-    for k in range(n + 1):
+
+    def unstable(k: int) -> bool:
         t = np.arange(k + 2)
-        upper, lower = padded[centre + t], padded[centre + t - k - 1]
-        close = np.flatnonzero(upper - lower >= near)  # a float's difference may be rounded
-        if any(Fraction(float(upper[i])) - Fraction(float(lower[i])) > bound for i in close):
-            return k
-    return n
+        return bool(exceeds(padded[centre + t], padded[centre + t - k - 1], bound).any())
+
+    return first_true(unstable, n)
+
+
+def exceeds(
+    upper: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], bound: Fraction
+) -> npt.NDArray[np.bool_]:
+    """Whether upper - lower > bound, exactly: a difference of doubles is a double and its error."""
+    difference = upper - lower
+    back = difference - upper
+    error = (upper - (difference - back)) - (lower + back)
+    nearest = float(bound)
+    left = float(bound - Fraction(nearest))
+    over: npt.NDArray[np.bool_] = (difference > nearest) | (
+        (difference == nearest) & (error > left)
+    )
+    return over
+
+
+def scale_bin(spread: float, offset: float) -> tuple[float, float]:
+    """The bin [low, 2 low) of the grid 2^(k + offset) that holds `spread`, as compared later."""
+    k = math.floor(math.log2(spread) - offset)
+    while spread < 2.0 ** (k + offset):
+        k -= 1
+    while spread >= 2.0 ** (k + 1 + offset):
+        k += 1
+    return 2.0 ** (k + offset), 2.0 ** (k + 1 + offset)
 
 
 def bin_distance(ordered: npt.NDArray[np.float64], low: float, high: float) -> int:
-    """How many values to replace before the interquartile range leaves [low, high)."""
-    for k in range(ordered.size + 1):
-        widest = max(_interquartile(ordered, -t, k - t) for t in range(k + 1))
-        narrowest = min(_interquartile(ordered, t, t - k) for t in range(k + 1))
-        if widest >= high or narrowest < low:
-            return max(0, k - 1)
-    return ordered.size
+    """How many values to replace before one more can move the interquartile range out of the bin.
+
+    Replacing k values moves the two quartiles by k places in all.
+    """
+
+    def leaves(k: int) -> bool:
+        t = np.arange(k + 1)
+        widest = _interquartile(ordered, -t, k - t).max()
+        narrowest = _interquartile(ordered, t, t - k).min()
+        return bool(widest >= high or narrowest < low)
+
+    return max(0, first_true(leaves, ordered.size) - 1)
 
 
-def _interquartile(ordered: npt.NDArray[np.float64], below: int, above: int) -> float:
+def first_true(holds: Callable[[int], bool], most: int) -> int:
+    """The least k in 0, ..., most at which `holds`, which is false below and true above."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _interquartile(
+    ordered: npt.NDArray[np.float64], below: npt.NDArray[np.int64], above: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
     """x_(3n/4 + above) - x_(n/4 + below), places beyond the ends counting as infinitely far."""
-    first, third = ordered.size // 4 + below, (3 * ordered.size) // 4 + above
-    if first < 0 or third >= ordered.size:
-        return math.inf
-    if first > third:
-        return 0.0
-    return float(ordered[third] - ordered[first])
+    n = ordered.size
+    first, third = n // 4 + below, (3 * n) // 4 + above
+    spread = ordered[third.clip(0, n - 1)] - ordered[first.clip(0, n - 1)]
+    spread = np.where((first < 0) | (third >= n), math.inf, spread)
+    return np.where(first > third, 0.0, spread)
 
 
-def _clamped(values: Any, bounds: tuple[Number, Number]) -> npt.NDArray[np.float64]:
-    low, high = (float(exact(end, "bounds")) for end in bounds)
-    if low >= high:
-        raise ParameterError("bounds", bounds, "must rise from low to high")
+def _clamped(values: Any, low: Fraction, high: Fraction) -> npt.NDArray[np.float64]:
     reals = read_reals(values)
     if len(reals.shape) != 1 or reals.doubles is None:
         raise PrivateValueError("a flat list of numbers is needed")
-    return np.sort(np.clip(reals.doubles, low, high))
+    return np.sort(np.clip(reals.doubles, float(low), float(high)))

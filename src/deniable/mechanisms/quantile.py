@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
 from deniable.mechanisms.values import read_reals
-from deniable.privacy.exact import Number, exact, positive, probability, show, whole
+from deniable.privacy.exact import Number, positive, probability, read_bounds, show, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.units import Relation, read_relation
@@ -24,10 +25,14 @@ from deniable.randomness.source import SECURE
 _STEPS = 40  # bits: grid points between the bounds
 _FINEST_SHARE = 10**6
 
+Places = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Quantile:
-    """The exponential mechanism over an interval: the score of x is -|#{values < x} - q·n|.
+    """The exponential mechanism over an interval, scoring x by how well it splits the values.
+
+    The score of x is minus the distance of q·n from the interval [#{values < x}, #{values <= x}].
 
     Formal guarantee. For any list of numbers, each clamped to the public `bounds`, of which one is
     added or removed (or, under "replace", exchanged), or up to `reach` of them:
@@ -56,14 +61,7 @@ class Quantile:
         reach: int = 1,
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
-        try:
-            low, high = (exact(value, "bounds") for value in bounds)
-        except (TypeError, ValueError) as cause:
-            if isinstance(cause, ParameterError):
-                raise
-            raise ParameterError("bounds", bounds, "must be a pair (low, high)") from None
-        if low >= high:
-            raise ParameterError("bounds", (float(low), float(high)), "must rise from low to high")
+        low, high = read_bounds(bounds)
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "share", probability(share, "share"))
         object.__setattr__(self, "bounds", (low, high))
@@ -95,16 +93,15 @@ class Quantile:
         low = math.ceil(self.bounds[0] / self.lattice.step)
         high = math.floor(self.bounds[1] / self.lattice.step)
         places = np.sort(self._places(value, low, high)) - low
-        # Candidates c with v_(j) < c <= v_(j+1) have rank j; v_(0) = -1 and v_(n+1) = the top.
-        edges = np.concatenate([[-1], places, [high - low]])
-        sizes = np.diff(edges)
-        ranks = np.arange(places.size + 1)
-        top, bottom = self.share.numerator, self.share.denominator
-        scores = -np.abs(bottom * ranks - top * places.size)
+        starts, sizes, below, upto = _candidates(places, high - low)
+        # The distance of q n from [#{v < x}, #{v <= x}], in units of 1/denominator.
+        wanted = self.share.numerator * places.size
+        bottom = self.share.denominator
+        scores = -np.maximum(np.maximum(bottom * below - wanted, wanted - bottom * upto), 0)
         some = sizes > 0
         chosen = CategoricalSampler(scores[some], self._factor, sizes[some]).sample(1, SECURE)[0]
-        width = int(sizes[some][chosen])
-        place = int(edges[:-1][some][chosen]) + 1 + int(uniform_below(width, 1, SECURE)[0])
+        start, size = int(starts[some][chosen]), int(sizes[some][chosen])
+        place = start + int(uniform_below(size, 1, SECURE)[0])
         return float((low + place) * self.lattice.step)
 
     @property
@@ -113,8 +110,8 @@ class Quantile:
         one = Fraction(1) if self.relation == Relation.REPLACE else max(self.share, 1 - self.share)
         return self.epsilon / (2 * self.reach * one * self.share.denominator)
 
-    def _places(self, value: Any, low: int, high: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        if isinstance(value, list | tuple | np.ndarray) and len(value) == 0:
+    def _places(self, value: Any, low: int, high: int) -> Places:
+        if isinstance(value, list | tuple) and not value:
             return np.empty(0, dtype=np.int64)
         reals = read_reals(value)
         if len(reals.shape) != 1:
@@ -127,3 +124,18 @@ class Quantile:
         inside = np.clip(reals.doubles, float(self.bounds[0]), float(self.bounds[1]))
         scaled = np.ldexp(self.lattice.nearest(inside), -self.lattice.exponent)
         return np.clip(scaled, low, high).astype(np.int64)
+
+
+def _candidates(places: Places, top: int) -> tuple[Places, Places, Places, Places]:
+    """Grid points 0, ..., top in runs of one score: each value by itself, and the gaps between.
+
+    Returns where each run starts, its size, and how many values lie below it and at or below it.
+    """
+    values, first = np.unique(places, return_index=True)
+    after = np.append(first[1:], places.size)[: values.size]
+    ends = np.append(values, top + 1)
+    gap_starts = np.concatenate([[0], values + 1])
+    starts = np.concatenate([gap_starts, values])
+    sizes = np.concatenate([ends - gap_starts, np.ones(values.size, dtype=np.int64)])
+    ranks = np.append(first, places.size)
+    return starts, sizes, np.concatenate([ranks, first]), np.concatenate([ranks, after])

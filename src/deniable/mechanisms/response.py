@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.errors import ParameterError, PrivateValueError
+from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
 from deniable.mechanisms.base import exactly_one, read_confidence
 from deniable.privacy.channel import Channel, read_rows
@@ -22,6 +22,7 @@ from deniable.privacy.exact import (
     Number,
     decimal,
     high_precision,
+    log_float,
     positive,
     probability,
     show,
@@ -73,7 +74,8 @@ class RandomizedResponse:
             else _truth(positive(given, name), len(labels))
         )
         lie = (1 - told) / (len(labels) - 1)
-        rows = tuple(tuple(told if i == j else lie for j in labels) for i in labels)
+        places = range(len(labels))
+        rows = tuple(tuple(told if i == j else lie for j in places) for i in places)
         _store(self, labels, rows, predicate)
 
     @classmethod
@@ -137,7 +139,7 @@ class RandomizedResponse:
 
     def release(self, value: Any) -> Any:
         """Report on one answer (or record, where there is a predicate), or on a list of them."""
-        if isinstance(value, list | np.ndarray):
+        if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0):
             return self._report_all([self._place(one) for one in value])
         return self.categories[noise(ChoiceLaw(self.rows[self._place(value)])).one()]
 
@@ -165,11 +167,17 @@ class RandomizedResponse:
         if output not in self.categories:
             raise ParameterError("output", output, "is none of the categories")
         at = self.categories.index(output)
-        return math.log(self.rows[self._place(x)][at] / self.rows[self._place(y)][at])
+        here, there = self.rows[self._place(x)][at], self.rows[self._place(y)][at]
+        if not here or not there:
+            raise ParameterError("output", output, "is never reported")
+        return log_float(here / there)
 
     def estimate(self, reports: Sequence[Hashable] | npt.NDArray[Any]) -> ResponseEstimate:
         """Unbiased shares of the true categories, from reports (which are public)."""
-        counted = Counter(reports.tolist() if isinstance(reports, np.ndarray) else reports)
+        try:
+            counted = Counter(reports.tolist() if isinstance(reports, np.ndarray) else reports)
+        except TypeError:
+            raise ParameterTypeError("reports", type(reports).__name__, "must be labels") from None
         n = counted.total()
         if n == 0 or counted.keys() - {*self.categories}:
             raise ParameterError("reports", n, "must be one or more of the categories")
@@ -195,12 +203,13 @@ class RandomizedResponse:
         That is e^(ε/2)/(e^ε - 1) sqrt(n).
         """
         q = self._flip()
-        return math.sqrt(whole(n, "n") * q * (1 - q)) / float(1 - 2 * q)
+        return math.sqrt(whole(n, "n") * q * (1 - q)) / abs(float(1 - 2 * q))
 
     def tail(self, n: int, distance: Number) -> float:
         """Hoeffding's 2 exp(-2 t² (p-q)²/n), above P(|estimated count - count| >= distance)."""
         t = positive(distance, "distance")
-        return min(1.0, 2 * math.exp(-2 * float(t * (1 - 2 * self._flip())) ** 2 / whole(n, "n")))
+        exponent = 2 * (t * (1 - 2 * self._flip())) ** 2 / whole(n, "n")
+        return min(1.0, 2 * math.exp(-float(min(exponent, Fraction(1000)))))
 
     def sample_size(self, error: Number) -> int:
         """The least n whose estimated share has a root mean squared error of `error` at most."""

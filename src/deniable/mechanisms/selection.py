@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.values import read_integers, read_reals
+from deniable.mechanisms.values import read_real, read_reals
 from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.composition import repeat
 from deniable.privacy.exact import Number, positive, probability, show, whole
@@ -25,7 +25,7 @@ from deniable.randomness.source import SECURE
 
 Candidate = TypeVar("Candidate")
 
-_MOST_EXACT = 64
+_MOST_EXACT = 24
 
 
 class Selector(Protocol):
@@ -115,7 +115,7 @@ class Exponential(Scored):
         """
         miss = probability(beta, "beta")
         logs = math.log(whole(candidates, "candidates")) - math.log(miss)
-        return logs / float(self.factor)
+        return float(min(Fraction(logs) / self.factor, Fraction(10) ** 300))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -145,7 +145,7 @@ class PermuteAndFlip(Scored):
         return candidates[permute_and_flip(read_scores(candidates, scores), self.factor, SECURE)]
 
     def probabilities(self, scores: Any) -> list[Fraction]:
-        """The probability of each of up to 64 candidates, to 200 bits. These are private."""
+        """The probability of each of up to 24 candidates, to 200 bits. These are private."""
         read = read_scores(None, scores)
         if len(read) > _MOST_EXACT:
             raise ParameterError("scores", len(read), f"{_MOST_EXACT} candidates are the most here")
@@ -183,7 +183,8 @@ class TopK:
 
     def __post_init__(self) -> None:
         whole(self.k, "k")
-        if not isinstance(getattr(self.selector, "loss", None), Loss):
+        chooses = callable(getattr(self.selector, "choose", None))
+        if not chooses or not isinstance(getattr(self.selector, "loss", None), Loss):
             raise ParameterTypeError("selector", self.selector, "must choose, and have a loss")
 
     @property
@@ -208,20 +209,30 @@ class TopK:
 
 def read_scores(candidates: Sequence[Any] | None, scores: Any) -> Scores:
     """Read private scores exactly, one to a candidate."""
-    if isinstance(scores, list | tuple) and any(isinstance(s, Fraction) for s in scores):
-        if not all(isinstance(s, Fraction | int) for s in scores):
-            raise PrivateValueError("scores are floats, integers or fractions, not a mixture")
-        read: Scores = [Fraction(s) for s in scores]
-    else:
-        try:
-            read = read_integers(scores)
-        except PrivateValueError:
-            reals = read_reals(scores)
-            read = reals.exactly() if reals.doubles is None else reals.doubles
-    if isinstance(read, np.ndarray) and read.ndim != 1:
-        raise PrivateValueError("scores are a flat list, one score to a candidate")
+    if candidates is not None and not isinstance(candidates, Sequence | np.ndarray):
+        raise ParameterTypeError("candidates", type(candidates).__name__, "must be a list")
+    read = _read_list(scores) if isinstance(scores, list | tuple) else _read_array(scores)
     if candidates is not None and len(candidates) != len(read):
-        raise ParameterError(
-            "candidates", len(candidates), f"must be as many as scores ({len(read)})"
-        )
+        raise ParameterError("candidates", len(candidates), f"must match the {len(read)} scores")
     return read
+
+
+def _read_list(scores: Sequence[Any]) -> Scores:
+    """Floats alone and 64-bit integers alone become arrays; whatever else is read as fractions."""
+    if not scores:
+        raise PrivateValueError("there are no scores to choose by")
+    if all(type(score) is float for score in scores):
+        return _read_array(np.array(scores))
+    exact = [Fraction(read_real(score)) for score in scores]
+    if all(score.denominator == 1 and abs(score) < 1 << 63 for score in exact):
+        return np.array([int(score) for score in exact], dtype=np.int64)
+    return exact
+
+
+def _read_array(scores: Any) -> Scores:
+    reals = read_reals(scores)
+    if len(reals.shape) != 1:
+        raise PrivateValueError("scores are a flat list, one score to a candidate")
+    if reals.doubles is None:
+        return reals.rationals
+    return reals.doubles

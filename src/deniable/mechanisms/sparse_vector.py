@@ -15,6 +15,7 @@ from deniable.privacy.exact import Number, exact, positive, show, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.fork import process_mark
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
 
@@ -70,6 +71,7 @@ class SparseVector:
         check_ratio("epsilon", self.epsilon)
         for law in (self.threshold_law, self.value_law):
             law.check()
+        _ = self.numbers  # refused here, not after the first positive answer
 
     def __repr__(self) -> str:
         numbers = f"epsilon={show(self.epsilon)}, threshold={show(self.threshold)}"
@@ -133,11 +135,15 @@ class AboveThreshold:
 
 
 class SparseStream:
-    """An open sparse vector. It can be neither copied nor stored: its threshold is a secret."""
+    """An open sparse vector. It can be neither copied, stored nor used in a forked child.
+
+    A second copy would answer again on the same threshold noise.
+    """
 
     def __init__(self, mechanism: SparseVector) -> None:
         self.mechanism = mechanism
         self._lock = threading.Lock()
+        self._mark = process_mark()
         self._left = mechanism.positives
         level = mechanism.lattice.nearest_exact(mechanism.threshold) / mechanism.lattice.step
         self._threshold = int(level) + noise(mechanism.threshold_law).one()
@@ -150,6 +156,8 @@ class SparseStream:
     def ask(self, value: Any) -> AboveThreshold:
         """Is this private value above the threshold? Raises `StreamExhaustedError` at the end."""
         mechanism = self.mechanism
+        if self._mark != process_mark():
+            raise StreamExhaustedError("this stream was opened in another process; open one here")
         exact_value = Fraction(read_real(value))
         steps = int(mechanism.lattice.nearest_exact(exact_value) / mechanism.lattice.step)
         with self._lock:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
+import os
+import select
+import signal
+import struct
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,11 +21,14 @@ from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.quantile import Quantile
-from deniable.privacy.exact import Number, exact, positive, show, whole
+from deniable.privacy.exact import Number, exact, positive, read_bounds, show, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
+
+_ANSWER = struct.Struct("<d")
+_LONGEST = 10**6
 
 
 class Aggregate(StrEnum):
@@ -38,17 +45,18 @@ class SubsampleAggregate:
     Formal guarantee (Nissim, Raskhodnikova & Smith 2007; Smith 2011). For any function of a block
     whatsoever:
 
-    * one release is ε-DP: each record goes to `reach` blocks, drawn without looking at it, so one
-      record alters at most `reach` of the answers, each clamped to the public `bounds`;
+    * with publicly at least as many records as blocks (fewer are refused), one release is ε-DP:
+      each record goes to `reach` blocks, drawn without looking at it, so one record alters at most
+      `reach` of the answers, each clamped to the public `bounds`;
     * the mean has Laplace noise for reach·width/blocks; the median is the exponential mechanism
       with `reach` answers exchanged;
-    * an exception, a NaN, a value that is no number and, with `timeout`, an overlong run all count
-      as the public `default`: they show in nothing else;
+    * the function runs in a forked child of its own for each block, silent and for `timeout`
+      seconds at most, so that nothing passes from one block to another;
+    * whatever it does but return a finite number (an exception, an exit, a NaN, text, an overlong
+      run) counts as the public `default`, and shows in nothing else but running time;
     * reach > 1 is bootstrapping: overlapping blocks, paid for by their overlap.
 
-    Fewer records than blocks are refused, as a NaN is elsewhere. With a timeout the function runs
-    in a forked child for each block. A bare release is unledgered:
-    the caller keeps the budget.
+    A bare release is unledgered: the caller keeps the budget.
     """
 
     epsilon: Fraction
@@ -57,7 +65,7 @@ class SubsampleAggregate:
     bounds: tuple[Fraction, Fraction]
     default: Fraction
     reach: int
-    timeout: float | None
+    timeout: float
     relation: Relation
 
     def __init__(
@@ -69,24 +77,22 @@ class SubsampleAggregate:
         bounds: tuple[Number, Number],
         default: Number,
         reach: int = 1,
-        timeout: float | None = None,
+        timeout: Number = 60,
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
-        low, high = (exact(end, "bounds") for end in bounds)
-        if low >= high:
-            raise ParameterError("bounds", bounds, "must rise from low to high")
+        low, high = read_bounds(bounds)
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "blocks", whole(blocks, "blocks"))
         object.__setattr__(self, "aggregate", _read_aggregate(aggregate))
         object.__setattr__(self, "bounds", (low, high))
         object.__setattr__(self, "default", exact(default, "default"))
         object.__setattr__(self, "reach", whole(reach, "reach"))
-        object.__setattr__(
-            self, "timeout", None if timeout is None else float(positive(timeout, "timeout"))
-        )
+        object.__setattr__(self, "timeout", float(positive(timeout, "timeout")))
         object.__setattr__(self, "relation", read_relation(relation))
         if not low <= self.default <= high:
             raise ParameterError("default", default, "must lie within the bounds")
+        if self.timeout > _LONGEST:
+            raise ParameterError("timeout", timeout, f"must be {_LONGEST} seconds or less")
         if self.reach > self.blocks:
             raise ParameterError("reach", reach, f"a record cannot reach more than {blocks} blocks")
         _ = self._combiner
@@ -136,54 +142,75 @@ class SubsampleAggregate:
     def _split(self, records: list[Any]) -> list[list[Any]]:
         """Each record to `reach` different blocks, uniformly, whatever it holds."""
         blocks: list[list[Any]] = [[] for _ in range(self.blocks)]
-        for record in records:
-            for block in self._blocks_of_one():
+        # Floyd's way to draw a set: column j is uniform on 0, ..., blocks - reach + j.
+        columns = [
+            uniform_below(top + 1, len(records), SECURE).tolist()
+            for top in range(self.blocks - self.reach, self.blocks)
+        ]
+        for record, *drawn in zip(records, *columns, strict=True):
+            chosen: set[int] = set()
+            for top, place in enumerate(drawn, start=self.blocks - self.reach):
+                chosen.add(top if place in chosen else place)
+            for block in chosen:
                 blocks[block].append(record)
         return blocks
 
-    def _blocks_of_one(self) -> set[int]:
-        chosen: set[int] = set()
-        while len(chosen) < self.reach:
-            chosen.add(int(uniform_below(self.blocks, 1, SECURE)[0]))
-        return chosen
-
     def _answer(self, function: Callable[[list[Any]], float], block: list[Any]) -> Fraction:
-        run = _guarded if self.timeout is None else self._in_child
-        found = run(function, block)
+        found = run_in_child(function, block, self.timeout)
         low, high = self.bounds
         return self.default if found is None else min(max(Fraction(found), low), high)
 
-    def _in_child(self, function: Callable[[list[Any]], float], block: list[Any]) -> float | None:
-        context = multiprocessing.get_context("fork")
-        ours, theirs = context.Pipe(duplex=False)
-        child = context.Process(target=_run_in_child, args=(function, block, theirs))
-        child.start()
-        theirs.close()
-        try:
-            found = ours.recv() if ours.poll(self.timeout) else None
-        except (EOFError, OSError):
-            found = None
-        finally:
-            child.kill()
-            child.join()
-            ours.close()
-        return found if isinstance(found, float) else None
 
+def run_in_child(
+    function: Callable[[list[Any]], float], block: list[Any], timeout: float
+) -> float | None:
+    """The function's answer as a finite float; None for whatever else it does, or fails to do.
 
-def _guarded(function: Callable[[list[Any]], float], block: list[Any]) -> float | None:
-    """The function's answer as a finite float; None for whatever else it does."""
+    It runs in a forked child of its own, silent, so that nothing it learns from one block reaches
+    the next, and no fault of it reaches the caller.
+    """
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(function, block, write_end)
+    os.close(write_end)
     try:
-        found = float(function(block))
-    except Exception:  # a fault that depends on private records must not show
+        said = _read_until(read_end, timeout)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(read_end)
+    if len(said) != _ANSWER.size:
         return None
-    return found if math.isfinite(found) else None
+    (found,) = _ANSWER.unpack(said)
+    return float(found) if math.isfinite(found) else None
 
 
-def _run_in_child(
-    function: Callable[[list[Any]], float], block: list[Any], answer: Connection
-) -> None:
-    answer.send(_guarded(function, block))
-    answer.close()
+def _child(function: Callable[[list[Any]], float], block: list[Any], write_end: int) -> NoReturn:
+    try:
+        silence = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(silence, descriptor)
+        sys.stdout = sys.stderr = os.fdopen(silence, "w")
+        found: object = function(block)
+        if isinstance(found, int | float | np.number) and not isinstance(found, bool):
+            os.write(write_end, _ANSWER.pack(float(found)))
+    except BaseException:  # noqa: S110  (a fault that depends on records must not show)
+        pass
+    finally:
+        os._exit(0)
+
+
+def _read_until(descriptor: int, timeout: float) -> bytes:
+    """What is written within the time, up to one answer."""
+    said, end = b"", time.monotonic() + timeout
+    while len(said) < _ANSWER.size:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
+        more = os.read(descriptor, _ANSWER.size - len(said)) if ready else b""
+        if not more:
+            break
+        said += more
+    return said
 
 
 def _read_aggregate(value: Aggregate | str) -> Aggregate:

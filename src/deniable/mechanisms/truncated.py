@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +23,9 @@ from deniable.privacy.units import Relation
 from deniable.randomness.brackets import exp_minus
 from deniable.randomness.noise import LaplaceLaw, noise
 
-_WIDEST_CHANNEL = 1 << 10
+_MOST_OUTPUTS = 512
+_LARGEST_TABLE = 1 << 14
+_STEEPEST = 1000
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -93,12 +96,17 @@ class TruncatedGeometric:
         return min(width, self.upper - self.lower)
 
     def channel(self, inputs: Sequence[int] | None = None) -> Channel:
-        """P(output | input) on the range, exp(-1/scale) taken to 256 bits; rows sum to one."""
+        """P(output | input) on the range, exp(-1/scale) taken to 128 bits; rows sum to one."""
         outputs = range(self.lower, self.upper + 1)
-        if len(outputs) > _WIDEST_CHANNEL:
-            raise ParameterError("upper", self.upper, f"{_WIDEST_CHANNEL} outputs are the most")
+        if len(outputs) > _MOST_OUTPUTS:
+            raise ParameterError("upper", self.upper, f"{_MOST_OUTPUTS} outputs are the most")
         given = tuple(outputs) if inputs is None else tuple(inputs)
-        q = Fraction(exp_minus(1 / self.scale, 256).low, 1 << 256)
+        if len(given) * len(outputs) > _LARGEST_TABLE:
+            raise ParameterError("inputs", len(given), "are too many for so many outputs")
+        if 1 / self.scale > _STEEPEST:
+            raise ParameterError("scale", show(self.scale), "is too small for a channel")
+        precision = 128 + math.ceil(1.45 * float(1 / self.scale))
+        q = Fraction(exp_minus(1 / self.scale, precision).low, 1 << precision)
         rows = tuple(folded_geometric(q, self._inside(x), outputs) for x in given)
         return Channel(given, tuple(outputs), rows)
 
@@ -117,8 +125,9 @@ class TruncatedGeometric:
 
 def folded_geometric(q: Fraction, value: int, outputs: range) -> tuple[Fraction, ...]:
     """(1-q)/(1+q) q^|z-value| inside, q^|z-value|/(1+q) at the two ends, for any q in (0, 1)."""
+    powers = [q**k / (1 + q) for k in range(len(outputs))]
     ends = (outputs[0], outputs[-1])
-    return tuple((1 if z in ends else 1 - q) / (1 + q) * q ** abs(z - value) for z in outputs)
+    return tuple(powers[abs(z - value)] * (1 if z in ends else 1 - q) for z in outputs)
 
 
 def _end(value: int, name: str) -> int:

@@ -20,6 +20,18 @@ Floats = npt.NDArray[np.float64]
 _INT64 = np.iinfo(np.int64)
 _EXACT_IN_A_DOUBLE = 1 << 53
 _SAFE = 1 << 62
+# By kind only: the width of a text type would tell how long the longest text is.
+_KINDS = {
+    "U": "text",
+    "S": "bytes",
+    "O": "objects",
+    "b": "booleans",
+    "c": "complex numbers",
+    "M": "dates",
+    "m": "time spans",
+    "f": "floats",
+    "V": "records",
+}
 
 
 def is_scalar(value: Any) -> bool:
@@ -58,6 +70,11 @@ def read_real(value: Any) -> float | Fraction:
 def read_integers(values: Any) -> Integers:
     """Read an array of integers; those beyond 64 bits saturate."""
     array = _read_array(values)
+    if isinstance(values, list | tuple) and array.dtype.kind != "i":
+        # What numpy makes of a list depends on how large its numbers are; read them one by one.
+        given = [read_integer(value) for value in np.asarray(values, dtype=object).ravel()]
+        inside = [max(_INT64.min, min(_INT64.max, value)) for value in given]
+        return np.array(inside, dtype=np.int64).reshape(array.shape)
     if array.dtype.kind not in "iu":
         raise _refused_array("integers", array)
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
@@ -151,5 +168,6 @@ def _refused(wanted: str, value: Any) -> PrivateValueError:
 
 def _refused_array(wanted: str, array: npt.NDArray[Any]) -> PrivateValueError:
     return PrivateValueError(
-        f"a release takes an array of {wanted}, not of {array.dtype}; convert it first"
+        f"a release takes an array of {wanted}, not of {_KINDS.get(array.dtype.kind, 'others')}; "
+        "convert it first"
     )

@@ -8,8 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 
+import numpy as np
+import numpy.typing as npt
+
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, exact, log_up, not_negative
+from deniable.privacy.exact import (
+    Number,
+    exact,
+    float_above,
+    log_float,
+    log_up,
+    not_negative,
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +34,9 @@ class Channel:
     rows: tuple[tuple[Fraction, ...], ...]
 
     def __post_init__(self) -> None:
-        check_stochastic(self.rows)
+        object.__setattr__(self, "rows", read_rows(self.rows))
+        if any(len(set(labels)) != len(labels) for labels in (self.inputs, self.outputs)):
+            raise ParameterError("inputs, outputs", "repeated", "labels must differ")
         if len(self.inputs) != len(self.rows) or len(self.outputs) != len(self.rows[0]):
             raise ParameterError("rows", len(self.rows), "must match the inputs and outputs")
 
@@ -46,10 +58,8 @@ class Channel:
 
     def epsilon(self) -> float:
         """The worst log ratio over all pairs of inputs."""
-        worst = max(
-            (self.ratio(x, y) for x, y in permutations(self.inputs, 2)), default=Fraction(1)
-        )
-        return math.inf if worst == math.inf else math.log(worst)
+        worst = worst_of_all(self.rows)
+        return math.inf if worst == math.inf else log_float(Fraction(worst))
 
     def delta(self, epsilon: Number) -> float:
         """The worst sum of positive parts P(o | x) - e^ε P(o | y) over all pairs of inputs."""
@@ -59,7 +69,7 @@ class Channel:
 def read_rows(matrix: Sequence[Sequence[Number]]) -> tuple[tuple[Fraction, ...], ...]:
     """Read a matrix of probabilities exactly; floats mean their shortest decimals."""
     try:
-        rows = tuple(tuple(exact(p, "matrix") for p in row) for row in matrix)
+        rows = tuple(tuple(_probability(p) for p in row) for row in matrix)
     except TypeError as cause:
         if isinstance(cause, ParameterTypeError):
             raise
@@ -68,6 +78,11 @@ def read_rows(matrix: Sequence[Sequence[Number]]) -> tuple[tuple[Fraction, ...],
         ) from None
     check_stochastic(rows)
     return rows
+
+
+def _probability(value: Number) -> Fraction:
+    """A fraction as it is, however small; other numbers by what they mean."""
+    return value if isinstance(value, Fraction) else exact(value, "matrix")
 
 
 def check_stochastic(rows: Sequence[Sequence[Fraction]]) -> None:
@@ -92,24 +107,36 @@ def worst_ratio(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fraction | floa
     return max(a / b for a, b in zip(p, q, strict=True) if b > 0)
 
 
+def worst_of_all(rows: Sequence[Sequence[Fraction]]) -> Fraction | float:
+    """The largest ratio over all pairs of rows: column by column, the largest over the least."""
+    worst = Fraction(1)
+    for column in zip(*rows, strict=True):
+        least, most = min(column), max(column)
+        if most > 0 and least == 0:
+            return math.inf
+        worst = max(worst, most / least) if most else worst
+    return worst
+
+
 def worst_delta(rows: Sequence[Sequence[Fraction]], epsilon: Fraction) -> float:
     """The worst (P - e^ε Q)_+ over ordered pairs of rows; exact at ε = 0, never rounded down."""
-    pairs = list(permutations(rows, 2))
     if epsilon == 0:
-        return float(
-            max((_positive_part(p, q, Fraction(1)) for p, q in pairs), default=Fraction(0))
-        )
-    worst = max((worst_ratio(p, q) for p, q in pairs), default=Fraction(1))
+        pairs = permutations(rows, 2)
+        gaps = [sum(max(a - b, Fraction(0)) for a, b in zip(p, q, strict=True)) for p, q in pairs]
+        return float_above(Fraction(max(gaps, default=0)))
+    worst = worst_of_all(rows)
     if worst != math.inf and epsilon >= log_up(Fraction(worst)):
         return 0.0
-    grown = Fraction(math.exp(min(float(epsilon), 700.0)))
-    found = max((_positive_part(p, q, grown) for p, q in pairs), default=Fraction(0))
-    # Where P > e^ε Q, e^ε Q is at most 1: the last places of e^ε move δ by no more than theirs.
-    return min(1.0, float(found) + 2.0**-50)
+    return float_delta(np.array([[float(p) for p in row] for row in rows]), float(epsilon))
 
 
-def _positive_part(p: Sequence[Fraction], q: Sequence[Fraction], grown: Fraction) -> Fraction:
-    return sum((max(a - grown * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0))
+def float_delta(rows: npt.NDArray[np.float64], epsilon: float) -> float:
+    """The same in floats, rounded up by more than they can be wrong."""
+    grown = math.exp(min(epsilon, 700.0))
+    found = max(float(np.maximum(row - grown * rows, 0.0).sum(axis=1).max()) for row in rows)
+    # Where P > e^ε Q, e^ε Q is at most 1: terms are wrong by a few last places of 1, and by
+    # those of ε in the exponent.
+    return min(1.0, found + float(rows.shape[1] + epsilon + 8) * 2.0**-51)
 
 
 def channel_of(function: Callable[[Hashable], Hashable], inputs: Sequence[Hashable]) -> Channel:

@@ -65,11 +65,22 @@ def probability(value: Number, argument: str) -> Fraction:
 
 def whole(value: int, argument: str, *, least: int = 1) -> int:
     """Read a count."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
         raise ParameterTypeError(argument, value, "must be a whole number (int)")
     if not least <= value <= _MOST:
         raise ParameterError(argument, value, f"must be from {least} to 1e18")
     return int(value)
+
+
+def read_bounds(value: tuple[Number, Number]) -> tuple[Fraction, Fraction]:
+    """Read a pair (low, high) that rises."""
+    pair: object = value
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ParameterError("bounds", value, "must be a pair (low, high)")
+    low, high = (exact(end, "bounds") for end in value)
+    if low >= high:
+        raise ParameterError("bounds", (float(low), float(high)), "must rise from low to high")
+    return low, high
 
 
 def sqrt_up(value: Fraction, digits: int = 40) -> Fraction:
@@ -113,6 +124,12 @@ def float_above(value: Fraction) -> float:
 def float_up(value: float) -> float:
     """A float above `value` by a few units in the last place: an upper bound stays one."""
     return value * (1 + 2.0**-50)
+
+
+def log_float(value: Fraction) -> float:
+    """The float nearest to ln(value), for rationals of any size."""
+    with localcontext(high_precision()):
+        return float(decimal(value).ln())
 
 
 def show(value: Fraction) -> str:

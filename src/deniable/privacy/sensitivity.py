@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from deniable.errors import ParameterError
-from deniable.privacy.exact import Number, exact, sqrt_up, whole
+from deniable.privacy.exact import Number, read_bounds, sqrt_up, whole
 from deniable.privacy.units import Relation, read_relation
 
 
@@ -32,7 +31,7 @@ def total(
     bounds: tuple[Number, Number], relation: Relation | str = Relation.ADD_REMOVE
 ) -> Sensitivity:
     """The sum of values in [a, b]: max(|a|, |b|), or b - a when a record is replaced."""
-    low, high = _bounds(bounds)
+    low, high = read_bounds(bounds)
     if read_relation(relation) == Relation.REPLACE:
         return _scalar(high - low)
     return _scalar(max(abs(low), abs(high)))
@@ -49,7 +48,7 @@ def mean(
     Replaced: (b - a)/m. Added or removed, both data sets having at least m records: a record
     beyond m moves the mean of m by (b - a)/(m + 1).
     """
-    low, high = _bounds(bounds)
+    low, high = read_bounds(bounds)
     size = whole(at_least, "at_least")
     if read_relation(relation) == Relation.REPLACE:
         return _scalar((high - low) / size)
@@ -92,16 +91,9 @@ def counts(k: int, relation: Relation | str = Relation.ADD_REMOVE) -> Sensitivit
 
 def _whole_range(bounds: tuple[Number, Number], relation: Relation | str) -> Sensitivity:
     read_relation(relation)
-    low, high = _bounds(bounds)
+    low, high = read_bounds(bounds)
     return _scalar(high - low)
 
 
 def _scalar(moved: Fraction) -> Sensitivity:
     return Sensitivity(moved, moved)
-
-
-def _bounds(bounds: tuple[Number, Number]) -> tuple[Fraction, Fraction]:
-    low, high = (exact(end, "bounds") for end in bounds)
-    if low >= high:
-        raise ParameterError("bounds", bounds, "must rise from low to high")
-    return low, high

@@ -8,14 +8,19 @@ from fractions import Fraction
 from itertools import permutations
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.channel import read_rows, worst_delta, worst_ratio
+from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_of_all
 from deniable.privacy.exact import log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +37,7 @@ class ChannelLoss(Loss):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rows", read_rows(self.rows))
-        worst = max((worst_ratio(p, q) for p, q in permutations(self.rows, 2)), default=Fraction(1))
+        worst = worst_of_all(self.rows)
         if worst == math.inf:
             raise ParameterError(
                 "rows", "an output that some inputs cannot give", "no ε holds for such a channel"
@@ -52,14 +57,21 @@ class ChannelLoss(Loss):
         """ε tanh(ε/2), as for any pure loss."""
         return Concentrated(curve.rho(self.pure), Fraction(0))
 
+    @lazy
+    def _floats(self) -> npt.NDArray[np.float64]:
+        return np.array([[float(p) for p in row] for row in self.rows])
+
     def profile(self, epsilon: Fraction | float) -> float:
         """The worst sum of positive parts."""
         at = Fraction(epsilon)
-        return worst_delta(self.rows, at) if at < self.pure else 0.0
+        if at == 0:
+            return worst_delta(self.rows, at)
+        return float_delta(self._floats, float(at)) if at < self.pure else 0.0
 
     def divergence(self, order: float) -> float:
-        """The worst Rényi divergence over pairs of rows."""
-        return max(_divergence(p, q, order) for p, q in permutations(self.rows, 2)) * (1 + 1e-12)
+        """The worst Rényi divergence over pairs of rows; orders next to 1 are rounded up."""
+        near = order if order == 1 else max(order, 1 + 1e-4)
+        return max(_divergence(p, q, near) for p, q in permutations(self._floats, 2)) * (1 + 1e-9)
 
     def group(self, size: int) -> Loss:
         """k people answer one by one; together they are k ε-DP."""
@@ -68,10 +80,10 @@ class ChannelLoss(Loss):
         return PureLoss(bound=size * self.pure, relation=self.relation)
 
 
-def _divergence(p: tuple[Fraction, ...], q: tuple[Fraction, ...], order: float) -> float:
-    pairs = [(float(a), math.log(a / b)) for a, b in zip(p, q, strict=True) if a > 0]
+def _divergence(p: Floats, q: Floats, order: float) -> float:
+    some = p > 0
+    level = np.log(p[some]) - np.log(q[some])
     if order == 1:
-        return math.fsum(a * level for a, level in pairs)
-    top = max(level for _, level in pairs)
-    inner = math.fsum(a * math.exp((order - 1) * (level - top)) for a, level in pairs)
-    return top + math.log(inner) / (order - 1)
+        return float(p[some] @ level)
+    top = float(level.max())
+    return top + math.log(float(p[some] @ np.exp((order - 1) * (level - top)))) / (order - 1)
