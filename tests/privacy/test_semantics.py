@@ -263,6 +263,10 @@ def test_odd_questions_are_refused():
         posterior(prior, channel, "z")
     with pytest.raises(dp.ParameterError, match="person"):
         with_and_without(prior, channel, ("a",), person=3, absent="b")
+    with pytest.raises(dp.ParameterError, match="person"):
+        with_and_without(prior, channel, ("a",), person="0", absent="b")
+    with pytest.raises(dp.ParameterError, match="map"):
+        posterior([0.5, 0.5], channel, ("a",))
     with pytest.raises(dp.ParameterError, match="too large"):
         name_and_shame("abcdef", 9, 0.1)
     with pytest.raises(dp.ParameterError, match="rate"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, probability
+from deniable.privacy.exact import Number, probability, show
 from deniable.privacy.losses.base import Loss
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -58,6 +59,37 @@ def post_process(mechanism: Mechanism[Any], function: Callable[[Any], Any]) -> P
     if not isinstance(getattr(mechanism, "loss", None), Loss):
         raise ParameterTypeError("mechanism", type(mechanism).__name__, "must have a loss")
     return PostProcessed(mechanism, function)
+
+
+def represent(mechanism: Any) -> str:
+    """Every public parameter by name; long lists by their length."""
+    parts = [f"{f.name}={_shown(getattr(mechanism, f.name))}" for f in fields(mechanism)]
+    return f"{type(mechanism).__name__}({', '.join(parts)})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return show(value)
+    if isinstance(value, StrEnum):
+        return repr(str(value))
+    if isinstance(value, tuple):
+        few = len(value) <= 4 and not any(isinstance(part, tuple) for part in value)
+        return f"({', '.join(map(_shown, value))})" if few else f"<{len(value)} entries>"
+    return repr(value)
+
+
+def read_labels(values: Any, argument: str, *, least: int = 1) -> tuple[Hashable, ...]:
+    """Read different, hashable, public labels."""
+    try:
+        labels = tuple(values)
+        different = len(set(labels)) == len(labels)
+    except TypeError:
+        raise ParameterTypeError(
+            argument, type(values).__name__, "must be a list of labels"
+        ) from None
+    if len(labels) < least or not different:
+        raise ParameterError(argument, len(labels), f"must be {least} or more different labels")
+    return labels
 
 
 def read_confidence(value: Number) -> Fraction:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from deniable.errors import ParameterError, PrivateValueError
+from deniable.errors import PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.base import read_confidence, read_labels, represent
 from deniable.mechanisms.laplace import laplace_quantile, laplace_tail_threshold
 from deniable.mechanisms.values import read_integer
-from deniable.privacy.exact import Number, positive, probability, show, whole
+from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
@@ -47,9 +47,7 @@ class Histogram:
         cells: Sequence[Hashable],
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
-        labels = tuple(cells)
-        if not labels or len(set(labels)) != len(labels):
-            raise ParameterError("cells", len(labels), "must be one or more different cells")
+        labels = read_labels(cells, "cells")
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "cells", labels)
         object.__setattr__(self, "relation", read_relation(relation))
@@ -57,7 +55,7 @@ class Histogram:
         self._law.check()
 
     def __repr__(self) -> str:
-        return f"Histogram(epsilon={show(self.epsilon)}, {len(self.cells)} cells)"
+        return represent(self)
 
     @property
     def _law(self) -> LaplaceLaw:
@@ -122,8 +120,7 @@ class StabilityHistogram:
         self._law.check()
 
     def __repr__(self) -> str:
-        numbers = f"epsilon={show(self.epsilon)}, delta={show(self.delta)}"
-        return f"StabilityHistogram({numbers}, max_cells={self.max_cells})"
+        return represent(self)
 
     @property
     def _law(self) -> LaplaceLaw:

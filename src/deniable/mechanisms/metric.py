@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
+from deniable.mechanisms.base import read_labels, represent
 from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, log_float, not_negative, positive
@@ -48,7 +50,9 @@ class MetricExponential:
         points: Sequence[Hashable],
         distances: Sequence[Sequence[Number]],
     ) -> None:
-        labels = tuple(points)
+        labels = read_labels(points, "points", least=2)
+        if not all(isinstance(row, list | tuple | np.ndarray) for row in _rows(distances)):
+            raise ParameterError("distances", "rows", "must be lists of numbers")
         table = tuple(tuple(not_negative(d, "distances") for d in row) for row in distances)
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "points", labels)
@@ -56,7 +60,7 @@ class MetricExponential:
         check_ratio("epsilon", self.epsilon * max(max(row) for row in self.distances))
 
     def __repr__(self) -> str:
-        return f"MetricExponential(epsilon={float(self.epsilon):g}, {len(self.points)} points)"
+        return represent(self)
 
     @lazy
     def loss(self) -> PureLoss:
@@ -96,6 +100,13 @@ class MetricExponential:
         )
 
 
+def _rows(distances: Any) -> list[Any]:
+    try:
+        return list(distances)
+    except TypeError:
+        raise ParameterError("distances", distances, "must be a table of numbers") from None
+
+
 def _as_metric(
     points: tuple[Hashable, ...], given: tuple[tuple[Fraction, ...], ...]
 ) -> tuple[tuple[Fraction, ...], ...]:
@@ -104,8 +115,6 @@ def _as_metric(
     Shortening distances is safe: the promise ε·d only gets stronger.
     """
     n = len(points)
-    if n < 2 or len(set(points)) != n:
-        raise ParameterError("points", n, "must be two or more different points")
     if len(given) != n or any(len(row) != n for row in given):
         raise ParameterError("distances", len(given), f"must be a table of {n} x {n} distances")
     for i in range(n):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.mechanisms.selection import Exponential, Scored, read_scores
-from deniable.privacy.exact import Number, show
+from deniable.privacy.exact import Number
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
@@ -69,10 +69,6 @@ class ReportNoisyMax(Scored):
         )
         object.__setattr__(self, "noise", _read_noise(noise))
         self._law.check()
-
-    def __repr__(self) -> str:
-        numbers = f"epsilon={show(self.epsilon)}, sensitivity={show(self.sensitivity)}"
-        return f"ReportNoisyMax({numbers}, noise={str(self.noise)!r}, monotone={self.monotone})"
 
     @lazy
     def _exponential(self) -> Exponential:

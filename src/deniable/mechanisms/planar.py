@@ -11,9 +11,9 @@ import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import exactly_one, read_confidence
+from deniable.mechanisms.base import exactly_one, read_confidence, represent
 from deniable.mechanisms.values import Floats, read_reals
-from deniable.privacy.exact import Number, float_above, positive, show
+from deniable.privacy.exact import Number, float_above, positive
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.search import least
@@ -67,8 +67,7 @@ class PlanarLaplace:
         LaplaceLaw(self._steps * 2).check()
 
     def __repr__(self) -> str:
-        epsilon = show(self.sensitivity / self.scale)
-        return f"PlanarLaplace(epsilon={epsilon}, sensitivity={show(self.sensitivity)})"
+        return represent(self)
 
     @lazy
     def lattice(self) -> Lattice:

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
+from deniable.mechanisms.base import represent
 from deniable.mechanisms.laplace import Laplace, laplace_tail_threshold
 from deniable.mechanisms.values import is_scalar, read_integer, read_reals
-from deniable.privacy.exact import Number, positive, probability, read_bounds, show
+from deniable.privacy.exact import Number, positive, probability, read_bounds
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.units import Relation, read_relation
@@ -65,8 +66,7 @@ class ProposeTestRelease:
         _ = self._value_noise
 
     def __repr__(self) -> str:
-        numbers = f"epsilon={show(self.epsilon)}, delta={show(self.delta)}"
-        return f"ProposeTestRelease({numbers}, bound={show(self.bound)})"
+        return represent(self)
 
     @lazy
     def loss(self) -> ApproxLoss:

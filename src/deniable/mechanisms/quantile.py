@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
+from deniable.mechanisms.base import represent
 from deniable.mechanisms.values import read_reals
-from deniable.privacy.exact import Number, positive, probability, read_bounds, show, whole
+from deniable.privacy.exact import Number, positive, probability, read_bounds, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.units import Relation, read_relation
@@ -74,9 +75,7 @@ class Quantile:
             raise ParameterError("bounds", bounds, "lie too far from 0 for their width; shift them")
 
     def __repr__(self) -> str:
-        low, high = (show(end) for end in self.bounds)
-        share = show(self.share)
-        return f"Quantile(epsilon={show(self.epsilon)}, share={share}, bounds=({low}, {high}))"
+        return represent(self)
 
     @lazy
     def lattice(self) -> Lattice:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import exactly_one, read_confidence
+from deniable.mechanisms.base import exactly_one, read_confidence, read_labels
 from deniable.privacy.channel import Channel, read_rows
 from deniable.privacy.exact import (
     Number,
@@ -67,7 +67,7 @@ class RandomizedResponse:
         predicate: Predicate | None = None,
     ) -> None:
         name, given = exactly_one(epsilon=epsilon, truth=truth)
-        labels = _read_categories(categories)
+        labels = read_labels(categories, "categories", least=2)
         told = (
             probability(given, name)
             if name == "truth"
@@ -105,7 +105,7 @@ class RandomizedResponse:
         predicate: Predicate | None = None,
     ) -> RandomizedResponse:
         """Any square channel: row = true category, column = reported category."""
-        labels, rows = _read_categories(categories), read_rows(matrix)
+        labels, rows = read_labels(categories, "categories", least=2), read_rows(matrix)
         if len(rows) != len(labels) or len(rows[0]) != len(labels):
             raise ParameterError(
                 "matrix", f"{len(rows)} x {len(rows[0])}", "must be square, one row a category"
@@ -263,13 +263,6 @@ def _truth(epsilon: Fraction, categories: int) -> Fraction:
             "epsilon", show(epsilon), "is too small to tell answers apart at thirty digits"
         )
     return rounded
-
-
-def _read_categories(categories: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    labels = tuple(categories)
-    if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise ParameterError("categories", labels, "must be two or more different labels")
-    return labels
 
 
 def _store(

@@ -12,10 +12,11 @@ import numpy as np
 
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
+from deniable.mechanisms.base import represent
 from deniable.mechanisms.values import read_real, read_reals
 from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.composition import repeat
-from deniable.privacy.exact import Number, positive, probability, show, whole
+from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import Loss, check_ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.losses.selection import ExponentialLoss
@@ -67,9 +68,7 @@ class Scored:
         check_ratio("epsilon", self.epsilon)
 
     def __repr__(self) -> str:
-        name, monotone = type(self).__name__, ", monotone=True" if self.monotone else ""
-        numbers = f"epsilon={show(self.epsilon)}, sensitivity={show(self.sensitivity)}"
-        return f"{name}({numbers}{monotone})"
+        return represent(self)
 
     @property
     def factor(self) -> Fraction:

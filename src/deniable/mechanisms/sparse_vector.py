@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 
 from deniable.errors import ParameterError, ParameterTypeError, StreamExhaustedError
 from deniable.lazy import lazy
+from deniable.mechanisms.base import represent
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.values import read_real
-from deniable.privacy.exact import Number, exact, positive, show, whole
+from deniable.privacy.exact import Number, exact, positive, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation, read_relation
@@ -74,8 +75,7 @@ class SparseVector:
         _ = self.numbers  # refused here, not after the first positive answer
 
     def __repr__(self) -> str:
-        numbers = f"epsilon={show(self.epsilon)}, threshold={show(self.threshold)}"
-        return f"SparseVector({numbers}, positives={self.positives})"
+        return represent(self)
 
     @lazy
     def loss(self) -> PureLoss:

@@ -19,9 +19,10 @@ import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
+from deniable.mechanisms.base import represent
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.quantile import Quantile
-from deniable.privacy.exact import Number, exact, positive, read_bounds, show, whole
+from deniable.privacy.exact import Number, exact, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
@@ -98,8 +99,7 @@ class SubsampleAggregate:
         _ = self._combiner
 
     def __repr__(self) -> str:
-        numbers = f"epsilon={show(self.epsilon)}, blocks={self.blocks}, reach={self.reach}"
-        return f"SubsampleAggregate({numbers}, aggregate={str(self.aggregate)!r})"
+        return represent(self)
 
     @lazy
     def _combiner(self) -> Laplace | Quantile:

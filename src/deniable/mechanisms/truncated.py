@@ -13,7 +13,7 @@ import numpy as np
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.lazy import lazy
 from deniable.mechanisms.additive import release_integers
-from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.base import read_confidence, represent
 from deniable.mechanisms.laplace import Geometric, laplace_quantile
 from deniable.mechanisms.values import Integers, is_scalar, read_integer, read_integers
 from deniable.privacy.channel import Channel
@@ -69,9 +69,7 @@ class TruncatedGeometric:
         object.__setattr__(self, "upper", high)
 
     def __repr__(self) -> str:
-        epsilon, moved = show(self.sensitivity / self.scale), show(self.sensitivity)
-        ends = f"lower={self.lower}, upper={self.upper}"
-        return f"TruncatedGeometric(epsilon={epsilon}, sensitivity={moved}, {ends})"
+        return represent(self)
 
     @lazy
     def loss(self) -> DiscreteLaplaceLoss:

@@ -104,8 +104,8 @@ def correlated_adversary(
 def posterior_bounds(prior: Number, epsilon: float) -> Range:
     """Where a posterior lies after an ε-DP release about one person, given its prior."""
     pi = float(probability(prior, "prior"))
-    if not epsilon >= 0:
-        raise ParameterError("epsilon", epsilon, "must be 0 or more")
+    if epsilon != math.inf:
+        not_negative(epsilon, "epsilon")
     up = math.exp(min(epsilon, 700.0))
     return Range(pi / (pi + (1 - pi) * up), pi / (pi + (1 - pi) / up) if epsilon <= 700 else 1.0)
 
@@ -135,8 +135,9 @@ def with_and_without(
     read = read_prior(prior, channel)
     with_them = posterior(prior, channel, output)
     joint: dict[Hashable, Fraction] = {}
+    place = whole(person, "person", least=0)
     for data, p in read.items():
-        if not isinstance(data, tuple) or not 0 <= person < len(data):
+        if not isinstance(data, tuple) or not place < len(data):
             raise ParameterError("person", person, "inputs are tuples with a place for the person")
         hidden = (*data[:person], absent, *data[person + 1 :])
         joint[data] = p * channel.probability(output, hidden)
@@ -148,6 +149,8 @@ def with_and_without(
 
 def read_prior(prior: Prior, channel: Channel) -> dict[Hashable, Fraction]:
     """Read a prior over inputs of the channel."""
+    if not isinstance(prior, Mapping):
+        raise ParameterError("prior", type(prior).__name__, "must map inputs to probabilities")
     read = {x: exact(p, "prior") for x, p in prior.items()}
     if any(x not in channel.inputs for x in read):
         raise ParameterError("prior", "unknown inputs", "must be over inputs of the channel")
