@@ -69,7 +69,7 @@ def test_quantiles_follow_the_exponential_mechanism(relation, share):
     for cell in range(8):
         assert plausible_share(counts[cell], n, law[cell])
     worst = int(np.argmax(law))
-    assert not plausible_share(counts[worst], n, law[worst] + 0.08)
+    assert not plausible_share(counts[worst], n, law[worst] + 0.1)
     assert drawn.min() >= 0
     assert drawn.max() <= 8
 

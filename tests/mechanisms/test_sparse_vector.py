@@ -114,7 +114,7 @@ def test_numbers_come_from_fresh_noise():
     values = np.array([stream.ask(10**7).value - 10**7 for _ in range(2000)])
     scale = 2000 * 1 / 2
     assert follows_continuous(values, stats.laplace(scale=scale).cdf)
-    assert not follows_continuous(values, stats.laplace(scale=1.5 * scale).cdf)
+    assert not follows_continuous(values, stats.laplace(scale=3 * scale).cdf)
     assert dp.SparseVector(epsilon=1, threshold=0, sensitivity=1).open().ask(10**6).value is None
 
 
