@@ -2,8 +2,8 @@
 
 `compose` and `repeat` make a `Composed` loss, a multiset in canonical order, so that neither order
 nor grouping nor counting matters. Its curves take the least of the sound routes: pure addition,
-zCDP addition beside a sum of δ, GDP addition (squares of μ), and pure parts
-added up beside the curve of the others.
+zCDP addition beside a sum of δ, GDP addition (squares of μ), pure parts added up beside the curve
+of the others, and numerical composition of the worst pairs (`accountants.pld`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
-from deniable.privacy.accountants import gdp, pure, zcdp
-from deniable.privacy.exact import whole
-from deniable.privacy.losses.base import Concentrated, Loss, both_sides, trade_off
+from deniable.privacy.accountants import gdp, pld, pure, zcdp
+from deniable.privacy.accountants.law import Law
+from deniable.privacy.exact import Number, not_negative, whole
+from deniable.privacy.losses.base import (
+    Concentrated,
+    Loss,
+    both_sides,
+    epsilon_of_profile,
+    law_of_profile,
+    trade_off,
+)
+from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.units import Relation
 
@@ -60,7 +69,49 @@ class Composed(Loss):
         return math.hypot(*roots) * (1 + 1e-14)
 
     def profile(self, epsilon: Fraction | float) -> float:
-        """The least δ that any sound route proves."""
+        """The least δ that any sound route proves, the numerical one among them."""
+        closed = self.closed_profile(epsilon)
+        if self._closed_is_exact:
+            return closed
+        return min(closed, pld.delta_at(self.laws(), float(epsilon), 1, pld.FINE))
+
+    def epsilon(self, *, delta: Number) -> float:
+        """The least ε that any sound route proves, the numerical one among them."""
+        allowed = float(not_negative(delta, "delta"))
+        closed = epsilon_of_profile(self.closed_profile, self.pure, delta)
+        if self._closed_is_exact or allowed == 0 or closed == 0:
+            return closed
+        return min(closed, pld.epsilon_at(self.laws(), allowed, 1, pld.FINE))
+
+    def _keeps(self, epsilon: Fraction, delta: float) -> bool:
+        if self.closed_profile(epsilon) <= delta:
+            return True
+        return not self._closed_is_exact and (
+            self.epsilon(delta=delta) <= epsilon or self.profile(epsilon) <= delta
+        )
+
+    @lazy
+    def _closed_is_exact(self) -> bool:
+        return all(isinstance(part.loss, GaussianLoss) for part in self.parts)
+
+    def laws(self) -> pld.Laws:
+        """The worst pair of each part."""
+        return [(part.loss.law(), part.count) for part in self.parts]
+
+    def floors(self) -> pld.Laws:
+        """A pair that is met of each part."""
+        return [(part.loss.floor(), part.count) for part in self.parts]
+
+    def law(self) -> Law:
+        """The pair with the curve of the closed routes."""
+        return law_of_profile(self.closed_profile)
+
+    def floor(self) -> Law:
+        """That of the first part alone."""
+        return self.parts[0].loss.floor()
+
+    def closed_profile(self, epsilon: Fraction | float) -> float:
+        """The least δ that a formula proves: by ε, ρ or μ, or pure parts beside the rest."""
         rho, slack = self.concentrated
         routes = [1.0, zcdp.delta(float(rho), float(epsilon)) + float(slack)]
         if (bound := self._bound) is not None:
@@ -83,7 +134,13 @@ class Composed(Loss):
             routes.append(gdp.tradeoff(self.mu, alpha))
         if (split := self._pure_beside_rest) is not None:
             routes.append(trade_off(lambda e: _beside(*split, e), alpha))
+        if not self._closed_is_exact:
+            routes.append(pld.type_two(self._points, alpha))
         return max(routes)
+
+    @lazy
+    def _points(self) -> list[pld.Points]:
+        return pld.points(self.laws())
 
     @lazy
     def _pure_beside_rest(self) -> tuple[Fraction, Loss] | None:
@@ -166,8 +223,9 @@ def _sort_key(item: tuple[Loss, int]) -> tuple[str, str]:
 def _beside(bound: Fraction, rest: Loss, epsilon: Fraction | float) -> float:
     """δ(ε) of randomised response with parameter `bound`, composed exactly with `rest`."""
     truth, at = 1 / (1 + math.exp(-float(bound))), Fraction(epsilon)
-    above = both_sides(rest.profile, at + bound)
-    return min(1.0, truth * both_sides(rest.profile, at - bound) + (1 - truth) * above)
+    profile = rest.closed_profile if isinstance(rest, Composed) else rest.profile
+    above = both_sides(profile, at + bound)
+    return min(1.0, truth * both_sides(profile, at - bound) + (1 - truth) * above)
 
 
 def _bound(loss: Loss) -> Fraction | None:

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.errors import ParameterError, RelationError
-from deniable.privacy.composition import checked_losses
+from deniable.privacy.accountants.law import Law
+from deniable.privacy.composition import Composed, checked_losses
 from deniable.privacy.exact import whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.base import Concentrated, Loss, law_of_profile
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
 
@@ -43,6 +44,14 @@ class Parallel(Loss):
         """The largest δ."""
         return max(loss.profile(epsilon) for loss in self.losses)
 
+    def law(self) -> Law:
+        """The pair with the largest curve, both ways."""
+        return law_of_profile(lambda e: max(_closed(loss, e) for loss in self.losses))
+
+    def floor(self) -> Law:
+        """That of the part with the largest ρ."""
+        return max(self.losses, key=lambda loss: loss.concentrated.rho).floor()
+
     def divergence(self, order: float) -> float:
         """The largest divergence."""
         return max(loss.divergence(order) for loss in self.losses)
@@ -74,3 +83,7 @@ def parallel(*losses: Loss) -> Loss:
     return (
         worst[0] if len(set(worst)) == 1 else Parallel(losses=tuple(sorted(set(worst), key=repr)))
     )
+
+
+def _closed(loss: Loss, epsilon: Fraction | float) -> float:
+    return loss.closed_profile(epsilon) if isinstance(loss, Composed) else loss.profile(epsilon)

@@ -16,9 +16,11 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from deniable.privacy.accountants.law import Floats, Reading
 from deniable.privacy.search import greatest
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_ULP = 2.0**-53
 
 
 def log_delta(mu: float, epsilon: float) -> float:
@@ -42,6 +44,19 @@ def _log_delta(mu: float, z: float) -> float:
 def delta(mu: float, epsilon: float) -> float:
     """δ(ε) of a μ-GDP release, ε >= 0."""
     return math.exp(log_delta(mu, epsilon))
+
+
+def curve(mu: float, epsilon: Floats) -> Reading:
+    """δ at many ε >= 0, rounded to nearest, and how far each value may be off."""
+    from scipy.special import erfcx, ndtr  # noqa: PLC0415  (slow to import, and seldom needed)
+
+    z = epsilon / mu - mu / 2
+    density = np.exp(-z * z / 2)
+    near, far = ndtr(-z), density * erfcx((z + mu) / math.sqrt(2)) / 2
+    # Φ is right to 3(2 + z²) units, the other product to 10 + z²; μ is rounded, and ε off by 8.
+    moved = far * (10 * epsilon + 3 * mu * np.abs(z)) + mu * density
+    error = _ULP * ((6 + 3 * z * z) * near + (10 + z * z) * far + moved) + 1e-305
+    return Reading(np.maximum(near - far, 0.0), error)
 
 
 def tradeoff(mu: float, alpha: float) -> float:

@@ -14,9 +14,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
+from deniable.privacy.accountants import pld
 from deniable.privacy.accountants import pure as pure_curve
-from deniable.privacy.exact import Number, exact, not_negative, probability
+from deniable.privacy.accountants.law import Floats, Law, Reading, Rest
+from deniable.privacy.exact import Number, exact, log_float, not_negative, probability
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.price import Price, on_grid
 from deniable.privacy.search import bracket_up, least, maximum
@@ -67,6 +71,14 @@ class Loss(ABC):
     def group(self, size: int) -> Loss:
         """The loss of a group of `size` units together."""
 
+    def law(self) -> Law:
+        """A pair of laws at least as bad as any that two neighbours can meet."""
+        return law_of_profile(self.profile)
+
+    def floor(self) -> Law:
+        """A pair of laws that two neighbours do meet."""
+        return self.law()
+
     @property
     def mu(self) -> float:
         """The least known μ for which the release is μ-GDP; infinity if none is."""
@@ -89,14 +101,46 @@ class Loss(ABC):
 
     def epsilon(self, *, delta: Number) -> float:
         """The least ε for which the release is (ε, δ)-DP; infinity if there is none."""
-        allowed = float(not_negative(delta, "delta"))
-        if allowed == 0:
-            return math.inf if self.pure is None else float(self.pure)
-        probability(delta, "delta")
-        if self.profile(0.0) <= allowed:
-            return 0.0
-        high = bracket_up(lambda e: self.profile(e) <= allowed, 1e-3)
-        return least(lambda e: self.profile(e) <= allowed, 0.0, high)
+        return epsilon_of_profile(self.profile, self.pure, delta)
+
+    def bounds(self, *, delta: Number | None = None, epsilon: Number | None = None) -> pld.Bounds:
+        """Certified bounds on ε(δ), or on δ(ε), by numerical composition: (lower, upper).
+
+        The lower one is reached by two neighbours of some release with this loss.
+        """
+        if (delta is None) == (epsilon is None):
+            raise ParameterError("delta", delta, "give either delta= or epsilon=")
+        if delta is not None:
+            wanted = not_negative(delta, "delta")
+            if wanted == 0:
+                return pld.Bounds(*2 * (math.inf if self.pure is None else float(self.pure),))
+            probability(delta, "delta")
+            return pld.epsilon_bounds(self.laws(), self.floors(), float(wanted))
+        return pld.delta_bounds(
+            self.laws(), self.floors(), float(not_negative(epsilon or 0, "epsilon"))
+        )
+
+    def laws(self) -> pld.Laws:
+        """The worst pair of each release, and how often it occurs."""
+        return [(self.law(), 1)]
+
+    def floors(self) -> pld.Laws:
+        """The same for pairs that are met."""
+        return [(self.floor(), 1)]
+
+    @property
+    def advantage(self) -> float:
+        """The most by which any test's true positives can exceed its false ones: δ(0)."""
+        return self.profile(0.0)
+
+    def bayes_risk(self, *, prior: Number) -> float:
+        """The least error probability of a guess which of two neighbours was used.
+
+        `prior` is the probability of one of them; guessing without looking errs min(p, 1-p).
+        """
+        p = probability(prior, "prior")
+        odds = log_float(p / (1 - p))
+        return float(1 - p) * (1 - both_sides(self.profile, odds))
 
     def renyi(self, order: Number) -> float:
         """The Rényi divergence; order 1 is Kullback-Leibler, ∞ the max-divergence."""
@@ -124,13 +168,16 @@ class Loss(ABC):
             case PureDP():
                 return self.pure is not None and self.pure <= guarantee.epsilon
             case ApproxDP():
-                return self.delta(epsilon=guarantee.epsilon) <= float(guarantee.delta)
+                return self._keeps(guarantee.epsilon, float(guarantee.delta))
             case ZCDP():
                 rho, delta = self.concentrated
                 return delta == 0 and rho <= guarantee.rho
             case GDP():
                 return self.mu <= float(guarantee.mu)
         raise ParameterTypeError("guarantee", guarantee, "must be PureDP, ApproxDP, ZCDP or GDP")
+
+    def _keeps(self, epsilon: Fraction, delta: float) -> bool:
+        return self.profile(epsilon) <= delta
 
     def under(self, relation: Relation | str) -> Loss:
         """The same release under another relation: a replacement is two steps of add/remove."""
@@ -143,6 +190,18 @@ class Loss(ABC):
                 "state the release's sensitivity under 'add_remove' instead"
             )
         return replace(self.group(2), relation=wanted)
+
+
+def epsilon_of_profile(profile: Profile, pure: Fraction | None, delta: Number) -> float:
+    """The least ε at which a profile is at most δ; infinity if there is none."""
+    allowed = float(not_negative(delta, "delta"))
+    if allowed == 0:
+        return math.inf if pure is None else float(pure)
+    probability(delta, "delta")
+    if profile(0.0) <= allowed:
+        return 0.0
+    high = bracket_up(lambda e: profile(e) <= allowed, 1e-3)
+    return least(lambda e: profile(e) <= allowed, 0.0, high)
 
 
 def trade_off(profile: Profile, alpha: float) -> float:
@@ -162,6 +221,16 @@ def both_sides(profile: Profile, epsilon: Fraction | float) -> float:
     if epsilon >= 0:
         return profile(epsilon)
     return 1 - math.exp(float(epsilon)) * (1 - profile(-epsilon))
+
+
+def law_of_profile(profile: Profile) -> Law:
+    """A symmetric pair told by its δ(ε) alone, which is at most 2e-12 of itself too large."""
+
+    def curve(epsilon: Floats) -> Reading:
+        values = np.array([profile(float(each)) for each in epsilon])
+        return Reading(values, 2e-12 * values)
+
+    return Law(rest=Rest(curve, curve))
 
 
 def check_ratio(argument: str, ratio: Fraction) -> None:

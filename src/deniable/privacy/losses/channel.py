@@ -14,6 +14,7 @@ import numpy.typing as npt
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
+from deniable.privacy.accountants.law import Atoms, Law
 from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_of_all
 from deniable.privacy.exact import log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
@@ -67,6 +68,16 @@ class ChannelLoss(Loss):
         if at == 0:
             return worst_delta(self.rows, at)
         return float_delta(self._floats, float(at)) if at < self.pure else 0.0
+
+    def floor(self) -> Law:
+        """The two rows furthest apart."""
+        pairs = list(permutations(self._floats, 2))
+        p, q = max(pairs, key=lambda pair: float(np.abs(pair[0] - pair[1]).sum()))
+        some = p > 0
+        x = np.log(p[some]) - np.log(q[some])
+        order = np.argsort(x)
+        atoms = Atoms(x[order], p[some][order])
+        return Law(atoms=lambda _: atoms, symmetric=False)
 
     def divergence(self, order: float) -> float:
         """The worst Rényi divergence over pairs of rows; orders next to 1 are rounded up."""

@@ -24,10 +24,18 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.privacy.accountants import gdp, zcdp
+from deniable.privacy.accountants.law import TELLS_NOTHING, Atoms, Floats, Law, Reading, Rest
 from deniable.privacy.exact import positive, sqrt_up, whole
-from deniable.privacy.losses.base import Concentrated, Loss, check_ratio, trade_off
+from deniable.privacy.losses.base import (
+    Concentrated,
+    Loss,
+    check_ratio,
+    law_of_profile,
+    trade_off,
+)
 
 _SMOOTHING = 25  # τ²
+_LIST_ATOMS = 1 << 14  # σ up to which atoms are listed one by one
 _SUM_DIRECTLY = 1 << 10  # σ up to which the lattice sum is taken term by term
 
 
@@ -63,6 +71,10 @@ class GaussianLoss(Loss):
     def profile(self, epsilon: Fraction | float) -> float:
         """Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) (Balle & Wang 2018, Thm 8)."""
         return gdp.delta(self.mu, float(epsilon))
+
+    def law(self) -> Law:
+        """N(0, 1) against N(μ, 1)."""
+        return gaussian_law(self.mu)
 
     def divergence(self, order: float) -> float:
         """α μ²/2."""
@@ -124,6 +136,16 @@ class DiscreteGaussianLoss(Loss):
         bound = zcdp.delta(float(self.concentrated.rho), float(epsilon))
         return min(bound, gdp.delta(self.mu, float(epsilon))) if self.mu < math.inf else bound
 
+    def law(self) -> Law:
+        """The lattice law for single steps, otherwise the least sound curve."""
+        if self.moves_one_step:
+            return lattice_law(self.variance, 1)
+        return gaussian_law(self.mu) if self.mu < math.inf else law_of_profile(self.profile)
+
+    def floor(self) -> Law:
+        """One coordinate that moves as far as it can."""
+        return lattice_law(self.variance, math.floor(self.sensitivity))
+
     def type_two(self, alpha: float) -> float:
         """The greatest lower bound that one of the curves proves."""
         if self.moves_one_step:
@@ -138,6 +160,31 @@ class DiscreteGaussianLoss(Loss):
     def group(self, size: int) -> DiscreteGaussianLoss:
         """k units move the value k times as far."""
         return replace(self, sensitivity=self.sensitivity * whole(size, "size"))
+
+
+def gaussian_law(mu: float) -> Law:
+    """N(0, 1) against N(mu, 1)."""
+
+    def curve(epsilon: Floats) -> Reading:
+        return gdp.curve(mu, epsilon)
+
+    return Law(rest=Rest(curve, curve))
+
+
+def lattice_law(variance: Fraction, shift: int) -> Law:
+    """The discrete Gaussian against itself moved by a whole number: log ratios (2ys + s²)/2v."""
+    v, sigma = float(variance), math.sqrt(variance)
+    if sigma > _LIST_ATOMS:
+        return law_of_profile(lambda e: lattice_delta(variance, e)) if shift == 1 else TELLS_NOTHING
+
+    def atoms(tail: float) -> Atoms:
+        # P(|y| > n) < 2 e^(-n²/2v): sub-Gaussian (Canonne, Kamath & Steinke 2020, Lemma 26).
+        reach = math.ceil(sigma * math.sqrt(2 * math.log(2 / tail)))
+        y = np.arange(-reach, reach + 1)
+        mass = np.exp(-(y * y) / (2 * v)) / _normaliser(sigma)
+        return Atoms(shift * (2 * y + shift) / (2 * v), mass, tail, tail)
+
+    return Law(atoms=atoms, grain=shift / (2 * v) if shift % 2 else shift / v)
 
 
 def lattice_delta(variance: Fraction, epsilon: Fraction | float) -> float:

@@ -8,8 +8,11 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
+from deniable.privacy.accountants.law import Atoms, Law
 from deniable.privacy.exact import (
     decimal,
     high_precision,
@@ -46,6 +49,10 @@ class PureLoss(Loss):
     def profile(self, epsilon: Fraction | float) -> float:
         """(e^bound - e^ε) / (1 + e^bound)."""
         return curve.delta(self.bound, 0.0, epsilon)
+
+    def law(self) -> Law:
+        """Randomised response."""
+        return response_law(float(self.bound))
 
     def divergence(self, order: float) -> float:
         """That of randomised response."""
@@ -91,6 +98,10 @@ class ApproxLoss(Loss):
         """slack + (1 - slack) * that of randomised response."""
         return curve.delta(self.bound, float(self.slack), epsilon)
 
+    def law(self) -> Law:
+        """Randomised response, beside the part that tells all."""
+        return replace(response_law(float(self.bound)), certain=float(self.slack))
+
     def divergence(self, order: float) -> float:  # noqa: ARG002
         """Infinite: an event of probability slack tells all."""
         return math.inf
@@ -112,6 +123,13 @@ class ApproxLoss(Loss):
             if slack < 1:
                 return replace(self, bound=k * self.bound, slack=slack)
         raise ParameterError("size", size, "a group this large has no (ε, δ) left")
+
+
+def response_law(epsilon: float) -> Law:
+    """Two atoms."""
+    lie = math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    ends = Atoms(np.array([-epsilon, epsilon]), np.array([lie, 1 / (1 + math.exp(-epsilon))]))
+    return Law(atoms=lambda _: ends, grain=epsilon)
 
 
 def response_divergence(epsilon: Fraction, order: float) -> float:

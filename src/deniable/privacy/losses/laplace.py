@@ -16,10 +16,16 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import zcdp
+from deniable.privacy.accountants.law import Atoms, Floats, Law, Reading, Rest
 from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+
+_LIST_ATOMS = 1 << 20  # shift up to which atoms are listed one by one
+_ULP = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +56,10 @@ class LaplaceLoss(Loss):
         """1 - e^((ε - pure)/2)."""
         gap = float(self.pure - Fraction(epsilon))
         return min(1.0, float_up(-math.expm1(-gap / 2))) if gap > 0 else 0.0
+
+    def law(self) -> Law:
+        """Half of P at the largest log ratio, its mirror image at the least, the rest between."""
+        return laplace_law(float(self.pure), 0.0)
 
     def divergence(self, order: float) -> float:
         """ln[(α e^((α-1)ε) + (α-1) e^(-αε)) / (2α-1)] / (α-1) (Mironov 2017, Prop. 6)."""
@@ -126,6 +136,22 @@ class DiscreteLaplaceLoss(Loss):
             )
             return min(1.0, float_up(float(1 - (-decimal(u)).exp() * share)))
 
+    def law(self) -> Law:
+        """The places 0 and below, 1 to shift - 1, shift and above.
+
+        On a fine lattice that is the continuous law but for h²/8 (see `profile`).
+        """
+        h, shift = 1 / float(self.scale), self.shift
+        if shift > _LIST_ATOMS:
+            return laplace_law(float(self.pure), h * h / 8)
+        places = np.arange(shift, -1, -1, dtype=np.float64)
+        q = math.exp(-h)
+        mass = np.exp(-h * places) * (-math.expm1(-h) / (1 + q))
+        mass[-1] = 1 / (1 + q)
+        mass[0] = math.exp(-h * shift) / (1 + q)
+        x = (shift - 2 * places) * float(1 / self.scale)
+        return Law(atoms=lambda _: Atoms(x, mass), grain=h * (1 if shift % 2 else 2))
+
     def divergence(self, order: float) -> float:
         """From the sum over the places where the loss differs, in closed form."""
         with localcontext(high_precision(min(self.pure, 1 / self.scale))):
@@ -162,3 +188,15 @@ class DiscreteLaplaceLoss(Loss):
     def group(self, size: int) -> DiscreteLaplaceLoss:
         """k units move the value k times as far."""
         return replace(self, sensitivity=Fraction(self.shift * whole(size, "size")))
+
+
+def laplace_law(pure: float, error: float) -> Law:
+    """The continuous pair: (1 - e^((ε - pure)/2))²/2 between the atoms, true but for `error`."""
+
+    def curve(epsilon: Floats) -> Reading:
+        share = -np.expm1(-np.maximum(pure - epsilon, 0.0) / 2)
+        inside = np.where(epsilon < pure, error, 0.0)
+        return Reading(share**2 / 2, share * _ULP * (8 * share + 8 * pure) + inside)
+
+    ends = Atoms(np.array([-pure, pure]), np.array([math.exp(-pure) / 2, 0.5]))
+    return Law(lambda _: ends, Rest(curve, curve, -math.expm1(-pure) / 2), grain=pure)

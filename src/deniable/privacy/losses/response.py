@@ -8,8 +8,11 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
+from deniable.privacy.accountants.law import Atoms, Law
 from deniable.privacy.exact import (
     decimal,
     float_above,
@@ -67,6 +70,14 @@ class RandomizedResponseLoss(Loss):
         if epsilon == 0:
             return float_above(self.truth - self.lie)
         return float_up(float(self.truth) * -math.expm1(-float(gap))) if gap > 0 else 0.0
+
+    def law(self) -> Law:
+        """The true answer, the neighbour's, and all others."""
+        top, truth, lie = float(self.pure), float(self.truth), float(self.lie)
+        atoms = Atoms(np.array([-top, 0.0, top]), np.array([lie, 1 - truth - lie, truth]))
+        if self.categories == 2:
+            atoms = Atoms(atoms.x[::2], atoms.mass[::2])
+        return Law(atoms=lambda _: atoms, grain=top)
 
     def divergence(self, order: float) -> float:
         """Summed over the true answer, the other true answer and the rest."""

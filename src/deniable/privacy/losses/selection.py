@@ -8,10 +8,16 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from deniable.privacy.accountants import pure
+from deniable.privacy.accountants.law import Floats, Law, Reading, Rest
 from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.losses.generic import response_law
 from deniable.privacy.search import golden
+
+_ULP = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,20 @@ class ExponentialLoss(Loss):
         if gap <= 0:
             return 0.0
         return min(1.0, float_up(math.expm1(-gap / 2) ** 2 / -math.expm1(-float(self.bound))))
+
+    def law(self) -> Law:
+        """The pair whose curve is `profile`; no one choice has it, but it is worse than any."""
+        bound, scale = float(self.bound), -math.expm1(-float(self.bound))
+
+        def curve(epsilon: Floats) -> Reading:
+            share = -np.expm1(-np.maximum(bound - epsilon, 0.0) / 2)
+            return Reading(share**2 / scale, share * _ULP * (12 * share + 12 * bound) / scale)
+
+        return Law(rest=Rest(curve, curve))
+
+    def floor(self) -> Law:
+        """The pair with t = bound/2."""
+        return response_law(float(self.bound / 2))
 
     def divergence(self, order: float) -> float:
         """The largest over t, and never above α bound²/8."""
