@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from deniable.mechanisms.sparse_vector import SparseVector
     from deniable.mechanisms.subsample import SubsampleAggregate
     from deniable.mechanisms.truncated import TruncatedGeometric
+    from deniable.privacy.accountants.pld import Bounds
+    from deniable.privacy.amplification import shuffled
+    from deniable.privacy.calibrate import least_epsilon, least_noise, most_releases
     from deniable.privacy.channel import Channel
     from deniable.privacy.composition import compose, repeat
     from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, PureDP
@@ -44,9 +47,17 @@ if TYPE_CHECKING:
     from deniable.privacy.losses.generic import ApproxLoss, PureLoss
     from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
     from deniable.privacy.losses.response import RandomizedResponseLoss
+    from deniable.privacy.losses.sampled import SampledLoss, poisson_sampled
     from deniable.privacy.losses.selection import ExponentialLoss
     from deniable.privacy.parallel import parallel
+    from deniable.privacy.pictures import plot_growth, plot_profile, plot_tradeoff
     from deniable.privacy.price import Price
+    from deniable.privacy.theorems import (
+        advanced_composition,
+        basic_composition,
+        kairouz_composition,
+        optimal_composition,
+    )
     from deniable.privacy.units import ROW, Relation, Unit
     from deniable.privacy.wire import loss_from_json, loss_to_json
 
@@ -58,6 +69,7 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "ApproxLoss",
+    "Bounds",
     "CalibrationError",
     "Channel",
     "ChannelLoss",
@@ -93,6 +105,7 @@ __all__ = [
     "Relation",
     "RelationError",
     "ReportNoisyMax",
+    "SampledLoss",
     "SparseVector",
     "StabilityHistogram",
     "StreamExhaustedError",
@@ -100,12 +113,24 @@ __all__ = [
     "TopK",
     "TruncatedGeometric",
     "Unit",
+    "advanced_composition",
+    "basic_composition",
     "compose",
+    "kairouz_composition",
+    "least_epsilon",
+    "least_noise",
     "loss_from_json",
     "loss_to_json",
+    "most_releases",
+    "optimal_composition",
     "parallel",
+    "plot_growth",
+    "plot_profile",
+    "plot_tradeoff",
+    "poisson_sampled",
     "post_process",
     "repeat",
+    "shuffled",
 ]
 
 _HOMES = {
@@ -148,6 +173,28 @@ _HOMES = {
     "deniable.mechanisms.sparse_vector": ("SparseVector",),
     "deniable.mechanisms.subsample": ("SubsampleAggregate",),
     "deniable.mechanisms.truncated": ("TruncatedGeometric",),
+    "deniable.privacy.accountants.pld": ("Bounds",),
+    "deniable.privacy.amplification": ("shuffled",),
+    "deniable.privacy.calibrate": (
+        "least_epsilon",
+        "least_noise",
+        "most_releases",
+    ),
+    "deniable.privacy.losses.sampled": (
+        "SampledLoss",
+        "poisson_sampled",
+    ),
+    "deniable.privacy.pictures": (
+        "plot_growth",
+        "plot_profile",
+        "plot_tradeoff",
+    ),
+    "deniable.privacy.theorems": (
+        "advanced_composition",
+        "basic_composition",
+        "kairouz_composition",
+        "optimal_composition",
+    ),
     "deniable.privacy.channel": ("Channel",),
     "deniable.privacy.composition": (
         "compose",

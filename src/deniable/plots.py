@@ -70,6 +70,7 @@ def lines(
     x: Values,
     curves: Mapping[str, Values],
     *,
+    log_x: bool = False,
     log_y: bool = False,
     title: str,
     x_label: str,
@@ -82,6 +83,9 @@ def lines(
         colour = _COLOURS[number % len(_COLOURS)]
         dash = _DASHES[number % len(_DASHES)]
         axes.plot(x, values, linestyle=dash, color=colour, linewidth=2, label=name)
+    if log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,g}")
     if log_y:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:,g}")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import deniable as dp
 from deniable.privacy import sensitivity
-from deniable.privacy.accountants.pure import advanced_composition
 from deniable.privacy.channel import Channel
 from deniable.privacy.semantics import (
     correlated_adversary,
@@ -21,6 +20,7 @@ from deniable.privacy.semantics import (
     strong_adversary,
     with_and_without,
 )
+from deniable.privacy.theorems import advanced_composition
 
 F = Fraction
 

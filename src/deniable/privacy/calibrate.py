@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable
 from enum import StrEnum
 from fractions import Fraction
+from typing import Protocol
 
-from deniable.errors import CalibrationError, ParameterError
+from deniable.errors import CalibrationError, ParameterError, ParameterTypeError
 from deniable.privacy.accountants import gdp
-from deniable.privacy.exact import exact, sqrt_up
+from deniable.privacy.composition import Composed, repeat
+from deniable.privacy.exact import Number, exact, positive, sqrt_up
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.search import bracket_up, least
+
+_MOST_RELEASES = 10**12
 
 
 class Calibration(StrEnum):
@@ -69,20 +73,77 @@ def discrete_gaussian_sigma(sensitivity: Fraction, guarantee: Guarantee) -> Frac
 def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> Fraction:
     """A scale whose loss keeps the guarantee, while a hair below it does not.
 
-    The least one where the loss falls with the scale; coarse discrete noise does not quite, and may
-    keep a guarantee again further down. What is returned was itself tested.
+    `make_loss` gives the loss for a scale of the noise, such as
+    `lambda sigma: dp.repeat(dp.GaussianLoss(sigma=sigma, sensitivity=1), 100)`. The answer is the
+    least scale where the loss falls with it; coarse discrete noise does not quite, and may keep a
+    guarantee again further down. What is returned was itself tested. The hair is the last digit
+    for single releases and a part in 1e7 for composed ones.
     """
+    made: list[Loss] = []
 
     def holds(scale: float) -> bool:
         try:
-            return make_loss(exact(scale, "scale")).satisfies(guarantee)
+            loss = make_loss(exact(scale, "scale"))
         except ParameterError:  # so little noise that there is no loss to speak of
             return False
+        made[:] = [loss]
+        return loss.satisfies(guarantee)
 
     high = bracket_up(holds, 1e-3)
     if high == math.inf:
         raise CalibrationError(f"no amount of this noise reaches {guarantee}")
+    if isinstance(made[0], Composed):
+        return exact(least(holds, high / 2, high, tolerance=1e-7), "scale")
     return exact(least(holds, high / 1e6, high), "scale")
+
+
+def most_releases(loss: Loss, guarantee: Guarantee) -> int:
+    """How many releases with this loss keep the guarantee together; 0 if not even one does."""
+    if not isinstance(loss, Loss):
+        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
+    if not loss.satisfies(guarantee):
+        return 0
+    known, too_many = 1, 2
+    while repeat(loss, too_many).satisfies(guarantee):
+        known, too_many = too_many, 2 * too_many
+        if too_many > _MOST_RELEASES:
+            raise CalibrationError(f"more than {_MOST_RELEASES:g} releases keep {guarantee}")
+    while too_many - known > 1:
+        middle = (known + too_many) // 2
+        if repeat(loss, middle).satisfies(guarantee):
+            known = middle
+        else:
+            too_many = middle
+    return known
+
+
+class WithError(Protocol):
+    """A mechanism that states its error."""
+
+    def error(self, confidence: Number) -> float:
+        """The half-width that holds with at least that probability."""
+
+
+def least_epsilon(
+    make_mechanism: Callable[[float], WithError], *, error: Number, confidence: Number
+) -> float:
+    """The least ε at which a mechanism's error is at most `error`, to a part in 1e9.
+
+    `make_mechanism` gives the mechanism for an ε, such as
+    `lambda epsilon: dp.Laplace(epsilon=epsilon, sensitivity=1)`.
+    """
+    wanted = float(positive(error, "error"))
+
+    def holds(epsilon: float) -> bool:
+        try:
+            return float(make_mechanism(epsilon).error(confidence)) <= wanted
+        except CalibrationError:  # so small an ε that no noise is enough
+            return False
+
+    high = bracket_up(holds, 1e-9)
+    if high == math.inf:
+        raise CalibrationError(f"no ε brings the error down to {wanted:g}")
+    return least(holds, high / 2, high, tolerance=1e-9)
 
 
 def _up(value: float) -> Fraction:

@@ -21,6 +21,7 @@ Number = int | float | Fraction | Decimal
 _LARGEST = Fraction(10) ** 300
 _DIGITS = 60
 _MOST = 10**18
+_SUM_EXACTLY = 1000
 
 
 def exact(value: Number, argument: str) -> Fraction:
@@ -113,6 +114,17 @@ def rounded_up(value: Fraction, digits: int = 40) -> Fraction:
     """The number at or above `value` with so many significant digits."""
     with localcontext(Context(prec=digits, rounding=ROUND_CEILING, Emax=10**9, Emin=-(10**9))):
         return Fraction(decimal(value))
+
+
+def sum_up(values: list[Fraction]) -> Fraction:
+    """The exact sum; of very many values one that exceeds it by less than a part in 10^40.
+
+    A common denominator of a million fractions has millions of digits.
+    """
+    if len(values) <= _SUM_EXACTLY:
+        return sum(values, Fraction(0))
+    grid = 10**45 * max(1, math.ceil(len(values) / max(values))) if max(values) > 0 else 1
+    return Fraction(sum(-(-value.numerator * grid // value.denominator) for value in values), grid)
 
 
 def float_above(value: Fraction) -> float:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable
 
 
-def least(holds: Callable[[float], bool], low: float, high: float) -> float:
+def least(holds: Callable[[float], bool], low: float, high: float, tolerance: float = 0.0) -> float:
     """The least float in (low, high] at which `holds`, which is false below and true above.
 
-    The answer itself was tested, unless it is `high`, which the caller vouches for.
+    The answer itself was tested, unless it is `high`, which the caller vouches for. It may exceed
+    the least by the relative `tolerance`.
     """
     while True:
         middle = _between(low, high)
-        if not low < middle < high:
+        if not low < middle < high or high - low <= tolerance * abs(high):
             return high
         if holds(middle):
             high = middle

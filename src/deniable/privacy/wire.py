@@ -22,6 +22,7 @@ from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss, PureLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
 from deniable.privacy.losses.response import RandomizedResponseLoss
+from deniable.privacy.losses.sampled import SampledLoss
 from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.parallel import Parallel, parallel
 
@@ -39,6 +40,7 @@ KINDS: Mapping[str, type[Loss]] = {
         LaplaceLoss,
         PureLoss,
         RandomizedResponseLoss,
+        SampledLoss,
     )
 }
 
@@ -89,6 +91,8 @@ def _encode(loss: Loss) -> dict[str, object]:
 def _encode_value(value: object) -> object:
     if isinstance(value, tuple):
         return [_encode_value(each) for each in value]
+    if isinstance(value, Loss):
+        return _encode(value)
     return str(value) if isinstance(value, Fraction) else value
 
 
@@ -160,6 +164,8 @@ def _decode_value(name: str, annotation: object, value: object) -> object:
         if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
             raise LossFormatError(f"{name} must be a list of rows")
         return tuple(tuple(_decode_value(name, "Fraction", p) for p in row) for row in value)
+    if annotation == "Loss":
+        return _decode(value)
     if annotation == "int":
         if not isinstance(value, int) or isinstance(value, bool):
             raise LossFormatError(f"{name} must be a whole number")

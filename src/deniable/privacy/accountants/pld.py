@@ -19,7 +19,7 @@ from deniable.privacy.accountants.ladder import TooLongError, read
 from deniable.privacy.accountants.law import Floats, Law, Rest
 from deniable.privacy.accountants.tower import Side, Tower
 
-_MOST_LAWS = 1000
+MOST_LAWS = 1000
 _MOST_WORK = 1 << 26  # laws times points
 _LEAST_TAIL = 1e-300
 _COARSEST = 300.0
@@ -45,6 +45,7 @@ QUICK = Resolution(0.02, 1 << 19)
 FINE = Resolution(0.003, 1 << 20)
 
 Laws = Sequence[tuple[Law, int]]
+"""Each pair and how often it occurs; an empty list stands for what is not known."""
 
 
 def epsilon_bounds(laws: Laws, floors: Laws, delta: float) -> Bounds:
@@ -62,7 +63,7 @@ def delta_bounds(laws: Laws, floors: Laws, epsilon: float) -> Bounds:
 def epsilon_at(laws: Laws, delta: float, side: Side, resolution: Resolution) -> float:
     """ε(δ), δ > 0, of all releases together: never too small (side 1) or too large (side -1)."""
     log_inverse = max(-math.log(delta), 1e-3)
-    tail = delta * 1e-7 / sum(count for _, count in laws)
+    tail = delta * 1e-7 / _count(laws)
 
     def answer(tower: Tower) -> float:
         left = delta - tower.beyond * (1 + side * 1e-12)
@@ -76,7 +77,7 @@ def epsilon_at(laws: Laws, delta: float, side: Side, resolution: Resolution) -> 
 
 def delta_at(laws: Laws, epsilon: float, side: Side, resolution: Resolution) -> float:
     """δ(ε), ε >= 0, of all releases together: never too small (side 1) or too large (side -1)."""
-    count = sum(count for _, count in laws)
+    count = _count(laws)
     tail = 1e-16 / count
 
     def answer(tower: Tower) -> float:
@@ -99,7 +100,7 @@ Points = tuple[Floats, Floats]
 
 def points(laws: Laws) -> list[Points]:
     """ε and δ(ε), never too small, over the bulk of the curve, negative ε too; for both ways."""
-    tail = 1e-16 / sum(count for _, count in laws)
+    tail = 1e-16 / _count(laws)
     found: list[Points] = []
 
     def answer(tower: Tower) -> float:
@@ -108,11 +109,11 @@ def points(laws: Laws) -> list[Points]:
         found.append((sums.x, np.minimum(delta, 1.0)))
         return 0.0
 
-    if len(laws) <= _MOST_LAWS:
-        _coarser_until_it_fits(laws, tail, 1, QUICK, answer)
+    if laws:
+        _coarser_until_it_fits(laws, tail, 1, FINE, answer)
         if not all(law.symmetric for law, _ in laws):
             reverse = [(law.reversed(), count) for law, count in laws]
-            _coarser_until_it_fits(reverse, tail, 1, QUICK, answer)
+            _coarser_until_it_fits(reverse, tail, 1, FINE, answer)
     return found
 
 
@@ -138,7 +139,7 @@ def _worse_way(
 
     One direction is usually far ahead. The other is looked at roughly, and again if need be.
     """
-    if len(laws) > _MOST_LAWS:
+    if not laws:
         return _trivial(side)
     first = _coarser_until_it_fits(laws, tail, side, resolution, answer)
     if all(law.symmetric for law, _ in laws):
@@ -166,6 +167,10 @@ def _coarser_until_it_fits(
             if step > _COARSEST:
                 break
     return _trivial(side)
+
+
+def _count(laws: Laws) -> int:
+    return max(1, sum(count for _, count in laws))
 
 
 def _trivial(side: Side) -> float:

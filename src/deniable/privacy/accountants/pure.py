@@ -12,14 +12,10 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from deniable.privacy.exact import (
-    Number,
     decimal,
     float_up,
     high_precision,
-    positive,
-    probability,
     rounded_up,
-    whole,
 )
 
 
@@ -68,14 +64,3 @@ def mu(pure: float) -> float:
     for _ in range(4):
         x -= (math.erf(x) - wanted) * math.sqrt(math.pi) / 2 * math.exp(x * x)
     return math.sqrt(8) * x * (1 + 1e-13)
-
-
-def advanced_composition(*, epsilon: Number, count: int, slack: Number) -> float:
-    """ε' of `count` ε-DP releases at δ' = slack: sqrt(2k ln(1/δ')) ε + k ε (e^ε - 1).
-
-    Dwork, Rothblum & Vadhan 2010, Thm III.3. (A lecture prints e^ε + 1: wrong.) `compose` gives a
-    tighter bound.
-    """
-    e, k = float(positive(epsilon, "epsilon")), whole(count, "count")
-    log_inverse = -math.log(probability(slack, "slack"))
-    return math.sqrt(2 * k * log_inverse) * e + k * e * math.expm1(e)

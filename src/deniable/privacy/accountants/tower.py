@@ -6,8 +6,8 @@ near ε when θ is the saddle point, and δ = e^(K-θε) times a sum of order on
 Every answer carries, on the side that was asked for,
 
 * **wrap-around**: the transform adds up all x that agree modulo n steps. What lies outside the
-  window has tilted mass at most 2 e^-40 (Chernoff, by K itself), and is worth at most e^(K-θε) per
-  unit of it, so δ moves by at most 2 e^(K-θε-40) either way;
+  window has tilted mass at most 2 e^-36 (Chernoff, by K itself), and is worth at most e^(K-θε) per
+  unit of it, so δ moves by at most 2 e^(K-θε-36) either way;
 * **rounding**: an input reaches an output of the transform through log2 n butterflies, each with a
   relative error of a few units in the last place, and masses sum to 1. So spectra are off by
   e = 8 u log2 n, their k-th power by k e (|φ| + e)^(k-1), and a mass of the sum by the mean of that
@@ -29,7 +29,7 @@ from deniable.privacy.accountants.ladder import Ladder, TooLongError
 from deniable.privacy.accountants.law import Floats
 
 _ULP = 2.0**-53
-_FAR = 40.0
+_FAR = 36.0
 _DEEP = 90.0  # spectra below e^-90 are left out
 _PER_RELEASE = 1e-13
 _MOST_AHEAD = 1 << 16
@@ -158,7 +158,8 @@ class Tower:
         x = self.step * np.arange(first_rung, start + size, dtype=np.float64)
         mass = np.concatenate([np.zeros(start - first_rung), np.maximum(mass + side * off, 0.0)])
         # Beyond these ends weights overflow, or count for less than e^-60.
-        inside = (x >= centre - 600 / (tilt + 1)) & (x <= centre + 60 / max(tilt, 1e-9))
+        ends = (centre - 600 / (tilt + 1), centre + 60 / max(tilt, 1e-9))
+        inside = slice(*np.searchsorted(x, ends))
         mass, x = mass[inside], x[inside]
         ahead = x - centre
         weight = np.exp(-tilt * ahead)
@@ -177,15 +178,15 @@ class Tower:
         )
 
     def _window(self, tilt: float, at: Cumulants) -> tuple[int, int]:
-        """First rung and number of rungs that hold all but 2 e^-40 of the tilted sum."""
+        """First rung and number of rungs that hold all but 2 e^-36 of the tilted sum."""
         spread = max(math.sqrt(at.variance), self.step)
 
         def end(move: float) -> float:
-            """Chernoff: e^(K(θ+t) - K(θ) - t end) = e^-40."""
+            """Chernoff: e^(K(θ+t) - K(θ) - t end) = e^-36."""
             return (self.tilted(tilt + move)[1].log - at.log + _FAR) / move
 
-        high = min(end(9 / spread), end(4 / spread))
-        low = max(end(-9 / spread), end(-4 / spread))
+        high = min(end(8.5 / spread), end(4 / spread))
+        low = max(end(-8.5 / spread), end(-4 / spread))
         start = math.floor(low / self.step) - 1
         points = math.ceil(high / self.step) + 2 - start
         if points > self.most_points:

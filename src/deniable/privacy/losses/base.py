@@ -104,21 +104,23 @@ class Loss(ABC):
         return epsilon_of_profile(self.profile, self.pure, delta)
 
     def bounds(self, *, delta: Number | None = None, epsilon: Number | None = None) -> pld.Bounds:
-        """Certified bounds on ε(δ), or on δ(ε), by numerical composition: (lower, upper).
+        """Certified bounds on ε(δ), or on δ(ε): (lower, upper).
 
-        The lower one is reached by two neighbours of some release with this loss.
+        The upper one is `epsilon` or `delta`. The lower one is reached by two neighbours of some
+        release with this loss.
         """
         if (delta is None) == (epsilon is None):
             raise ParameterError("delta", delta, "give either delta= or epsilon=")
         if delta is not None:
-            wanted = not_negative(delta, "delta")
-            if wanted == 0:
-                return pld.Bounds(*2 * (math.inf if self.pure is None else float(self.pure),))
-            probability(delta, "delta")
-            return pld.epsilon_bounds(self.laws(), self.floors(), float(wanted))
-        return pld.delta_bounds(
-            self.laws(), self.floors(), float(not_negative(epsilon or 0, "epsilon"))
-        )
+            upper = self.epsilon(delta=delta)
+            if (allowed := float(delta)) == 0:
+                return pld.Bounds(upper, upper)
+            return pld.Bounds(
+                min(pld.epsilon_at(self.floors(), allowed, -1, pld.QUICK), upper), upper
+            )
+        upper = self.delta(epsilon=epsilon if epsilon is not None else 0)
+        lower = pld.delta_at(self.floors(), float(epsilon or 0), -1, pld.QUICK)
+        return pld.Bounds(min(lower, upper), upper)
 
     def laws(self) -> pld.Laws:
         """The worst pair of each release, and how often it occurs."""
