@@ -19,6 +19,7 @@ LOSSES = [
     dp.ApproxLoss(bound=0.1, slack=1e-9),
     dp.ChannelLoss(rows=((Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 2)))),
     dp.parallel(dp.PureLoss(bound=0.1), dp.GaussianLoss(sigma=3, sensitivity=1)),
+    dp.poisson_sampled(dp.GaussianLoss(sigma=2, sensitivity=1), rate=0.01, relation="replace"),
     dp.compose(dp.PureLoss(bound=0.1), dp.repeat(dp.ExponentialLoss(bound=0.5), 7)),
 ]
 
@@ -39,6 +40,10 @@ def test_the_text_is_pinned():
     """A stored loss is read for ever: this text must never change."""
     assert dp.loss_to_json(dp.PureLoss(bound=0.1)) == (
         '{"bound":"1/10","kind":"pure","relation":"add_remove","version":1}'
+    )
+    assert dp.loss_to_json(LOSSES[-2]) == (
+        '{"base":{"kind":"gaussian","relation":"add_remove","sensitivity":"1","sigma":"2"},'
+        '"kind":"sampled","rate":"1/100","relation":"replace","version":1}'
     )
     assert dp.loss_to_json(LOSSES[-1]) == (
         '{"kind":"composed","parts":['

@@ -86,7 +86,9 @@ class Composed(Loss):
     def _keeps(self, epsilon: Fraction, delta: float) -> bool:
         if self.closed_profile(epsilon) <= delta:
             return True
-        return not self._closed_is_exact and self.epsilon(delta=delta) <= epsilon
+        if self._closed_is_exact or (found := self.profile(epsilon)) > delta * (1 + 1e-6):
+            return False
+        return found <= delta or self.epsilon(delta=delta) <= epsilon
 
     @lazy
     def _closed_is_exact(self) -> bool:

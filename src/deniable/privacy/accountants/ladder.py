@@ -16,7 +16,7 @@ the mass P puts on kh is y_k times the change of slope at y_k.
 * **Below, atoms**: each moves to the next rung towards 0, with its P-mass if it is positive and its
   Q-mass if it is negative. That lowers Σ p (1 - y e^-x)+ over the positive ones and
   Σ (y e^-x - 1)+ p over the negative ones. The rung 0 then takes any mass with which P sums to at
-  most what it was and Q to at least that; positive masses shrink until there is one.
+  most what it was and Q to at least that; the others shrink until there is one.
 
 The rest is computed from the excess E = H - m(1 - y)+, which is H itself for y >= 1 and y H'(1/y)
 below, H' being the curve of (Q, P): positive numbers, and differences of neighbours. The error of a
@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading, Rest
 
+_ULP = 2.0**-53
 _ROUNDING = 4e-16
 _ATOM_ERROR = 3e-13
 _MOST_RUNGS = 1 << 21
@@ -138,25 +139,34 @@ def _atoms_above(atoms: Atoms, step: float) -> Ladder:
 
 
 def _atoms_below(atoms: Atoms, step: float) -> Ladder:
+    nothing = Ladder(step, 0, np.zeros(1), 0.0)
     x = atoms.x - 2 * _ROUNDING * np.abs(atoms.x)
     rung = np.trunc(x / step).astype(np.int64)
-    mass = atoms.mass * (1 - _atom_error(atoms))
+    less = 1 - _atom_error(atoms)
     up, down = rung > 0, rung < 0
-    p, q = mass.copy(), mass * np.exp(-x)
+    p, q = atoms.mass * less, atoms.other * less
     p_all, q_all = float(p.sum()), float(q.sum())
     q[up] = p[up] * np.exp(-step * rung[up])
     p[down] = q[down] * np.exp(step * rung[down])
     moved = up | down
-    # The rung 0 takes from q_all - Σq to p_all - Σp, if that is not empty.
-    short = (q_all - float(q[moved].sum())) - (p_all - float(p[moved].sum()))
+    if not moved.any():
+        return Ladder(step, 0, np.array([p_all]), 0.0) if abs(p_all - q_all) < 1e-12 else nothing
+    # The rung 0 takes from q_all - Σq to p_all - Σp: not empty, and not below 0.
+    room = 8 * _ULP * (p_all + q_all)
+    short = (q_all - float(q[moved].sum())) - (p_all - float(p[moved].sum())) + room
     gain = float(p[up].sum()) - float(q[up].sum())
-    if short >= max(gain, 0.0):
-        return Ladder(step, 0, np.zeros(1), 0.0)
-    p[up] *= 1 - max(short, 0.0) / gain if gain > 0 else 1.0
+    if short >= gain:
+        return nothing
+    shrink = 1 - max(short, 0.0) / gain
+    p[up] *= shrink
+    q[up] *= shrink
+    shrink = min(1.0, p_all / max(float(p[moved].sum()), 1e-300))
+    if shrink * float((q - p)[moved].sum()) < q_all - p_all:
+        return nothing
     first = min(int(rung[0]), 0)
     size = max(int(rung[-1]), 0) + 1 - first
-    whole: Floats = np.bincount(rung[moved] - first, p[moved], size).astype(np.float64)
-    whole[-first] = max(0.0, p_all - float(p[moved].sum()))
+    whole: Floats = np.bincount(rung[moved] - first, p[moved], size).astype(np.float64) * shrink
+    whole[-first] = max(0.0, p_all - float(whole.sum()))
     return Ladder(step, first, whole * (1 - _ATOM_ERROR), 0.0)
 
 

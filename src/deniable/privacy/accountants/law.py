@@ -30,19 +30,27 @@ Curve = Callable[[Floats], Reading]
 
 @dataclass(frozen=True)
 class Atoms:
-    """P-masses of log ratios, and what P may put above and below all that are listed.
+    """Log ratios in rising order, the masses of P and of Q there, and what either has elsewhere.
 
-    Masses are right to 2e-13 of themselves, log ratios to two units in the last place.
+    `above` bounds what P has above all that are listed, `below` what P or Q has below. Masses are
+    right to 2e-13 of themselves, log ratios to two units in the last place.
     """
 
     x: Floats
     mass: Floats
+    other: Floats
     above: float = 0.0
     below: float = 0.0
 
     def reversed(self) -> Atoms:
-        """The atoms of (Q, P), for a list that leaves nothing out, or of a symmetric pair."""
-        return Atoms(-self.x[::-1], (self.mass * np.exp(-self.x))[::-1], self.above, self.below)
+        """The atoms of (Q, P)."""
+        tail = max(self.above, self.below)
+        return Atoms(-self.x[::-1], self.other[::-1], self.mass[::-1], tail, tail)
+
+
+def mirrored(x: Floats, mass: Floats, tail: float = 0.0) -> Atoms:
+    """The atoms of a pair in which Q is the mirror image of P; x is its own mirror image."""
+    return Atoms(x, mass, mass[::-1], tail, tail)
 
 
 @dataclass(frozen=True)
@@ -83,4 +91,4 @@ class Law:
         )
 
 
-TELLS_NOTHING = Law(atoms=lambda _: Atoms(np.zeros(1), np.ones(1)))
+TELLS_NOTHING = Law(atoms=lambda _: mirrored(np.zeros(1), np.ones(1)))

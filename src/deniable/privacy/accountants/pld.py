@@ -160,6 +160,8 @@ def _coarser_until_it_fits(
         try:
             rungwise = [read(law, step, max(tail, _LEAST_TAIL)) for law, _ in laws]
             ladders = tuple(each.above() if side == 1 else each.below() for each in rungwise)
+            if not all(ladder.mass.any() for ladder in ladders):
+                return _trivial(side)
             counts = tuple(count for _, count in laws)
             return answer(Tower(ladders, counts, points))
         except TooLongError as too_long:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading, Rest, mirrored
 
 _ULP = 2.0**-53
 
@@ -16,9 +16,9 @@ def sampled_law(law: Law, q: float) -> Law:
     listed, rest = law.atoms, law.rest
 
     def atoms(tail: float) -> Atoms:
-        base = listed(tail) if listed is not None else Atoms(np.zeros(0), np.zeros(0))
-        mass = (1 - q) * base.mass * np.exp(-base.x) + q * base.mass
-        return Atoms(_mixed(base.x, q), mass, base.above, base.above + base.below)
+        base = listed(tail) if listed is not None else mirrored(np.zeros(0), np.zeros(0))
+        mass = (1 - q) * base.other + q * base.mass
+        return Atoms(_mixed(base.x, q), mass, base.other, base.above, base.below)
 
     return Law(
         None if listed is None else atoms,
@@ -123,5 +123,5 @@ def replaced_laplace_law(pure: float, q: float) -> Law:
         return Reading(q * share**2 / 2, q * share * _ULP * ulps)
 
     mass = np.array([(1 - q) * math.exp(-pure) + q * math.exp(-2 * pure), high]) / 2
-    ends = Atoms(np.array([-top, top]), mass)
+    ends = mirrored(np.array([-top, top]), mass)
     return Law(lambda _: ends, Rest(curve, curve, 1 - float(mass.sum())), grain=top)

@@ -81,11 +81,11 @@ class Tower:
             each = np.exp(exponent - top)
             total = float(each.sum())
             each /= total
-            centre = float(each @ x)
+            centre = float((each * x).sum())  # no BLAS, whose threads cost more than they save
             weights.append(each)
             log += count * (top + math.log(total))
             mean += count * centre
-            variance += count * float(each @ np.square(x - centre))
+            variance += count * float((each * np.square(x - centre)).sum())
         return weights, Cumulants(log, mean, variance)
 
     def tilt_for_delta(self, log_inverse: float) -> tuple[float, float]:
@@ -161,6 +161,8 @@ class Tower:
         ends = (centre - 600 / (tilt + 1), centre + 60 / max(tilt, 1e-9))
         inside = slice(*np.searchsorted(x, ends))
         mass, x = mass[inside], x[inside]
+        if not len(x):
+            mass, x = np.zeros(1), np.array([centre])
         ahead = x - centre
         weight = np.exp(-tilt * ahead)
         first = _after(mass * weight)
@@ -199,7 +201,7 @@ class Tower:
         spectra, moved = [], 0
         for each, ladder, count in zip(weights, self.ladders, self.counts, strict=True):
             # Turned so that the mean lies near 0 and phases stay small.
-            middle = round(float(each @ np.arange(len(each))))
+            middle = round(float((each * np.arange(len(each))).sum()))
             spectra.append(np.fft.rfft(_folded(each, middle, size)))
             moved += count * (ladder.first + middle)
         logs = [np.log(np.abs(spectrum) + e) for spectrum in spectra]
@@ -266,7 +268,11 @@ class Sums:
 
     def values(self) -> Floats:
         """At every rung, in units of e^scale."""
-        return self.first - np.exp(self.x - self.centre) * self.second
+        ahead = self.x - self.centre
+        near = self.first - np.exp(np.minimum(ahead, 700.0)) * self.second
+        if self.side == 1:
+            return near
+        return np.where(ahead > 700, 0.0, near)
 
 
 def _folded(masses: Floats, middle: int, size: int) -> Floats:

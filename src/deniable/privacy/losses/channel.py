@@ -76,7 +76,7 @@ class ChannelLoss(Loss):
         some = p > 0
         x = np.log(p[some]) - np.log(q[some])
         order = np.argsort(x)
-        atoms = Atoms(x[order], p[some][order])
+        atoms = Atoms(x[order], p[some][order], q[some][order])
         return Law(atoms=lambda _: atoms, symmetric=False)
 
     def divergence(self, order: float) -> float:

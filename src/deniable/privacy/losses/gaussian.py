@@ -24,7 +24,15 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.privacy.accountants import gdp, zcdp
-from deniable.privacy.accountants.law import TELLS_NOTHING, Atoms, Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import (
+    TELLS_NOTHING,
+    Atoms,
+    Floats,
+    Law,
+    Reading,
+    Rest,
+    mirrored,
+)
 from deniable.privacy.exact import positive, sqrt_up, whole
 from deniable.privacy.losses.base import (
     Concentrated,
@@ -180,9 +188,9 @@ def lattice_law(variance: Fraction, shift: int) -> Law:
     def atoms(tail: float) -> Atoms:
         # P(|y| > n) < 2 e^(-n²/2v): sub-Gaussian (Canonne, Kamath & Steinke 2020, Lemma 26).
         reach = math.ceil(sigma * math.sqrt(2 * math.log(2 / tail)))
-        y = np.arange(-reach, reach + 1)
+        y = np.arange(-reach - shift, reach + 1)
         mass = np.exp(-(y * y) / (2 * v)) / _normaliser(sigma)
-        return Atoms(shift * (2 * y + shift) / (2 * v), mass, tail, tail)
+        return mirrored(shift * (2 * y + shift) / (2 * v), mass, tail)
 
     return Law(atoms=atoms, grain=shift / (2 * v) if shift % 2 else shift / v)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants.law import Atoms, Law
+from deniable.privacy.accountants.law import Law, mirrored
 from deniable.privacy.exact import (
     decimal,
     high_precision,
@@ -128,7 +128,7 @@ class ApproxLoss(Loss):
 def response_law(epsilon: float) -> Law:
     """Two atoms."""
     lie = math.exp(-epsilon) / (1 + math.exp(-epsilon))
-    ends = Atoms(np.array([-epsilon, epsilon]), np.array([lie, 1 / (1 + math.exp(-epsilon))]))
+    ends = mirrored(np.array([-epsilon, epsilon]), np.array([lie, 1 / (1 + math.exp(-epsilon))]))
     return Law(atoms=lambda _: ends, grain=epsilon)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import zcdp
-from deniable.privacy.accountants.law import Atoms, Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import Floats, Law, Reading, Rest, mirrored
 from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 
@@ -150,7 +150,7 @@ class DiscreteLaplaceLoss(Loss):
         mass[-1] = 1 / (1 + q)
         mass[0] = math.exp(-h * shift) / (1 + q)
         x = (shift - 2 * places) * float(1 / self.scale)
-        return Law(atoms=lambda _: Atoms(x, mass), grain=h * (1 if shift % 2 else 2))
+        return Law(atoms=lambda _: mirrored(x, mass), grain=h * (1 if shift % 2 else 2))
 
     def divergence(self, order: float) -> float:
         """From the sum over the places where the loss differs, in closed form."""
@@ -198,5 +198,5 @@ def laplace_law(pure: float, error: float) -> Law:
         inside = np.where(epsilon < pure, error, 0.0)
         return Reading(share**2 / 2, share * _ULP * (8 * share + 8 * pure) + inside)
 
-    ends = Atoms(np.array([-pure, pure]), np.array([math.exp(-pure) / 2, 0.5]))
+    ends = mirrored(np.array([-pure, pure]), np.array([math.exp(-pure) / 2, 0.5]))
     return Law(lambda _: ends, Rest(curve, curve, -math.expm1(-pure) / 2), grain=pure)

@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants.law import Atoms, Law
+from deniable.privacy.accountants.law import Law, mirrored
 from deniable.privacy.exact import (
     decimal,
     float_above,
@@ -74,9 +74,9 @@ class RandomizedResponseLoss(Loss):
     def law(self) -> Law:
         """The true answer, the neighbour's, and all others."""
         top, truth, lie = float(self.pure), float(self.truth), float(self.lie)
-        atoms = Atoms(np.array([-top, 0.0, top]), np.array([lie, 1 - truth - lie, truth]))
+        atoms = mirrored(np.array([-top, 0.0, top]), np.array([lie, 1 - truth - lie, truth]))
         if self.categories == 2:
-            atoms = Atoms(atoms.x[::2], atoms.mass[::2])
+            atoms = mirrored(atoms.x[::2], atoms.mass[::2])
         return Law(atoms=lambda _: atoms, grain=top)
 
     def divergence(self, order: float) -> float:
