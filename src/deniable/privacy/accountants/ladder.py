@@ -155,9 +155,9 @@ def _atoms_below(atoms: Atoms, step: float) -> Ladder:
     room = 8 * _ULP * (p_all + q_all)
     short = (q_all - float(q[moved].sum())) - (p_all - float(p[moved].sum())) + room
     gain = float(p[up].sum()) - float(q[up].sum())
-    if short >= gain:
+    if short > 0 and short >= gain:
         return nothing
-    shrink = 1 - max(short, 0.0) / gain
+    shrink = 1 - short / gain if short > 0 else 1.0
     p[up] *= shrink
     q[up] *= shrink
     shrink = min(1.0, p_all / max(float(p[moved].sum()), 1e-300))
