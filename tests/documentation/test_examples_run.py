@@ -36,7 +36,8 @@ def code(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_the_page_says_what_happens(page, capsys):
+def test_the_page_says_what_happens(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where pictures go
     assert failures(code(page), page.name) == 0, capsys.readouterr().out
 
 

@@ -5,6 +5,7 @@ import mpmath
 import pytest
 
 import deniable as dp
+from deniable.privacy.accountants.zcdp import largest_rho
 from deniable.privacy.calibrate import (
     Calibration,
     discrete_gaussian_sigma,
@@ -108,3 +109,68 @@ def test_least_noise_of_any_family():
     assert scale == 2
     with pytest.raises(dp.CalibrationError, match="no amount"):
         least_noise(lambda s: dp.GaussianLoss(sigma=s, sensitivity=1), dp.PureDP(1))
+
+
+def test_least_noise_of_many_releases():
+    target = dp.ApproxDP(1, 1e-6)
+
+    def hundred(scale):
+        return dp.repeat(dp.LaplaceLoss(scale=scale, sensitivity=1), 100)
+
+    scale = dp.least_noise(hundred, target)
+    assert hundred(scale).satisfies(target)
+    assert not hundred(scale * (1 - Fraction(1, 10**5))).satisfies(target)
+    by_rho = dp.least_noise(hundred, dp.ZCDP(largest_rho(1, 1e-6)))
+    assert scale < 0.98 * by_rho
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "epsilon", "sigma"),
+    [(0.01, 1000, 1, 1.564), (0.1, 100, 1, 4.453)],
+)
+def test_least_noise_of_sampled_gaussians(rate, steps, epsilon, sigma):
+    """Figures of the literature's PLD accountants at δ = 1e-6."""
+    target = dp.ApproxDP(epsilon, 1e-6)
+
+    def training(noise):
+        base = dp.GaussianLoss(sigma=noise, sensitivity=1)
+        return dp.repeat(dp.poisson_sampled(base, rate=rate), steps)
+
+    found = dp.least_noise(training, target)
+    assert float(found) == pytest.approx(sigma, rel=1e-3)
+    assert training(found).satisfies(target)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "count"),
+    [(dp.PureDP(1), 10), (dp.ZCDP(0.05), 10), (dp.PureDP(0.05), 0)],
+)
+def test_most_releases_by_adding(guarantee, count):
+    assert dp.most_releases(dp.LaplaceLoss(scale=10, sensitivity=1), guarantee) == count
+
+
+def test_most_releases_under_a_curve():
+    loss, target = dp.LaplaceLoss(scale=10, sensitivity=1), dp.ApproxDP(4.69267, 1e-6)
+    assert dp.most_releases(loss, target) == 100
+    assert dp.most_releases(dp.GaussianLoss(sigma=10, sensitivity=1), dp.GDP(1)) == 100
+    with pytest.raises(dp.CalibrationError, match="more than"):
+        dp.most_releases(dp.PureLoss(bound=1e-50), dp.PureDP(1))
+    with pytest.raises(dp.ParameterTypeError, match="loss"):
+        dp.most_releases(1.0, target)
+
+
+def test_epsilon_for_an_error():
+    found = dp.least_epsilon(
+        lambda e: dp.Laplace(epsilon=e, sensitivity=1), error=10, confidence=0.95
+    )
+    assert found == pytest.approx(math.log(20) / 10, rel=1e-3)
+    assert dp.Laplace(epsilon=found, sensitivity=1).error(confidence=0.95) <= 10
+    counts = dp.least_epsilon(
+        lambda e: dp.Geometric(epsilon=e, sensitivity=1), error=6, confidence=0.95
+    )
+    assert dp.Geometric(epsilon=counts, sensitivity=1).error(confidence=0.95) <= 6
+    assert dp.Geometric(epsilon=counts * 0.999, sensitivity=1).error(confidence=0.95) > 6
+    with pytest.raises(dp.ParameterError, match="error"):
+        dp.least_epsilon(
+            lambda e: dp.Geometric(epsilon=e, sensitivity=1), error=-1, confidence=0.95
+        )

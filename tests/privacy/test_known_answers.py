@@ -46,12 +46,28 @@ def test_delta(loss, epsilon, delta, tolerance):
         (dp.repeat(dp.GaussianLoss(sigma=10, sensitivity=1), 100), 1e-6, 4.88655411746221, 1e-8),
         (dp.repeat(dp.GaussianLoss(sigma=10, sensitivity=1), 10_000), 1e-6, 96.7172719638677, 1e-8),
         (dp.GaussianLoss(sigma=10, sensitivity=1).group(3), 1e-6, 1.29170993728062, 1e-8),
+        (dp.repeat(dp.LaplaceLoss(scale=10, sensitivity=1), 100), 1e-6, 4.69266741281215, 1e-6),
+        (dp.repeat(dp.PureLoss(bound=0.1), 1000), 1e-6, 19.344671447993, 1e-7),
+        (
+            dp.repeat(
+                dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.01), 10_000
+            ),
+            1e-6,
+            6.9073845,
+            1e-6,
+        ),
         (dp.DiscreteGaussianLoss(variance=100, sensitivity=1), 1e-6, 0.396790092695192, 1e-9),
         (dp.RandomizedResponseLoss(truth=Fraction(5, 8), categories=4), 0, 1.6094379124341, 1e-9),
     ],
 )
 def test_epsilon(loss, delta, epsilon, tolerance):
     assert loss.epsilon(delta=delta) == pytest.approx(epsilon, rel=tolerance)
+
+
+def test_advantage():
+    assert dp.ApproxLoss(bound=1, slack=1e-5).advantage == pytest.approx(
+        0.462122536088437, rel=1e-9
+    )
 
 
 def test_trade_off_of_a_gaussian():

@@ -15,7 +15,7 @@ from deniable.privacy.exact import Number, exact, positive, sqrt_up
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
-from deniable.privacy.search import bracket_up, least
+from deniable.privacy.search import bracket_up, falling_root, least
 
 _MOST_RELEASES = 10**12
 
@@ -79,22 +79,41 @@ def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> 
     guarantee again further down. What is returned was itself tested. The hair is the last digit
     for single releases and a part in 1e7 for composed ones.
     """
-    made: list[Loss] = []
+
+    def loss_of(scale: float) -> Loss | None:
+        try:
+            return make_loss(exact(scale, "scale"))
+        except ParameterError:  # so little noise that there is no loss to speak of
+            return None
 
     def holds(scale: float) -> bool:
-        try:
-            loss = make_loss(exact(scale, "scale"))
-        except ParameterError:  # so little noise that there is no loss to speak of
-            return False
-        made[:] = [loss]
-        return loss.satisfies(guarantee)
+        loss = loss_of(scale)
+        if isinstance(loss, Composed) and isinstance(guarantee, ApproxDP):
+            return loss.closed_profile(guarantee.epsilon) <= float(guarantee.delta)
+        return loss is not None and loss.satisfies(guarantee)
 
     high = bracket_up(holds, 1e-3)
     if high == math.inf:
         raise CalibrationError(f"no amount of this noise reaches {guarantee}")
-    if isinstance(made[0], Composed):
-        return exact(least(holds, high / 2, high, tolerance=1e-7), "scale")
+    if isinstance(loss_of(high), Composed) and isinstance(guarantee, ApproxDP):
+        return exact(_least_composed(loss_of, guarantee, high), "scale")
     return exact(least(holds, high / 1e6, high), "scale")
+
+
+def _least_composed(
+    loss_of: Callable[[float], Loss | None], guarantee: ApproxDP, high: float
+) -> float:
+    """The same by the numerical route, which is dear: by the root of ln δ(scale) - ln δ."""
+
+    def excess(scale: float) -> float:
+        loss = loss_of(scale)
+        found = 1.0 if loss is None else loss.delta(epsilon=guarantee.epsilon)
+        return math.log(max(found, 1e-320)) - math.log(guarantee.delta)
+
+    low = high / 2
+    while excess(low) <= 0:
+        high, low = low, low / 2
+    return falling_root(excess, low, high, 1e-7)
 
 
 def most_releases(loss: Loss, guarantee: Guarantee) -> int:
@@ -120,7 +139,7 @@ def most_releases(loss: Loss, guarantee: Guarantee) -> int:
 class WithError(Protocol):
     """A mechanism that states its error."""
 
-    def error(self, confidence: Number) -> float:
+    def error(self, *, confidence: Number) -> float:
         """The half-width that holds with at least that probability."""
 
 
@@ -136,7 +155,7 @@ def least_epsilon(
 
     def holds(epsilon: float) -> bool:
         try:
-            return float(make_mechanism(epsilon).error(confidence)) <= wanted
+            return float(make_mechanism(epsilon).error(confidence=confidence)) <= wanted
         except CalibrationError:  # so small an ε that no noise is enough
             return False
 

@@ -86,9 +86,17 @@ class Composed(Loss):
     def _keeps(self, epsilon: Fraction, delta: float) -> bool:
         if self.closed_profile(epsilon) <= delta:
             return True
-        if self._closed_is_exact or (found := self.profile(epsilon)) > delta * (1 + 1e-6):
+        if self._closed_is_exact:
             return False
-        return found <= delta or self.epsilon(delta=delta) <= epsilon
+        quick = pld.delta_bounds(self.laws(), self.floors(), float(epsilon))
+        if quick.upper <= delta or quick.lower > delta:
+            return quick.upper <= delta
+        return self.profile(epsilon) <= delta or self.epsilon(delta=delta) <= epsilon
+
+    def _keeps_mu(self, mu: Fraction) -> bool:
+        if self._closed_is_exact:
+            return 2 * self.concentrated.rho <= mu**2
+        return super()._keeps_mu(mu)
 
     @lazy
     def _closed_is_exact(self) -> bool:

@@ -36,6 +36,25 @@ def bracket_up(holds: Callable[[float], bool], start: float) -> float:
     return math.inf
 
 
+def falling_root(f: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """Where a function falls to 0: f <= 0 there, and f > 0 a relative `tolerance` below.
+
+    By the Illinois rule, for functions that are dear. f(low) > 0 >= f(high).
+    """
+    at_low, at_high = f(low), f(high)
+    while high - low > tolerance * high:
+        middle = low + (high - low) * at_low / (at_low - at_high)
+        # Never so near an end that the other end stays where it is.
+        margin = max(tolerance * high / 4, 1e-3 * (high - low))
+        middle = min(max(middle, low + margin), high - margin)
+        value = f(middle)
+        if value > 0:
+            low, at_low, at_high = middle, value, at_high / 2
+        else:
+            high, at_high, at_low = middle, value, at_low / 2
+    return high
+
+
 def maximum(f: Callable[[float], float], reach: float) -> float:
     """The greatest value found of a function on [-reach, reach].
 

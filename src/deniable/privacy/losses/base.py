@@ -175,11 +175,14 @@ class Loss(ABC):
                 rho, delta = self.concentrated
                 return delta == 0 and rho <= guarantee.rho
             case GDP():
-                return self.mu <= float(guarantee.mu)
+                return self._keeps_mu(guarantee.mu)
         raise ParameterTypeError("guarantee", guarantee, "must be PureDP, ApproxDP, ZCDP or GDP")
 
     def _keeps(self, epsilon: Fraction, delta: float) -> bool:
         return self.profile(epsilon) <= delta
+
+    def _keeps_mu(self, mu: Fraction) -> bool:
+        return self.mu <= float(mu)
 
     def under(self, relation: Relation | str) -> Loss:
         """The same release under another relation: a replacement is two steps of add/remove."""

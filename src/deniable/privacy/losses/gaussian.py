@@ -76,6 +76,9 @@ class GaussianLoss(Loss):
         """Δ/σ (Dong, Roth & Su 2022, Thm 2.7)."""
         return float(self.sensitivity / self.sigma)
 
+    def _keeps_mu(self, mu: Fraction) -> bool:
+        return self.sensitivity <= mu * self.sigma
+
     def profile(self, epsilon: Fraction | float) -> float:
         """Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) (Balle & Wang 2018, Thm 8)."""
         return gdp.delta(self.mu, float(epsilon))
