@@ -16,7 +16,7 @@ Values = Sequence[float] | npt.NDArray[Any]
 _INK, _BAR = "#1f2933", "#4c8dae"
 # Curves differ in dash as well as in colour, so that they survive a grey print.
 _COLOURS = (_BAR, "#c8553d", "#3f7d4e", "#8a6bbe")
-_DASHES = ("-", "--", "-.", ":")
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # one more, so that pairs repeat late
 
 
 def bars_with_errors(

@@ -30,13 +30,10 @@ def shuffled(loss: Loss, *, people: int, delta: Number) -> ApproxLoss:
         raise ParameterError("loss", loss.kind, "each person's randomiser must be pure")
     n, slack = whole(people, "people", least=2), probability(delta, "delta")
     e, log_delta = float(loss.pure), math.log(slack)
-    most = math.log(n / (16 * (math.log(2) - log_delta))) if n else 0.0
-    if e > most:
+    least = 16 * (math.log(2) - log_delta) * math.exp(min(e, 600.0))
+    if n < least:
         raise ParameterError(
-            "people",
-            people,
-            f"an answer of ε={e:.4g} is known to be hidden among so many more that "
-            f"ε <= ln(n / (16 ln(2/δ))), here {most:.4g}; take loss as it is",
+            "people", people, f"answers of ε={e:.4g} hide among {math.ceil(least):,} people or more"
         )
     grown = math.exp(e)
     hidden = 8 * math.sqrt(grown * (math.log(4) - log_delta) / n) + 8 * grown / n

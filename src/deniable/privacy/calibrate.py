@@ -79,12 +79,17 @@ def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> 
     guarantee again further down. What is returned was itself tested. The hair is the last digit
     for single releases and a part in 1e7 for composed ones.
     """
+    if not callable(make_loss):
+        raise ParameterTypeError("make_loss", type(make_loss).__name__, "must be a function")
 
     def loss_of(scale: float) -> Loss | None:
         try:
-            return make_loss(exact(scale, "scale"))
+            loss = make_loss(exact(scale, "scale"))
         except ParameterError:  # so little noise that there is no loss to speak of
             return None
+        if not isinstance(loss, Loss):
+            raise ParameterTypeError("make_loss", type(loss).__name__, "must give a loss (m.loss)")
+        return loss
 
     def holds(scale: float) -> bool:
         loss = loss_of(scale)
@@ -94,10 +99,13 @@ def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> 
 
     high = bracket_up(holds, 1e-3)
     if high == math.inf:
+        make_loss(Fraction(1))  # says what is wrong, if no scale ever gave a loss
         raise CalibrationError(f"no amount of this noise reaches {guarantee}")
+    while high > 1e-290 and holds(high / 2):
+        high /= 2
     if isinstance(loss_of(high), Composed) and isinstance(guarantee, ApproxDP):
         return exact(_least_composed(loss_of, guarantee, high), "scale")
-    return exact(least(holds, high / 1e6, high), "scale")
+    return exact(least(holds, high / 2, high), "scale")
 
 
 def _least_composed(
@@ -122,17 +130,34 @@ def most_releases(loss: Loss, guarantee: Guarantee) -> int:
         raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
     if not loss.satisfies(guarantee):
         return 0
-    known, too_many = 1, 2
-    while repeat(loss, too_many).satisfies(guarantee):
-        known, too_many = too_many, 2 * too_many
+    # `excess` rises with the count and is 0 or less where the guarantee is kept.
+    if isinstance(guarantee, ApproxDP):
+
+        def excess(count: int) -> float:
+            found = repeat(loss, count).delta(epsilon=guarantee.epsilon)
+            return math.log(max(found, 1e-320)) - math.log(guarantee.delta)
+    else:
+
+        def excess(count: int) -> float:
+            return -1.0 if repeat(loss, count).satisfies(guarantee) else 1.0
+
+    known, too_many = 1, 4
+    at_known, at_too_many = -1.0, excess(4)
+    while at_too_many <= 0:
         if too_many > _MOST_RELEASES:
             raise CalibrationError(f"more than {_MOST_RELEASES:g} releases keep {guarantee}")
+        known, at_known = too_many, at_too_many
+        too_many *= 4
+        at_too_many = excess(too_many)
     while too_many - known > 1:
-        middle = (known + too_many) // 2
-        if repeat(loss, middle).satisfies(guarantee):
-            known = middle
+        share = -at_known / (at_too_many - at_known) if at_known < 0 else 0.5
+        width = too_many - known
+        middle = known + min(max(round(share * width), width // 64 + 1), width - width // 64 - 1)
+        value = excess(middle)
+        if value <= 0:
+            known, at_known, at_too_many = middle, value, at_too_many / 2
         else:
-            too_many = middle
+            too_many, at_too_many, at_known = middle, value, at_known / 2
     return known
 
 
@@ -152,10 +177,17 @@ def least_epsilon(
     `lambda epsilon: dp.Laplace(epsilon=epsilon, sensitivity=1)`.
     """
     wanted = float(positive(error, "error"))
+    if not callable(make_mechanism):
+        raise ParameterTypeError("make_mechanism", type(make_mechanism).__name__, "not a function")
 
     def holds(epsilon: float) -> bool:
         try:
-            return float(make_mechanism(epsilon).error(confidence=confidence)) <= wanted
+            mechanism = make_mechanism(epsilon)
+            if not hasattr(mechanism, "error"):
+                raise ParameterTypeError(
+                    "make_mechanism", type(mechanism).__name__, "must give a mechanism with .error"
+                )
+            return float(mechanism.error(confidence=confidence)) <= wanted
         except CalibrationError:  # so small an ε that no noise is enough
             return False
 

@@ -18,7 +18,7 @@ from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import gdp, pld, pure, zcdp
 from deniable.privacy.accountants.law import Law
-from deniable.privacy.exact import Number, not_negative, sum_up, whole
+from deniable.privacy.exact import Number, decimal_above, not_negative, sum_up, whole
 from deniable.privacy.losses.base import (
     Concentrated,
     Loss,
@@ -81,7 +81,8 @@ class Composed(Loss):
         if self._closed_is_exact or allowed == 0 or closed == 0:
             return closed
         # A hair below δ, so that `profile`, computed apart, agrees.
-        return min(closed, pld.epsilon_at(self.laws(), allowed * (1 - 1e-9), 1, pld.FINE))
+        found = pld.epsilon_at(self.laws(), allowed * (1 - 1e-9), 1, pld.FINE)
+        return closed if closed <= found else decimal_above(Fraction(found))
 
     def _keeps(self, epsilon: Fraction, delta: float) -> bool:
         if self.closed_profile(epsilon) <= delta:
@@ -97,6 +98,11 @@ class Composed(Loss):
         if self._closed_is_exact:
             return 2 * self.concentrated.rho <= mu**2
         return super()._keeps_mu(mu)
+
+    @lazy
+    def _apart(self) -> float:
+        """The sum of the total variations, which bounds δ at every ε."""
+        return sum(part.count * part.loss.advantage for part in self.parts) * (1 + 1e-12)
 
     @lazy
     def _closed_is_exact(self) -> bool:
@@ -132,7 +138,7 @@ class Composed(Loss):
             routes.append(gdp.delta(self.mu, float(epsilon)))
         if self._pure_beside_rest is not None:
             routes.append(_beside(*self._pure_beside_rest, epsilon))
-        return min(routes)
+        return min(*routes, self._apart)
 
     def type_two(self, alpha: float) -> float:
         """The greatest lower bound that any sound route proves."""
@@ -210,7 +216,9 @@ def checked_losses(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
         raise ParameterError("losses", losses, "give at least one loss")
     for loss in losses:
         if not isinstance(loss, Loss):
-            raise ParameterTypeError("losses", type(loss).__name__, "must be losses (m.loss)")
+            raise ParameterTypeError(
+                "losses", type(loss).__name__, "must be losses (m.loss); unpack a list with *"
+            )
     return losses
 
 
@@ -221,6 +229,8 @@ def _canonical(counts: Counter[Loss]) -> Loss:
             f"losses under {' and '.join(relations)} do not compose; "
             "bring them to one relation first with loss.under('replace')"
         )
+    for count in counts.values():
+        whole(count, "count")
     parts = tuple(Part(loss, count) for loss, count in sorted(counts.items(), key=_sort_key))
     if len(parts) == 1 and parts[0].count == 1:
         return parts[0].loss
@@ -236,7 +246,8 @@ def _beside(bound: Fraction, rest: Loss, epsilon: Fraction | float) -> float:
     truth, at = 1 / (1 + math.exp(-float(bound))), Fraction(epsilon)
     profile = rest.closed_profile if isinstance(rest, Composed) else rest.profile
     above = both_sides(profile, at + bound)
-    return min(1.0, truth * both_sides(profile, at - bound) + (1 - truth) * above)
+    found = truth * both_sides(profile, at - bound) + (1 - truth) * above
+    return min(1.0, found * (1 + 1e-12))
 
 
 def _bound(loss: Loss) -> Fraction | None:

@@ -22,6 +22,7 @@ _LARGEST = Fraction(10) ** 300
 _DIGITS = 60
 _MOST = 10**18
 _SUM_EXACTLY = 1000
+_MOST_BITS = 13_000
 
 
 def exact(value: Number, argument: str) -> Fraction:
@@ -133,6 +134,14 @@ def float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
+def decimal_above(value: Fraction) -> float:
+    """A float near `value` whose shortest decimal, which is how it will be read, is not below."""
+    nearest = float(value)
+    if nearest == math.inf or Fraction(repr(nearest)) >= value:
+        return nearest
+    return math.nextafter(nearest, math.inf)
+
+
 def float_up(value: float) -> float:
     """A float above `value` by a few units in the last place: an upper bound stays one."""
     return value * (1 + 2.0**-50)
@@ -155,6 +164,8 @@ def show(value: Fraction) -> str:
 def _in_range(number: Fraction, value: Number, argument: str) -> Fraction:
     if number and not 1 / _LARGEST <= abs(number) <= _LARGEST:
         raise _too_far(value, argument)
+    if max(abs(number.numerator), number.denominator).bit_length() > _MOST_BITS:
+        raise ParameterError(argument, "a fraction", "must have fewer than 3,900 digits; round it")
     return number
 
 

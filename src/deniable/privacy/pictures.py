@@ -12,11 +12,11 @@ from deniable.errors import ParameterError, ParameterTypeError
 from deniable.plots import lines
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import repeat
-from deniable.privacy.exact import Number, positive, probability
+from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.theorems import advanced_composition
 
-_POINTS = 60
+_POINTS = 40
 
 
 def plot_profile(
@@ -25,8 +25,8 @@ def plot_profile(
     """Draw δ(ε) of each loss, from 0 to `epsilon` (where δ has fallen to 1e-9 if not given)."""
     _some(losses)
     if epsilon is None:
-        far = max(loss.epsilon(delta=1e-9) for loss in losses.values())
-        top = far if 0 < far < math.inf else 10.0
+        each = [loss.epsilon(delta=1e-9) for loss in losses.values()]
+        top = max((far for far in each if 0 < far < math.inf), default=1.0)
     else:
         top = float(positive(epsilon, "epsilon"))
     x = np.linspace(0, top, _POINTS)
@@ -59,11 +59,15 @@ def plot_growth(
     """Draw how ε grows with the number of releases: basic, advanced, zCDP and numerical."""
     if not isinstance(loss, Loss):
         raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
-    if not counts:
+    steps = sorted({whole(count, "counts") for count in counts})
+    if not steps:
         raise ParameterError("counts", counts, "give at least one number of releases")
+    curves = growth(loss, delta=delta, counts=steps)
+    if not any(math.isfinite(value) for values in curves.values() for value in values):
+        raise ParameterError("delta", delta, "no ε is known at this δ: ask for a larger one")
     return lines(
-        counts,
-        growth(loss, delta=delta, counts=counts),
+        steps,
+        {name: [v if 0 < v < math.inf else math.nan for v in vs] for name, vs in curves.items()},
         log_x=True,
         log_y=True,
         title=f"ε at δ = {float(delta):g}, by number of releases",

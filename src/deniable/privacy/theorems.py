@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from deniable.errors import ParameterError
+from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.composition import compose, repeat
 from deniable.privacy.exact import Number, not_negative, positive, probability, whole
 from deniable.privacy.losses.base import Loss
@@ -51,19 +51,33 @@ def optimal_composition(
     """The least ε that holds at δ whatever the releases, each ε_i-DP or (ε_i, slack_i)-DP.
 
     Kairouz, Oh & Viswanath 2015, Thm 3.3 (all alike) and Murtagh & Vadhan 2016, Thm 1.5 (all
-    different): the worst releases are randomised responses. Found numerically, never too small.
+    different): the worst releases are randomised responses. Found numerically, never too small; of
+    more than a thousand different ones it is a bound by formula instead.
     """
-    if not epsilons:
+    bounds = [positive(each, "epsilons") for each in _listed(epsilons, "epsilons")]
+    given = [Fraction(0)] * len(bounds)
+    if slacks is not None:
+        given = [not_negative(each, "slacks") for each in _listed(slacks, "slacks")]
+    if not bounds:
         raise ParameterError("epsilons", epsilons, "give at least one")
-    if slacks is not None and len(slacks) != len(epsilons):
-        raise ParameterError("slacks", len(slacks), "give one for every epsilon, or none")
+    if len(given) != len(bounds):
+        raise ParameterError("slacks", len(given), "give one for every epsilon, or none")
+    if any(slack >= 1 for slack in given):
+        raise ParameterError("slacks", max(given), "must lie below 1")
     counts: dict[Loss, int] = {}
-    for number, epsilon in enumerate(epsilons):
-        slack = not_negative(0 if slacks is None else slacks[number], "slacks")
-        bound = positive(epsilon, "epsilons")
+    for bound, slack in zip(bounds, given, strict=True):
         loss = ApproxLoss(bound=bound, slack=slack) if slack else PureLoss(bound=bound)
         counts[loss] = counts.get(loss, 0) + 1
     return compose(*(repeat(loss, count) for loss, count in counts.items())).epsilon(delta=delta)
+
+
+def _listed(values: Iterable[Number], argument: str) -> list[Number]:
+    try:
+        return list(values)
+    except TypeError:
+        raise ParameterTypeError(
+            argument, type(values).__name__, "must be a list of numbers"
+        ) from None
 
 
 def _read(epsilon: Number, count: int, slack: Number) -> tuple[float, int, float]:

@@ -63,7 +63,11 @@ def loss_from_json(text: str | bytes) -> Loss:
         raise LossFormatError(f"a stored loss has at most {_LONGEST} characters")
     try:
         data = json.loads(text, object_pairs_hook=_no_duplicates)
-    except (ValueError, RecursionError) as cause:
+    except LossFormatError:
+        raise
+    except RecursionError:
+        raise LossFormatError("a stored loss is nested too deeply") from None
+    except ValueError as cause:
         raise LossFormatError("a stored loss must be JSON") from cause
     if not isinstance(data, dict):
         raise LossFormatError("a stored loss must be a JSON object")
@@ -178,7 +182,7 @@ def _decode_value(name: str, annotation: object, value: object) -> object:
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     data = dict(pairs)
     if len(data) != len(pairs):
-        raise ValueError("a field is given twice")
+        raise LossFormatError("a stored loss gives a field twice")
     return data
 
 

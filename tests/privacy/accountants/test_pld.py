@@ -220,7 +220,7 @@ def test_the_ladders_stand_above_and_below():
     """δ of one release read from its own ladders encloses the profile."""
     for loss in [*LOSSES, dp.LaplaceLoss(scale=0.5, sensitivity=1)]:
         step = 0.01 * loss.advantage
-        found = read(loss.law(), step, 1e-14)
+        found = read(loss.law(), step, 1e-14, 1 << 18)
         for epsilon in np.linspace(0, 4 * loss.advantage, 23):
             above, below = (one_delta(ladder, epsilon) for ladder in (found.above(), found.below()))
             true = loss.delta(epsilon=float(epsilon))
@@ -237,7 +237,7 @@ def one_delta(ladder: Ladder, epsilon: float) -> float:
 def test_wrap_around_is_paid_for():
     """However small the window, the answer stays on its side."""
     loss = dp.repeat(GAUSSIAN, 100)
-    ladder = read(loss.parts[0].loss.law(), 0.002, 1e-16).above()
+    ladder = read(loss.parts[0].loss.law(), 0.002, 1e-16, 1 << 18).above()
     tower = Tower((ladder,), (100,), 1 << 20)
     tilt, centre = tower.tilt_for_delta(-math.log(DELTA))
     for off in (0.25, 1.0, 4.0):  # tilts that put the window elsewhere

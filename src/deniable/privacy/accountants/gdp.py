@@ -21,11 +21,15 @@ from deniable.privacy.search import greatest
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _ULP = 2.0**-53
+_SMALL = 1e-6  # μ below which δ is taken from the integral
+_BLOCK = 1 << 12
 
 
 def log_delta(mu: float, epsilon: float) -> float:
     """ln δ(ε) of a μ-GDP release, ε >= 0, rounded up."""
     z = epsilon / mu - mu / 2
+    if z > 1e6:
+        return -z * z / 2  # Φ(-z) <= e^(-z²/2), beyond all floats
     lost = 1e-15 * (abs(z) + 1) * (epsilon / mu + mu / 2)
     return min(0.0, _log_delta(mu, z) + 1e-12 + lost)
 
@@ -51,6 +55,8 @@ def curve(mu: float, epsilon: Floats) -> Reading:
     from scipy.special import erfcx, ndtr  # noqa: PLC0415  (slow to import, and seldom needed)
 
     z = epsilon / mu - mu / 2
+    if mu < _SMALL:
+        return _small_curve(mu, z)
     density = np.exp(-z * z / 2)
     near, far = ndtr(-z), density * erfcx((z + mu) / math.sqrt(2)) / 2
     # Φ is right to 3(2 + z²) units, the other product to 10 + z²; μ is rounded, and ε off by 8.
@@ -59,12 +65,26 @@ def curve(mu: float, epsilon: Floats) -> Reading:
     return Reading(np.maximum(near - far, 0.0), error)
 
 
+def _small_curve(mu: float, z: Floats) -> Reading:
+    """The same for a small μ, whose two terms would cancel: by the integral, z >= -1."""
+    nodes, weights = _legendre()
+    values = np.zeros(len(z))
+    for start in range(0, len(z), _BLOCK):
+        at = z[start : start + _BLOCK, None]
+        reach = np.where(at < 1, np.sqrt(at * at + 90) - at, 90 / (np.sqrt(at * at + 90) + at))
+        t = reach * nodes
+        inside = np.exp(-at * t - t * t / 2) * -np.expm1(-mu * t)
+        values[start : start + _BLOCK] = (inside * weights).sum(axis=1) * reach[:, 0]
+    values *= np.exp(-z * z / 2 - _LOG_SQRT_2PI)
+    return Reading(values, 1e-13 * (1 + z * z) * values + 1e-305)
+
+
 def tradeoff(mu: float, alpha: float) -> float:
     """Least type-II error at type-I error alpha: Φ(Φ^-1(1-α) - μ)."""
     if alpha in (0.0, 1.0):
         return 1.0 - alpha
     normal = NormalDist()
-    return _upper_tail(mu + normal.inv_cdf(alpha))
+    return _upper_tail(mu + normal.inv_cdf(alpha)) * (1 - 1e-12)
 
 
 def largest_mu(epsilon: float, delta: float) -> float:

@@ -38,8 +38,8 @@ from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading,
 _ULP = 2.0**-53
 _ROUNDING = 4e-16
 _ATOM_ERROR = 3e-13
-_MOST_RUNGS = 1 << 21
 _MOST_ROUNDS = 100
+_BEYOND_ALL = 1e15
 
 Rungs = npt.NDArray[np.int64]
 
@@ -105,12 +105,12 @@ class Excess:
     mass: float
 
 
-def read(law: Law, step: float, tail: float) -> Rungwise:
-    """Read a law on the rungs, until what remains is at most `tail` on either side."""
+def read(law: Law, step: float, tail: float, most: int) -> Rungwise:
+    """Read a law on at most so many rungs, until what remains is at most `tail` on either side."""
     atoms = None if law.atoms is None else law.atoms(tail)
-    if atoms is not None and np.ptp(atoms.x) > step * _MOST_RUNGS:
-        raise TooLongError(float(np.ptp(atoms.x)) / step / _MOST_RUNGS)
-    rest = None if law.rest is None else _read_rest(law.rest, step, tail)
+    if atoms is not None and np.ptp(atoms.x) > step * most:
+        raise TooLongError(float(np.ptp(atoms.x)) / step / most)
+    rest = None if law.rest is None else _read_rest(law.rest, step, tail, most)
     return Rungwise(step, law.certain, atoms, rest)
 
 
@@ -174,20 +174,22 @@ def _atom_error(atoms: Atoms) -> Floats:
     return _ATOM_ERROR + 4 * _ROUNDING * np.abs(atoms.x)
 
 
-def _read_rest(rest: Rest, step: float, tail: float) -> Excess:
-    up, down = (_read_curve(curve, step, tail) for curve in (rest.forward, rest.backward))
+def _read_rest(rest: Rest, step: float, tail: float, most: int) -> Excess:
+    up, down = (_read_curve(curve, step, tail, most) for curve in (rest.forward, rest.backward))
     shrink = np.exp(-step * np.arange(len(down.values), dtype=np.float64))
     values = np.concatenate([(shrink * down.values)[:0:-1], up.values])
     error = np.concatenate([(shrink * down.error)[:0:-1], up.error])
     return Excess(step, len(down.values) - 1, values, error + _ROUNDING * values, rest.mass)
 
 
-def _read_curve(curve: Curve, step: float, tail: float) -> Reading:
+def _read_curve(curve: Curve, step: float, tail: float, most: int) -> Reading:
     rungs = 16
     while float(curve(np.array([step * rungs])).values[0]) > tail:
         rungs *= 2
-        if rungs > _MOST_RUNGS:
-            raise TooLongError(4.0)
+        if step * rungs > _BEYOND_ALL:
+            raise TooLongError(math.inf)
+    if rungs > 2 * most:
+        raise TooLongError(rungs / most / 1.5)
     values, error = curve(step * np.arange(rungs + 1, dtype=np.float64))
     end = int(np.argmax(values <= tail)) + 1
     return Reading(values[:end], error[:end])

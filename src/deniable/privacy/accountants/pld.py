@@ -21,6 +21,9 @@ from deniable.privacy.accountants.tower import Side, Tower
 
 MOST_LAWS = 1000
 _MOST_WORK = 1 << 26  # laws times points
+_MOST_RUNGS = 1 << 18
+_MOST_RELEASES = 10**9
+_FINEST = 1e-140
 _LEAST_TAIL = 1e-300
 _COARSEST = 300.0
 
@@ -121,7 +124,11 @@ def type_two(curves: list[Points], alpha: float) -> float:
     """max over ε of 1 - δ(ε) - e^ε α, the worse of both ways (Dong, Roth & Su 2022, Prop. 2.12)."""
     if not curves:
         return 0.0
-    return max(0.0, min(float(np.max(1 - delta - np.exp(x) * alpha)) for x, delta in curves))
+    found = []
+    for x, delta in curves:
+        grown = np.exp(np.minimum(x, 700.0)) * alpha
+        found.append(float(np.max(1 - delta - grown - 1e-15 * (1 + grown))))
+    return max(0.0, min(found))
 
 
 class _TailError(Exception):
@@ -156,9 +163,12 @@ def _coarser_until_it_fits(
 ) -> float:
     step = _step(laws, resolution)
     points = min(resolution.points, _MOST_WORK // len(laws))
+    rungs = min(_MOST_RUNGS, _MOST_WORK // 4 // len(laws))
+    if not step > _FINEST or _count(laws) > _MOST_RELEASES:
+        return _trivial(side)
     for _ in range(12):
         try:
-            rungwise = [read(law, step, max(tail, _LEAST_TAIL)) for law, _ in laws]
+            rungwise = [read(law, step, max(tail, _LEAST_TAIL), rungs) for law, _ in laws]
             ladders = tuple(each.above() if side == 1 else each.below() for each in rungwise)
             if not all(ladder.mass.any() for ladder in ladders):
                 return _trivial(side)
@@ -183,6 +193,8 @@ def _step(laws: Laws, resolution: Resolution) -> float:
     """A step fine enough, on which the atoms lie if that can be."""
     total = sum(count * _spread(law) ** 2 for law, count in laws)
     wanted = resolution.fineness * math.sqrt(total / sum(count for _, count in laws))
+    if not wanted > 0:
+        return 0.0
     grain = _common([law.grain for law, _ in laws if law.grain is not None])
     if grain is not None and all(law.rest is None and law.grain for law, _ in laws):
         # Everything lies on this grain: no step is better, unless it asks for too many points.
@@ -213,13 +225,14 @@ def _common(spacings: list[float]) -> float | None:
 
 def _spread(law: Law) -> float:
     """About the standard deviation of a log ratio: sqrt(2 KL), which is exact for Gaussians."""
-    divergence = 0.0
+    divergence = apart = 0.0
     if law.atoms is not None:
         atoms = law.atoms(1e-9)
-        divergence += float(atoms.mass @ atoms.x)
+        divergence += float((atoms.mass * atoms.x).sum())
+        apart += float((atoms.mass * -np.expm1(-np.maximum(atoms.x, 0.0))).sum())
     if law.rest is not None:
         divergence += _divergence_of_rest(law.rest)
-    return math.sqrt(2 * max(divergence, 0.0))
+    return max(math.sqrt(2 * max(divergence, 0.0)), 2 * apart)
 
 
 def _divergence_of_rest(rest: Rest) -> float:

@@ -32,7 +32,8 @@ def delta(pure: Fraction, slack: float, epsilon: Fraction | float) -> float:
 def tradeoff(pure: float, slack: float, alpha: float) -> float:
     """Least type-II error at type-I error alpha: max(0, 1-δ-e^ε α, e^-ε (1-δ-α))."""
     grown = math.exp(min(pure + math.log(alpha), 1.0)) if alpha > 0 else 0.0
-    return max(0.0, 1 - slack - grown, math.exp(-pure) * (1 - slack - alpha))
+    straight = 1 - slack - grown - 4e-16
+    return max(0.0, straight, math.exp(-pure) * (1 - slack - alpha - 2e-16) * (1 - 1e-15))
 
 
 def rho(pure: Fraction) -> Fraction:

@@ -11,49 +11,56 @@ from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading,
 _ULP = 2.0**-53
 
 
-def sampled_law(law: Law, q: float) -> Law:
-    """((1-q)Q + qP, Q) for a symmetric pair (P, Q) without a certain part."""
-    listed, rest = law.atoms, law.rest
+def sampled_law(law: Law, q: float, rest: float) -> Law:
+    """((1-q)Q + qP, Q) for a symmetric pair (P, Q) without a certain part; `rest` is 1 - q."""
+    listed, smooth = law.atoms, law.rest
 
     def atoms(tail: float) -> Atoms:
         base = listed(tail) if listed is not None else mirrored(np.zeros(0), np.zeros(0))
-        mass = (1 - q) * base.other + q * base.mass
-        return Atoms(_mixed(base.x, q), mass, base.other, base.above, base.below)
+        mass = rest * base.other + q * base.mass
+        return Atoms(_mixed(base.x, q, rest), mass, base.other, base.above, base.below)
 
+    grain = None
+    if smooth is not None and law.grain is not None:
+        grain = float(_mixed(np.array(law.grain), q, rest))
     return Law(
         None if listed is None else atoms,
-        None if rest is None else Rest(_away(rest.forward, q), _added(rest.forward, q), rest.mass),
-        grain=None if rest is None or law.grain is None else float(_mixed(np.array(law.grain), q)),
+        None
+        if smooth is None
+        else Rest(_away(smooth.forward, q, rest), _added(smooth.forward, q, rest), smooth.mass),
+        grain=grain,
         symmetric=False,
     )
 
 
-def _mixed(x: Floats, q: float) -> Floats:
-    """ln(1 - q + q e^x)."""
-    small = np.log1p(q * np.expm1(np.minimum(x, 1.0)))
+def _mixed(x: Floats, q: float, rest: float) -> Floats:
+    """ln(1 - q + q e^x), by what does not cancel."""
+    near = np.log1p(q * np.expm1(np.clip(x, -1.0, 1.0)))
+    low = np.log(rest + q * np.exp(np.minimum(x, 0.0)))
     large = np.maximum(x, 1.0)
-    return np.where(x < 1, small, large + np.log(q + (1 - q) * np.exp(-large)))
+    high = large + np.log(q + rest * np.exp(-large))
+    return np.where(x > 1, high, np.where(x < -1, low, near))
 
 
-def unmixed(epsilon: Floats, q: float) -> Floats:
+def unmixed(epsilon: Floats, q: float, rest: float) -> Floats:
     """ln(1 + (e^ε - 1)/q), the inverse, right to 8 ulps."""
     small = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / q)
     large = np.maximum(epsilon, 1.0)
-    far = large - math.log(q) + np.log1p(-(1 - q) * np.exp(-large))
+    far = large - math.log(q) + np.log1p(-rest * np.exp(-large))
     return np.where(epsilon < 1, small, far)
 
 
-def _away(base: Curve, q: float) -> Curve:
+def _away(base: Curve, q: float, rest: float) -> Curve:
     """q H(1 + (y-1)/q)."""
 
     def curve(epsilon: Floats) -> Reading:
-        values, error = base(unmixed(epsilon, q))
+        values, error = base(unmixed(epsilon, q, rest))
         return Reading(q * values, q * (error + 4 * _ULP * values))
 
     return curve
 
 
-def _added(base: Curve, q: float) -> Curve:
+def _added(base: Curve, q: float, rest: float) -> Curve:
     """w H(qy/w), w = 1 - (1-q)y, where w is positive.
 
     Near the end w is a small difference. It is moved by what it may be off, both ways.
@@ -61,7 +68,7 @@ def _added(base: Curve, q: float) -> Curve:
 
     def moved(epsilon: Floats, ulps: float) -> tuple[Floats, Floats]:
         rise = np.expm1(np.minimum(epsilon, 700.0))
-        w = q - (1 - q) * rise + ulps * _ULP * (q + rise)
+        w = q - rest * rise + ulps * _ULP * (q + rise)
         inside = w > 0
         values, error = np.zeros(len(epsilon)), np.zeros(len(epsilon))
         found = base(np.log1p(rise[inside] / w[inside]))
@@ -76,7 +83,7 @@ def _added(base: Curve, q: float) -> Curve:
     return curve
 
 
-def replaced_gaussian_law(mu: float, q: float) -> Law:
+def replaced_gaussian_law(mu: float, q: float, rest: float) -> Law:
     """(1-q)N(0) + qN(μ) against (1-q)N(0) + qN(-μ).
 
     The best half-line starts where q A = a + b e^(-μ²)/A, A = N(μ)/N(0) there. A start that is a
@@ -85,20 +92,14 @@ def replaced_gaussian_law(mu: float, q: float) -> Law:
     from scipy.special import log_ndtr  # noqa: PLC0415  (slow to import, and seldom needed)
 
     def curve(epsilon: Floats) -> Reading:
+        epsilon = np.minimum(epsilon, 1e8)  # by then nothing is left
         log_b = epsilon + math.log(q)
         with np.errstate(divide="ignore"):
-            log_a = epsilon + np.log(-np.expm1(-epsilon)) + math.log1p(-q)
+            log_a = epsilon + np.log(-np.expm1(-epsilon)) + math.log(rest)
         root = np.logaddexp(2 * log_a, math.log(4) + math.log(q) + log_b - mu * mu) / 2
         start = (np.logaddexp(log_a, root) - math.log(2 * q)) / mu + mu / 2
-        terms = np.exp(
-            np.array(
-                [
-                    math.log(q) + log_ndtr(mu - start),
-                    log_a + log_ndtr(-start),
-                    log_b + log_ndtr(-start - mu),
-                ]
-            )
-        )
+        logs = [log_ndtr(mu - start), log_a + log_ndtr(-start), log_b + log_ndtr(-start - mu)]
+        terms = np.exp(np.array([logs[0] + math.log(q), *logs[1:]]))
         ulps = 8 + 4 * epsilon - 2 * math.log(q) + 2 * (np.abs(start) + mu) ** 2
         error = _ULP * ulps * terms.sum(axis=0) + 1e-305
         return Reading(np.maximum(terms[0] - terms[1] - terms[2], 0.0), error)
@@ -106,22 +107,48 @@ def replaced_gaussian_law(mu: float, q: float) -> Law:
     return Law(rest=Rest(curve, curve))
 
 
-def replaced_laplace_law(pure: float, q: float) -> Law:
+def replaced_laplace_law(pure: float, top: float, q: float, rest: float) -> Law:
     """The same for Laplace noise moved by `pure` scales: (q/2)(1 - e^-g)² between two atoms.
 
-    A half-line from t has g = pure - t, and e^(2t - pure) q = (y-1)(1-q) + y q e^-pure.
+    A half-line from t has g = pure - t, and e^(2t - pure) q = (y-1)(1-q) + y q e^-pure. The atoms
+    lie at the largest log ratio, `top`, and its mirror image.
     """
-    low, high = q * math.exp(-pure), q + (1 - q) * math.exp(-pure)
-    top = pure + math.log(high) - math.log1p(low - q)
 
     def curve(epsilon: Floats) -> Reading:
         with np.errstate(divide="ignore"):
-            log_a = epsilon + np.log(-np.expm1(-epsilon)) + math.log1p(-q)
+            log_a = epsilon + np.log(-np.expm1(-epsilon)) + math.log(rest)
         start = np.logaddexp(log_a, epsilon + math.log(q) - pure) - math.log(q)
         share = -np.expm1(-np.maximum(pure - start, 0.0) / 2)
         ulps = 16 * share + 16 * (pure + epsilon) - 8 * math.log(q)
         return Reading(q * share**2 / 2, q * share * _ULP * ulps)
 
-    mass = np.array([(1 - q) * math.exp(-pure) + q * math.exp(-2 * pure), high]) / 2
+    shrink = math.exp(-pure)
+    mass = np.array([rest * shrink + q * shrink * shrink, rest * shrink + q]) / 2
+    between = -rest * math.expm1(-pure) - q * math.expm1(-2 * pure) / 2
     ends = mirrored(np.array([-top, top]), mass)
-    return Law(lambda _: ends, Rest(curve, curve, 1 - float(mass.sum())), grain=top)
+    return Law(lambda _: ends, Rest(curve, curve, between), grain=top)
+
+
+def gaussian_divergence(mu: float, q: float, rest: float, order: float, *, replaced: bool) -> float:
+    """The Rényi divergence of the sampled Gaussian pair, the larger of both ways.
+
+    The trapezoidal rule over the line: the integrand is analytic and falls like a Gaussian, so that
+    steps of a twentieth leave nothing to see.
+    """
+
+    def mixed(sign: float) -> Floats:
+        return np.logaddexp(math.log(rest), math.log(q) + sign * mu * x - mu * mu / 2)
+
+    x = np.arange(-14 - order * mu, 14 + order * mu, min(0.05, 0.05 / mu))
+    density = -x * x / 2 - 0.5 * math.log(2 * math.pi) + math.log(x[1] - x[0])
+    one, other = mixed(1.0), (mixed(-1.0) if replaced else np.zeros(len(x)))
+    found = 0.0
+    for p, q_law in ((one, other), (other, one)):
+        if order == 1:
+            found = max(found, float((np.exp(density + p) * (p - q_law)).sum()))
+            continue
+        exponent = density + order * p - (order - 1) * q_law
+        top = float(exponent.max())
+        total = top + math.log(float(np.exp(exponent - top).sum()))
+        found = max(found, total / (order - 1))
+    return found

@@ -12,7 +12,7 @@ Every answer carries, on the side that was asked for,
   relative error of a few units in the last place, and masses sum to 1. So spectra are off by
   e = 8 u log2 n, their k-th power by k e (|φ| + e)^(k-1), and a mass of the sum by the mean of that
   over all frequencies, and e times the mean of |φ|^k for the way back;
-* **tilting and adding**: 1e-13 of δ for every release, and n u of each of the two sums.
+* **tilting and adding**: 4u (ln 1/p + θ|x|) of δ for every release, and n u of each of two sums.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from deniable.privacy.accountants.law import Floats
 _ULP = 2.0**-53
 _FAR = 36.0
 _DEEP = 90.0  # spectra below e^-90 are left out
-_PER_RELEASE = 1e-13
-_MOST_AHEAD = 1 << 16
 _STEEPEST = 6.0  # tilts change masses by at most e^6 from one rung to the next
 
 Side = Literal[-1, 1]
@@ -63,8 +61,10 @@ class Tower:
     @lazy
     def beyond(self) -> float:
         """The probability that some log ratio is infinite."""
+        if any(ladder.beyond >= 1 for ladder in self.ladders):
+            return 1.0
         pairs = zip(self.ladders, self.counts, strict=True)
-        return -math.expm1(sum(k * math.log1p(-min(ladder.beyond, 0.5)) for ladder, k in pairs))
+        return -math.expm1(sum(k * math.log1p(-ladder.beyond) for ladder, k in pairs))
 
     @lazy
     def _logs(self) -> tuple[tuple[Floats, Floats], ...]:
@@ -151,25 +151,24 @@ class Tower:
         weights, at = self.tilted(tilt)
         start, size = self._window(tilt, at)
         mass, off = self._convolve(weights, start, size)
-        # The answer may lie below all of the mass, which then stands for all rungs there.
-        ahead_of = min(math.ceil(5 / (max(tilt, 1e-3) * self.step)), _MOST_AHEAD)
-        first_rung = min(start, math.floor(centre / self.step) - ahead_of)
-        first_rung = max(first_rung, start - _MOST_AHEAD)
-        x = self.step * np.arange(first_rung, start + size, dtype=np.float64)
-        mass = np.concatenate([np.zeros(start - first_rung), np.maximum(mass + side * off, 0.0)])
+        x = self.step * np.arange(start, start + size, dtype=np.float64)
         # Beyond these ends weights overflow, or count for less than e^-60.
         ends = (centre - 600 / (tilt + 1), centre + 60 / max(tilt, 1e-9))
         inside = slice(*np.searchsorted(x, ends))
-        mass, x = mass[inside], x[inside]
-        if not len(x):
-            mass, x = np.zeros(1), np.array([centre])
+        mass, x = np.maximum(mass[inside] + side * off, 0.0), x[inside]
+        # The answer may lie below all of the mass: a few empty rungs there.
+        first_rung = min(float(x[0]), centre) if len(x) else centre
+        lead = np.arange(160, -1, -1) * min(0.25 / max(tilt, 1e-3), 3 / (tilt + 1))
+        empty = np.append(centre - lead, first_rung)
+        empty = np.unique(empty[empty <= first_rung])
+        x, mass = np.concatenate([empty, x]), np.concatenate([np.zeros(len(empty)), mass])
         ahead = x - centre
         weight = np.exp(-tilt * ahead)
         first = _after(mass * weight)
         second = _after(mass * weight * np.exp(-ahead))
-        lost = 2 * math.exp(-_FAR) + math.exp(-60)
-        first = first * (1 + side * size * _ULP) + side * lost * weight
-        share = 1 + side * (_PER_RELEASE * sum(self.counts) + 1e-14)
+        lost = 2 * math.exp(-_FAR) * weight + math.exp(-60)
+        first = first * (1 + side * size * _ULP) + side * lost
+        share = 1 + side * (self._rounding(tilt) + 1e-14)
         return Sums(
             x,
             centre,
@@ -177,6 +176,13 @@ class Tower:
             share * first,
             share * second * (1 - side * size * _ULP),
             side,
+        )
+
+    def _rounding(self, tilt: float) -> float:
+        """What rounding may have done to the tilted masses, all releases together."""
+        return sum(
+            4 * _ULP * count * (750 + tilt * max(abs(float(x[0])), abs(float(x[-1]))))
+            for (_, x), count in zip(self._logs, self.counts, strict=True)
         )
 
     def _window(self, tilt: float, at: Cumulants) -> tuple[int, int]:
@@ -191,34 +197,33 @@ class Tower:
         low = max(end(-8.5 / spread), end(-4 / spread))
         start = math.floor(low / self.step) - 1
         points = math.ceil(high / self.step) + 2 - start
-        if points > self.most_points:
-            raise TooLongError(points / self.most_points)
+        if not 0 < points <= self.most_points:
+            raise TooLongError(points / self.most_points if points > 0 else math.inf)
         return start, _good_size(points)
 
     def _convolve(self, weights: list[Floats], start: int, size: int) -> tuple[Floats, float]:
         """Masses of the tilted sum on the window, and how far each may be off."""
         e = 8 * _ULP * math.log2(size)
-        spectra, moved = [], 0
+        half = size // 2 + 1
+        total, exact, phase = np.zeros(half), np.zeros(half), np.zeros(half)
+        least, moved = np.zeros(half), 0
         for each, ladder, count in zip(weights, self.ladders, self.counts, strict=True):
             # Turned so that the mean lies near 0 and phases stay small.
             middle = round(float((each * np.arange(len(each))).sum()))
-            spectra.append(np.fft.rfft(_folded(each, middle, size)))
             moved += count * (ladder.first + middle)
-        logs = [np.log(np.abs(spectrum) + e) for spectrum in spectra]
-        total = np.zeros(len(logs[0]))
-        for count, log in zip(self.counts, logs, strict=True):
+            spectrum = np.fft.rfft(_folded(each, middle, size))
+            length = np.abs(spectrum)
+            log = np.log(length + e)
             total += count * log
+            exact += count * np.log(np.maximum(length, 1e-300))
+            phase += count * np.angle(spectrum)
+            np.minimum(least, log, out=least)
         kept = np.flatnonzero(total > -_DEEP)
-        product = np.exp(
-            sum(k * np.log(s[kept]) for k, s in zip(self.counts, spectra, strict=True))
-        )
-        whole = np.zeros(len(total), dtype=np.complex128)
-        whole[kept] = product
-        mass = np.roll(np.fft.irfft(whole, size), (moved - start) % size)
-        rest = sum(
-            k * float(np.exp(np.minimum(total - log, 0.0)).sum())
-            for k, log in zip(self.counts, logs, strict=True)
-        )
+        product = np.zeros(half, dtype=np.complex128)
+        product[kept] = np.exp(exact[kept] + 1j * phase[kept])
+        mass = np.roll(np.fft.irfft(product, size), (moved - start) % size)
+        # Σ k e Π |φ|^k / |φ_i|, the divisor being at least the least of all.
+        rest = sum(self.counts) * float(np.exp(np.minimum(total - least, 0.0)).sum())
         off = (2 / size) * e * (rest + float(np.abs(product).sum())) * 1.01 + math.exp(-_DEEP)
         return mass, off
 
@@ -242,8 +247,11 @@ class Sums:
         at = int(np.searchsorted(self.x, epsilon, side="right")) - 1
         if at < 0:
             return 1.0 if self.side == 1 else self.delta(float(self.x[0]))
-        inner = float(self.first[at]) - math.exp(epsilon - self.centre) * float(self.second[at])
-        return min(1.0, math.exp(self.scale) * max(inner, 0.0))
+        ahead = epsilon - self.centre
+        if ahead > 700 and self.side == -1:
+            return 0.0
+        inner = float(self.first[at]) - math.exp(min(ahead, 700.0)) * float(self.second[at])
+        return min(1.0, math.exp(min(self.scale, 700.0)) * max(inner, 0.0))
 
     def epsilon(self, delta: float) -> float:
         """The least ε whose finite part of δ is at most `delta`."""

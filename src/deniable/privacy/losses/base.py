@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,14 @@ from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.privacy.accountants import pld
 from deniable.privacy.accountants import pure as pure_curve
 from deniable.privacy.accountants.law import Floats, Law, Reading, Rest
-from deniable.privacy.exact import Number, exact, log_float, not_negative, probability
+from deniable.privacy.exact import (
+    Number,
+    decimal_above,
+    exact,
+    log_float,
+    not_negative,
+    probability,
+)
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.price import Price, on_grid
 from deniable.privacy.search import bracket_up, least, maximum
@@ -48,6 +56,13 @@ class Loss(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", read_relation(self.relation))
+
+    def __reduce__(self) -> tuple[Callable[..., Loss], tuple[type[Loss], dict[str, object]]]:
+        """Copies and pickles carry the fields, not what was computed from them."""
+        return _rebuilt, (
+            type(self),
+            {each.name: getattr(self, each.name) for each in fields(self)},
+        )
 
     @property
     @abstractmethod
@@ -141,13 +156,13 @@ class Loss(ABC):
         `prior` is the probability of one of them; guessing without looking errs min(p, 1-p).
         """
         p = probability(prior, "prior")
-        odds = log_float(p / (1 - p))
-        return float(1 - p) * (1 - both_sides(self.profile, odds))
+        odds = abs(log_float(p / (1 - p)))
+        return float(min(p, 1 - p)) * (1 - self.profile(odds))
 
     def renyi(self, order: Number) -> float:
         """The Rényi divergence; order 1 is Kullback-Leibler, ∞ the max-divergence."""
-        if isinstance(order, float) and order == math.inf:
-            return math.inf if self.pure is None else float(self.pure)
+        if isinstance(order, float | np.floating | Decimal) and order == math.inf:
+            return math.inf if self.pure is None else decimal_above(self.pure)
         if exact(order, "order") < 1:
             raise ParameterError("order", order, "Rényi orders run from 1 to math.inf")
         found = self.divergence(float(order))
@@ -158,7 +173,9 @@ class Loss(ABC):
         level = float(not_negative(alpha, "alpha"))
         if level > 1:
             raise ParameterError("alpha", alpha, "a type-I error lies between 0 and 1")
-        return 1.0 if level == 0 and self.pure is not None else self.type_two(level)
+        if level == 0 and self.pure is not None:
+            return 1.0
+        return min(self.type_two(level), 1 - level)
 
     def type_two(self, alpha: float) -> float:
         """The trade-off curve, as a plain function of floats."""
@@ -197,16 +214,21 @@ class Loss(ABC):
         return replace(self.group(2), relation=wanted)
 
 
+def _rebuilt(kind: type[Loss], values: dict[str, Any]) -> Loss:
+    return kind(**values)
+
+
 def epsilon_of_profile(profile: Profile, pure: Fraction | None, delta: Number) -> float:
     """The least ε at which a profile is at most δ; infinity if there is none."""
     allowed = float(not_negative(delta, "delta"))
     if allowed == 0:
-        return math.inf if pure is None else float(pure)
+        return math.inf if pure is None else decimal_above(pure)
     probability(delta, "delta")
     if profile(0.0) <= allowed:
         return 0.0
     high = bracket_up(lambda e: profile(e) <= allowed, 1e-3)
-    return least(lambda e: profile(e) <= allowed, 0.0, high)
+    found = least(lambda e: profile(e) <= allowed, 0.0, high)
+    return found if found == math.inf else decimal_above(Fraction(found))
 
 
 def trade_off(profile: Profile, alpha: float) -> float:
@@ -216,7 +238,8 @@ def trade_off(profile: Profile, alpha: float) -> float:
     """
 
     def line(epsilon: float) -> float:
-        return 1 - both_sides(profile, epsilon) - math.exp(epsilon) * alpha
+        grown = math.exp(epsilon) * alpha
+        return 1 - both_sides(profile, epsilon) - grown - 1e-15 * (1 + grown)
 
     return max(0.0, maximum(line, 700.0))
 
@@ -225,7 +248,8 @@ def both_sides(profile: Profile, epsilon: Fraction | float) -> float:
     """δ(ε) at negative ε too: the pair is symmetric, so 1 - δ(-ε) = e^-ε (1 - δ(ε))."""
     if epsilon >= 0:
         return profile(epsilon)
-    return 1 - math.exp(float(epsilon)) * (1 - profile(-epsilon))
+    at = float(epsilon)
+    return -math.expm1(at) + math.exp(at) * profile(-epsilon)
 
 
 def law_of_profile(profile: Profile) -> Law:

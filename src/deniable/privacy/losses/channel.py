@@ -16,7 +16,7 @@ from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants.law import Atoms, Law
 from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_of_all
-from deniable.privacy.exact import log_up, whole
+from deniable.privacy.exact import log_float, log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
@@ -71,12 +71,17 @@ class ChannelLoss(Loss):
 
     def floor(self) -> Law:
         """The two rows furthest apart."""
-        pairs = list(permutations(self._floats, 2))
-        p, q = max(pairs, key=lambda pair: float(np.abs(pair[0] - pair[1]).sum()))
-        some = p > 0
-        x = np.log(p[some]) - np.log(q[some])
-        order = np.argsort(x)
-        atoms = Atoms(x[order], p[some][order], q[some][order])
+        numbers = list(permutations(range(len(self.rows)), 2))
+        one, other = max(
+            numbers, key=lambda pair: float(np.abs(np.subtract(*self._floats[list(pair)])).sum())
+        )
+        pairs = sorted(
+            (log_float(p / q), float(p), float(q))
+            for p, q in zip(self.rows[one], self.rows[other], strict=True)
+            if p and q and float(p) and float(q)
+        )
+        x, mass, others = (np.array(column) for column in zip(*pairs, strict=True))
+        atoms = Atoms(x, mass, others)
         return Law(atoms=lambda _: atoms, symmetric=False)
 
     def divergence(self, order: float) -> float:

@@ -185,6 +185,8 @@ def gaussian_law(mu: float) -> Law:
 def lattice_law(variance: Fraction, shift: int) -> Law:
     """The discrete Gaussian against itself moved by a whole number: log ratios (2ys + s²)/2v."""
     v, sigma = float(variance), math.sqrt(variance)
+    if shift == 0:
+        return TELLS_NOTHING
     if sigma > _LIST_ATOMS:
         return law_of_profile(lambda e: lattice_delta(variance, e)) if shift == 1 else TELLS_NOTHING
 

@@ -27,9 +27,10 @@ import numpy as np
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants.ladder import read
-from deniable.privacy.accountants.law import Law
+from deniable.privacy.accountants.ladder import TooLongError, read
+from deniable.privacy.accountants.law import TELLS_NOTHING, Law
 from deniable.privacy.accountants.sampling import (
+    gaussian_divergence,
     replaced_gaussian_law,
     replaced_laplace_law,
     sampled_law,
@@ -44,6 +45,9 @@ from deniable.privacy.units import Relation, read_relation
 
 _ULP = 2.0**-53
 _TINY = 1e-300
+_RUNGS = 1 << 20
+_FARTHEST = 1e4  # order times μ up to which divergences are integrated
+_NEARLY_ALL = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +65,18 @@ class SampledLoss(Loss):
         super().__post_init__()
         object.__setattr__(self, "rate", probability(self.rate, "rate"))
         if not isinstance(self.base, Loss):
-            raise ParameterTypeError("base", type(self.base).__name__, "must be a loss (m.loss)")
+            raise ParameterTypeError("loss", type(self.base).__name__, "must be a loss (m.loss)")
         if self.base.relation != Relation.ADD_REMOVE:
             raise RelationError(
                 "a sample gains or loses a unit: state the loss of the release under 'add_remove', "
                 "and the relation of the data with relation='replace'"
             )
-        if self.base.kind in ("approx", "composed", "parallel", "sampled"):
-            raise ParameterError("base", self.base.kind, "sample single releases, then compose")
+        if self.base.kind in ("composed", "parallel", "sampled"):
+            raise ParameterError("loss", self.base.kind, "sample single releases, then compose")
+        if self.base.kind == "approx":
+            raise ParameterError(
+                "loss", "approx", "of (ε, δ) alone only add_remove is known: use poisson_sampled"
+            )
         if self._replaced and not isinstance(self.base, GaussianLoss | LaplaceLoss):
             raise ParameterError(
                 "relation", "replace", "is proved for Gaussian and Laplace noise; use add_remove"
@@ -110,8 +118,8 @@ class SampledLoss(Loss):
 
     @property
     def mu(self) -> float:
-        """That of the base: a mixture is no worse."""
-        return self._alike.mu
+        """That of the base, for a mixture is no worse, or of any loss with this ε."""
+        return min(self._alike.mu, super().mu)
 
     def profile(self, epsilon: Fraction | float) -> float:
         """The larger of the two curves."""
@@ -120,10 +128,10 @@ class SampledLoss(Loss):
         at = float(epsilon)
         if self._replaced:
             return _up(self._read_law(at))
-        q = float(self.rate)
-        away = q * self.base.profile(float(unmixed(np.array(at), q)) * (1 - 1e-15))
+        q, rest = float(self.rate), float(1 - self.rate)
+        away = q * self.base.profile(float(unmixed(np.array(at), q, rest)) * (1 - 1e-15))
         rise = math.expm1(min(at, 700.0))
-        w = q - (1 - q) * rise + 8 * _ULP * (q + rise)  # never too small
+        w = q - rest * rise + 8 * _ULP * (q + rise)  # never too small
         added = w * self.base.profile(math.log1p(rise / w) * (1 - 1e-15)) if w > 0 else 0.0
         return _up(max(away, added))
 
@@ -139,39 +147,63 @@ class SampledLoss(Loss):
         return values
 
     def law(self) -> Law:
-        """The pair of the heading."""
-        if self._replaced:
-            make = (
-                replaced_gaussian_law
-                if isinstance(self.base, GaussianLoss)
-                else replaced_laplace_law
-            )
-            ratio = self.base.mu if self.base.pure is None else float(self.base.pure)
-            return make(ratio, float(self.rate))
-        return sampled_law(self.base.law(), float(self.rate))
+        """The pair of the heading; that of the base where nearly everybody is sampled."""
+        if self.rate > 1 - _NEARLY_ALL:
+            return self._alike.law()
+        rates = float(self.rate), float(1 - self.rate)
+        if not self._replaced:
+            return sampled_law(self.base.law(), *rates)
+        if self.pure is None or self.base.pure is None:
+            return replaced_gaussian_law(self.base.mu, *rates)
+        return replaced_laplace_law(float(self.base.pure), float(self.pure), *rates)
 
     def floor(self) -> Law:
         """The same from a pair that the base does meet."""
-        return self.law() if self._replaced else sampled_law(self.base.floor(), float(self.rate))
+        if self.rate > 1 - _NEARLY_ALL:
+            return TELLS_NOTHING
+        if self._replaced:
+            return self.law()
+        return sampled_law(self.base.floor(), float(self.rate), float(1 - self.rate))
 
     def divergence(self, order: float) -> float:
-        """From the ladder above the pair, a part in 1e4 too large; never above the base's."""
-        return min(self._alike.divergence(order), self._ladder_divergence(order))
+        """The larger of both ways, or a bound above it (by a part in 1e4, for Laplace noise).
 
-    def _ladder_divergence(self, order: float) -> float:
-        found = 0.0
-        for law in (self.law(), self.law().reversed()):
-            step = 0.02 * max(float(self.profile(0.0)), 1e-290)
-            ladder = read(law, step, _TINY).above()
-            x = ladder.places()
-            if order == 1:
-                found = max(found, float(ladder.mass @ x))
-                continue
-            with np.errstate(divide="ignore"):
-                exponent = np.log(ladder.mass) + (order - 1) * x
-            top = float(exponent.max())
-            found = max(found, (top + math.log(float(np.exp(exponent - top).sum()))) / (order - 1))
-        return found
+        Never above the base's, mixed: e^((α-1)D) is jointly convex, so it is at most
+        1 - q + q e^((α-1)D) of the base.
+        """
+        near = order if order == 1 else max(order, 1 + 1e-6)
+        base = self._alike.divergence(near)
+        if near == 1:
+            mixed = float(self.rate) * base
+        else:
+            grown = (near - 1) * base
+            q, rest = float(self.rate), float(1 - self.rate)
+            small = math.log1p(q * math.expm1(grown)) if grown < 1 else math.inf
+            mixed = min(small, grown + math.log(q + rest * math.exp(-grown))) / (near - 1)
+        return min(mixed, self._of_pair(near))
+
+    def _of_pair(self, order: float) -> float:
+        if isinstance(self.base, GaussianLoss):
+            if order * self.base.mu > _FARTHEST:
+                return math.inf
+            rates = float(self.rate), float(1 - self.rate)
+            found = gaussian_divergence(self.base.mu, *rates, order, replaced=self._replaced)
+            return found * (1 + 1e-9)
+        if self.pure is None:
+            return math.inf
+        return max(self._of_ladder(law, order) for law in (self.law(), self.law().reversed()))
+
+    def _of_ladder(self, law: Law, order: float) -> float:
+        try:
+            ladder = read(law, 0.02 * self.profile(0.0), _TINY, _RUNGS).above()
+        except TooLongError:
+            return math.inf
+        if order == 1:
+            return float((ladder.mass * ladder.places()).sum())
+        with np.errstate(divide="ignore"):
+            exponent = np.log(ladder.mass) + (order - 1) * ladder.places()
+        top = float(exponent.max())
+        return (top + math.log(float(np.exp(exponent - top).sum()))) / (order - 1)
 
     def group(self, size: int) -> Loss:
         """k units are k ε-DP; without an ε nothing is known."""
