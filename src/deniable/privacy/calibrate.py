@@ -125,7 +125,10 @@ def _least_composed(
 
 
 def most_releases(loss: Loss, guarantee: Guarantee) -> int:
-    """How many releases with this loss keep the guarantee together; 0 if not even one does."""
+    """How many releases with this loss keep the guarantee together; 0 if not even one does.
+
+    Under an (ε, δ) target a few more in a million may still keep it.
+    """
     if not isinstance(loss, Loss):
         raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
     if not loss.satisfies(guarantee):

@@ -1,6 +1,7 @@
 """Numerical composition against closed forms, brute force and its own other side."""
 
 import math
+import pickle
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise, product
@@ -297,3 +298,75 @@ def test_trade_off_advantage_and_bayes_risk():
     for bad in (0, 1, math.nan):
         with pytest.raises(dp.ParameterError, match="prior"):
             loss.bayes_risk(prior=bad)
+
+
+def test_releases_that_nearly_tell_all():
+    """The certain parts multiply however large they are."""
+    twice = dp.repeat(dp.ApproxLoss(bound=0.1, slack=0.9), 2)
+    assert twice.delta(epsilon=5) >= 0.99
+    assert twice.epsilon(delta=0.8) == math.inf
+    assert twice.tradeoff(0.001) <= 0.01
+    assert twice.bayes_risk(prior=0.5) <= 0.005
+    assert not twice.satisfies(dp.ApproxDP(0.01, 0.8))
+    mixed = dp.compose(dp.ApproxLoss(bound=0.1, slack=0.7), dp.LaplaceLoss(scale=1, sensitivity=1))
+    assert mixed.delta(epsilon=10) >= 0.7
+    assert dp.most_releases(dp.ApproxLoss(bound=0.01, slack=0.6), dp.ApproxDP(1, 0.9)) == 2
+
+
+@pytest.mark.parametrize("size", [1e-10, 1e-15, 1e-20])
+def test_tiny_losses_do_not_cancel(size):
+    """δ(0) of a response and a Gaussian of the same size s is s E|±1 + Z|/2 in the limit."""
+    small = dp.compose(dp.PureLoss(bound=size), dp.GaussianLoss(sigma=1, sensitivity=size))
+    true = size * 0.5 * (2 * math.exp(-0.5) / math.sqrt(2 * math.pi) + math.erf(1 / math.sqrt(2)))
+    # The bound of the response is its largest log ratio, so that its δ(0) is size/2.
+    assert small.delta(epsilon=0) >= true * (1 - 1e-6) * 0.5
+
+
+@pytest.mark.parametrize("pure", [1e-10, 1e-4, 0.3])
+def test_replaced_laplace_samples_do_not_cancel(pure):
+    base = dp.LaplaceLoss(scale=1, sensitivity=pure)
+    loss = dp.poisson_sampled(base, rate=1e-4, relation="replace")
+    true = -1e-4 * math.expm1(-pure)
+    assert true <= loss.delta(epsilon=0) <= true * (1 + 1e-9)
+    low, high = pld.delta_bounds(loss.laws(), loss.floors(), 0.0)
+    assert low * (1 - 1e-9) <= true <= high * (1 + 1e-9)
+
+
+def test_answers_far_from_the_mass():
+    """ε far below what the releases lose, and far above."""
+    for loss in (
+        dp.repeat(dp.LaplaceLoss(scale=1, sensitivity=1), 10_000),
+        dp.repeat(dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.5), 10_000),
+    ):
+        low, high = loss.bounds(epsilon=0)
+        assert 0.999 < low <= high <= 1
+        assert loss.delta(epsilon=1e9) < 1e-300
+
+
+@pytest.mark.parametrize("order", [50.0, 200.0])
+def test_divergences_of_samples_at_high_orders(order):
+    """At least those of the sampled part alone: α/2 + α ln q/(α-1)."""
+    loss = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.5)
+    least = order / 2 + order * math.log(0.5) / (order - 1)
+    assert least <= loss.renyi(order) <= order / 2
+    rare = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=1e-4)
+    assert rare.renyi(2) == pytest.approx(math.log1p(1e-8 * math.expm1(1)), rel=1e-6)
+
+
+def test_an_epsilon_read_back_as_a_decimal_still_holds():
+    assert Fraction(repr(dp.LaplaceLoss(scale=3, sensitivity=1).epsilon(delta=0))) >= Fraction(1, 3)
+    for loss in LOSSES:
+        for delta in (1e-3, 1e-9):
+            epsilon = loss.epsilon(delta=delta)
+            if epsilon < math.inf:
+                assert loss.delta(epsilon=epsilon) <= delta
+
+
+def test_pickles_carry_no_caches():
+    loss = dp.repeat(SAMPLED, 100)
+    before = len(pickle.dumps(loss))
+    loss.tradeoff(0.1)
+    assert len(pickle.dumps(loss)) == before
+    assert pickle.loads(pickle.dumps(loss)) == loss
+    for each in LOSSES:
+        assert pickle.loads(pickle.dumps(each)) == each

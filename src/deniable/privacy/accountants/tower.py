@@ -193,8 +193,17 @@ class Tower:
             """Chernoff: e^(K(θ+t) - K(θ) - t end) = e^-36."""
             return (self.tilted(tilt + move)[1].log - at.log + _FAR) / move
 
-        high = min(end(8.5 / spread), end(4 / spread))
-        low = max(end(-8.5 / spread), end(-4 / spread))
+        def nearest(sign: float) -> float:
+            """The best of a few moves, large ones first: heavy tails ask for small ones."""
+            best = math.inf
+            for factor in (8.5, 6.0, 4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.3):
+                found = sign * end(sign * factor / spread)
+                if found > best:
+                    break
+                best = found
+            return sign * best
+
+        high, low = nearest(1.0), nearest(-1.0)
         start = math.floor(low / self.step) - 1
         points = math.ceil(high / self.step) + 2 - start
         if not 0 < points <= self.most_points:
