@@ -80,9 +80,17 @@ class Composed(Loss):
         closed = epsilon_of_profile(self.closed_profile, self.pure, delta)
         if self._closed_is_exact or allowed == 0 or closed == 0:
             return closed
-        # A hair below δ, so that `profile`, computed apart, agrees.
-        found = pld.epsilon_at(self.laws(), allowed * (1 - 1e-9), 1, pld.FINE)
-        return closed if closed <= found else decimal_above(Fraction(found))
+        target = allowed * (1 - 1e-9)
+        for _ in range(4):
+            found = pld.epsilon_at(self.laws(), target, 1, pld.FINE)
+            if closed <= found:
+                return closed
+            found = decimal_above(Fraction(found))
+            # `profile` is computed apart, and has to agree.
+            if (reached := self.profile(found)) <= allowed:
+                break
+            target *= allowed / reached * (1 - 1e-6)
+        return found
 
     def _keeps(self, epsilon: Fraction, delta: float) -> bool:
         if self.closed_profile(epsilon) <= delta:
