@@ -21,7 +21,13 @@ $(VENV)/.all: $(BIN)/python pyproject.toml constraints.txt
 demo: $(VENV)/.demo
 	$(BIN)/deniable demo --picture demo.png
 
-test: $(VENV)/.all
+# The tests start a Postgres server of their own; its programs come from Debian where they are missing.
+$(VENV)/.postgres: $(BIN)/python
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql; }
+	touch $@
+
+test: $(VENV)/.all $(VENV)/.postgres
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(VENV)/.all
@@ -34,7 +40,7 @@ check: $(VENV)/.all
 bench: $(VENV)/.all
 	set -e; for benchmark in benchmarks/[a-z]*.py; do $(BIN)/python $$benchmark --check; done
 
-soak: $(VENV)/.all
+soak: $(VENV)/.all $(VENV)/.postgres
 	$(BIN)/python -m pytest -n $(WORKERS) -m soak
 
 docs: $(VENV)/.all

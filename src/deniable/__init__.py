@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deniable.errors import (
+        BudgetError,
         CalibrationError,
         DeniableError,
+        DoorError,
+        LedgerError,
+        LedgerTamperedError,
         LossFormatError,
         MissingExtraError,
         ParameterError,
@@ -19,8 +23,11 @@ if TYPE_CHECKING:
         PrivateValueError,
         RandomnessError,
         RelationError,
+        ReleaseFailedError,
         StreamExhaustedError,
     )
+    from deniable.ledger.filters import Budget
+    from deniable.ledger.ledger import Ledger
     from deniable.mechanisms.base import post_process
     from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
     from deniable.mechanisms.histogram import Histogram, StabilityHistogram
@@ -60,6 +67,7 @@ if TYPE_CHECKING:
     )
     from deniable.privacy.units import ROW, Relation, Unit
     from deniable.privacy.wire import loss_from_json, loss_to_json
+    from deniable.release import Gate
 
 __version__ = "0.1.0"
 
@@ -70,6 +78,8 @@ __all__ = [
     "ApproxDP",
     "ApproxLoss",
     "Bounds",
+    "Budget",
+    "BudgetError",
     "CalibrationError",
     "Channel",
     "ChannelLoss",
@@ -77,14 +87,19 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteGaussianLoss",
     "DiscreteLaplaceLoss",
+    "DoorError",
     "Exponential",
     "ExponentialLoss",
+    "Gate",
     "Gaussian",
     "GaussianLoss",
     "Geometric",
     "Histogram",
     "Laplace",
     "LaplaceLoss",
+    "Ledger",
+    "LedgerError",
+    "LedgerTamperedError",
     "Loss",
     "LossFormatError",
     "MetricExponential",
@@ -104,6 +119,7 @@ __all__ = [
     "RandomnessError",
     "Relation",
     "RelationError",
+    "ReleaseFailedError",
     "ReportNoisyMax",
     "SampledLoss",
     "SparseVector",
@@ -135,8 +151,13 @@ __all__ = [
 
 _HOMES = {
     "deniable.errors": (
+        "BudgetError",
         "CalibrationError",
         "DeniableError",
+        "DoorError",
+        "LedgerError",
+        "LedgerTamperedError",
+        "ReleaseFailedError",
         "LossFormatError",
         "MissingExtraError",
         "ParameterError",
@@ -146,6 +167,9 @@ _HOMES = {
         "RelationError",
         "StreamExhaustedError",
     ),
+    "deniable.ledger.filters": ("Budget",),
+    "deniable.ledger.ledger": ("Ledger",),
+    "deniable.release": ("Gate",),
     "deniable.mechanisms.base": ("post_process",),
     "deniable.mechanisms.gaussian": (
         "DiscreteGaussian",

@@ -8,6 +8,11 @@
     ├── LossFormatError (ValueError)         a stored loss cannot be read
     ├── CalibrationError (ValueError)        no noise reaches the guarantee that was asked for
     ├── MissingExtraError (ImportError)      an optional part is not installed
+    ├── BudgetError (RuntimeError)           a release would exceed a budget, or budgets disagree
+    ├── LedgerError (RuntimeError)           the ledger cannot be read or written
+    │   └── LedgerTamperedError              entries were changed, removed, reordered or cut off
+    ├── DoorError (RuntimeError)             a door to private data is used up, closed or elsewhere
+    ├── ReleaseFailedError (RuntimeError)    a release failed after it was charged
     ├── StreamExhaustedError (RuntimeError)  an interactive mechanism has given its last answer
     └── RandomnessError (RuntimeError)       no randomness fit for release can be had
 
@@ -18,8 +23,12 @@ parameters; it never quotes a private value.
 from __future__ import annotations
 
 __all__ = [
+    "BudgetError",
     "CalibrationError",
     "DeniableError",
+    "DoorError",
+    "LedgerError",
+    "LedgerTamperedError",
     "LossFormatError",
     "MissingExtraError",
     "ParameterError",
@@ -27,6 +36,7 @@ __all__ = [
     "PrivateValueError",
     "RandomnessError",
     "RelationError",
+    "ReleaseFailedError",
     "StreamExhaustedError",
 ]
 
@@ -86,6 +96,26 @@ class RandomnessError(DeniableError, RuntimeError):
 
 class StreamExhaustedError(DeniableError, RuntimeError):
     """An interactive mechanism has given its last answer."""
+
+
+class BudgetError(DeniableError, RuntimeError):
+    """A release would exceed a budget, or two budgets for one population disagree."""
+
+
+class LedgerError(DeniableError, RuntimeError):
+    """The ledger cannot be read or written. Nothing was released."""
+
+
+class LedgerTamperedError(LedgerError):
+    """Entries of the ledger were changed, removed, reordered or cut off."""
+
+
+class DoorError(DeniableError, RuntimeError):
+    """A door to private data is used up, closed, or was opened elsewhere."""
+
+
+class ReleaseFailedError(DeniableError, RuntimeError):
+    """A release failed after it was charged. The message never quotes a private value."""
 
 
 def _short(value: object, limit: int = 60) -> str:

@@ -37,7 +37,8 @@ def code(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_page_says_what_happens(page, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where pictures go
+    monkeypatch.chdir(tmp_path)  # where pictures and ledgers go
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # where keys go
     assert failures(code(page), page.name) == 0, capsys.readouterr().out
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deniable import __version__
+from deniable.cli import ledger
 from deniable.cli.demo import demo
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(demo)
+app.add_typer(ledger.app, name="ledger")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,195 @@
+"""`deniable ledger`: look at budgets, check the chain, export it, add to a budget."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, ParamSpec
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from deniable.errors import DeniableError, ParameterError
+from deniable.ledger.entries import Row
+from deniable.ledger.filters import Budget
+from deniable.ledger.ledger import Balance, Ledger
+from deniable.ledger.verify import verify as verify_chain
+from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.privacy.wire import loss_from_json
+
+app = typer.Typer(help="Budgets of populations, and what was spent.", no_args_is_help=True)
+
+Where = Annotated[str, typer.Argument(help="Path of an SQLite file, or a Postgres URL.")]
+Population = Annotated[str | None, typer.Option(help="Only this one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Parameters = ParamSpec("Parameters")
+
+
+def _told(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Say errors in one line, and exit with 1."""
+
+    @wraps(command)
+    def run(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
+        try:
+            command(*arguments, **options)
+        except (DeniableError, OSError) as error:
+            typer.echo(f"deniable ledger: {error}", err=True)
+            raise typer.Exit(1) from None
+
+    return run
+
+
+@app.command()
+@_told
+def show(where: Where, population: Population = None, as_json: AsJson = False) -> None:
+    """List the entries: who asked for what, and what it cost."""
+    with Ledger(where, create=False) as ledger:
+        rows = [_line(row) for name in _names(ledger, population) for row in ledger.history(name)]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    table = Table("population", "entry", "time", "what", "who", "purpose or reason", "price")
+    for row in rows:
+        table.add_row(*(str(row[name] or "") for name in _COLUMNS))
+    Console().print(table)
+
+
+_COLUMNS = ("population", "number", "time", "kind", "who", "why", "price")
+
+
+def _line(row: Row) -> dict[str, object]:
+    data = row.data
+    price = str(loss_from_json(data["loss"]).price) if "loss" in data else None
+    return {
+        "population": row.population,
+        "number": row.number,
+        "time": data["state"]["time"],
+        "kind": str(row.kind) if row.refers is None else f"{row.kind} to {row.refers}",
+        "who": row.who,
+        "why": data.get("purpose") or data.get("reason"),
+        "price": price,
+    }
+
+
+@app.command()
+@_told
+def balance(where: Where, population: Population = None, as_json: AsJson = False) -> None:
+    """Show what was spent and what is left."""
+    with Ledger(where, create=False) as ledger:
+        found = [ledger.balance(name) for name in _names(ledger, population)]
+    if as_json:
+        typer.echo(json.dumps([_plain(each) for each in found]))
+        return
+    table = Table("population", "budget", "releases", "spent: ε at most", "left", "largest ε left")
+    for each in found:
+        left = ", ".join(f"{name} {float(value):.6g}" for name, value in each.remaining.items())
+        budgets = " + ".join(str(budget) for budget in each.budgets)
+        spent, largest = f"{each.spent:.6g}", f"{each.largest_epsilon:.6g}"
+        table.add_row(each.population, budgets, str(each.releases), spent, left, largest)
+    Console().print(table)
+
+
+def _plain(found: Balance) -> dict[str, object]:
+    return {
+        "population": found.population,
+        "budgets": [str(budget) for budget in found.budgets],
+        "remaining": {name: str(value) for name, value in found.remaining.items()},
+        "largest_epsilon": found.largest_epsilon,
+        "spent": found.spent,
+        "releases": found.releases,
+        "head": found.head,
+    }
+
+
+@app.command()
+@_told
+def verify(
+    where: Where,
+    population: Population = None,
+    head: Annotated[
+        str | None, typer.Option(help="The head an answer carried; needs --population.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute every entry again, under the key. Exit 1 if anything was changed."""
+    if head is not None and population is None:
+        raise ParameterError("population", population, "name the population of the head")
+    with Ledger(where, create=False) as ledger:
+        names = _names(ledger, population)
+        bar = track(names, description="verifying", disable=as_json or not sys.stderr.isatty())
+        found = [verify_chain(ledger, name, head=head) for name in bar]
+    if as_json:
+        typer.echo(json.dumps([asdict(each) for each in found]))
+        return
+    for each in found:
+        typer.echo(
+            f"{each.population}: {each.entries} entries, {each.reservations} reservations, "
+            f"{each.answers} ended; the chain holds. head {each.head}"
+        )
+
+
+@app.command()
+@_told
+def export(
+    where: Where,
+    to: Annotated[Path, typer.Argument(help="A file to write, one JSON entry per line.")],
+    population: Population = None,
+) -> None:
+    """Write all entries with their MACs to a file."""
+    count = 0
+    with Ledger(where, create=False) as ledger, to.open("x", encoding="utf-8") as out:
+        for name in _names(ledger, population):
+            for row in ledger.history(name):
+                out.write(json.dumps({"body": row.data, "mac": row.mac}, sort_keys=True) + "\n")
+                count += 1
+    typer.echo(f"{count} entries in {to}")
+
+
+@app.command("top-up")
+@_told
+def top_up(  # noqa: PLR0917
+    where: Where,
+    population: Annotated[str, typer.Option(help="Whose budget grows.")],
+    who: Annotated[str, typer.Option(help="Who decides this.")],
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    epsilon: Annotated[float | None, typer.Option(help="ε to add.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ to add, with ε.")] = None,
+    rho: Annotated[float | None, typer.Option(help="ρ to add.")] = None,
+    mu: Annotated[float | None, typer.Option(help="μ to add.")] = None,
+) -> None:
+    """Add to a budget. The promises add up."""
+    guarantee = _guarantee(epsilon, delta, rho, mu)
+    with Ledger(where, create=False) as ledger:
+        relation = ledger.balance(population).budgets[0].relation
+        ledger.top_up(population, Budget(guarantee, relation=relation), who=who, reason=reason)
+        typer.echo(f"{population}: {guarantee} was added")
+
+
+def _guarantee(
+    epsilon: float | None, delta: float | None, rho: float | None, mu: float | None
+) -> Guarantee:
+    match epsilon, delta, rho, mu:
+        case float(), None, None, None:
+            return PureDP(epsilon)
+        case float(), float(), None, None:
+            return ApproxDP(epsilon, delta)
+        case None, None, float(), None:
+            return ZCDP(rho)
+        case None, None, None, float():
+            return GDP(mu)
+    raise ParameterError("epsilon", epsilon, "give epsilon, epsilon with delta, rho, or mu")
+
+
+def _names(ledger: Ledger, population: str | None) -> list[str]:
+    known = ledger.populations()
+    if population is None:
+        return known
+    if population not in known:
+        raise ParameterError("population", population, f"known are: {', '.join(known) or 'none'}")
+    return [population]

@@ -1,0 +1,193 @@
+"""Entries: what the ledger records, as canonical JSON in a keyed chain.
+
+A row's MAC is HMAC-SHA256 over the MAC of the row before it and its own text, under a key that is
+not in the database. One chain per population, numbered from 1 without gaps. Fields are never
+removed and never change their meaning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from deniable.errors import LedgerError, LedgerTamperedError
+from deniable.ledger.filters import Budget, Totals
+from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+
+VERSION = 1
+START = "0" * 64
+
+_KINDS: Mapping[str, type[PureDP] | type[ApproxDP] | type[ZCDP] | type[GDP]] = {
+    "pure": PureDP,
+    "approx": ApproxDP,
+    "zcdp": ZCDP,
+    "gdp": GDP,
+}
+
+
+class Kind(StrEnum):
+    """What an entry says."""
+
+    OPEN = "open"  # a population gets its budget
+    RESERVE = "reserve"  # a price is spent
+    DEBIT = "debit"  # part of a reservation is about to be drawn
+    ANSWER = "answer"  # what a reservation gave
+    FAIL = "fail"  # a reservation gave nothing; it stays spent
+    TOP_UP = "top-up"  # the budget grows
+    LOWER = "lower"  # the budget shrinks
+    SHARE = "share"  # what one analyst may spend of it
+    RENEW = "renew"  # a new promise: totals start again
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry as stores keep it: its text, and the few fields they look up."""
+
+    population: str
+    number: int
+    kind: Kind
+    who: str
+    question: str | None
+    refers: int | None
+    body: str
+    mac: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The text, read."""
+        found = json.loads(self.body)
+        if not isinstance(found, dict):
+            raise LedgerTamperedError(f"entry {self.number} of {self.population} is not an entry")
+        return found
+
+
+def make_row(
+    key: bytes,
+    last: Row | None,
+    *,
+    population: str,
+    kind: Kind,
+    who: str,
+    data: Mapping[str, object],
+    question: str | None = None,
+    refers: int | None = None,
+) -> Row:
+    """The entry that follows `last`."""
+    number = 1 if last is None else last.number + 1
+    body = canonical(
+        {
+            "version": VERSION,
+            "population": population,
+            "number": number,
+            "kind": str(kind),
+            "who": who,
+            "question": question,
+            "refers": refers,
+            **data,
+        }
+    )
+    mac = chain(key, START if last is None else last.mac, body)
+    return Row(population, number, kind, who, question, refers, body, mac)
+
+
+def chain(key: bytes, before: str, body: str) -> str:
+    """The MAC of an entry."""
+    return hmac.new(key, f"{before}\n{body}".encode(), hashlib.sha256).hexdigest()
+
+
+def check_row(key: bytes, before: Row | None, row: Row) -> None:
+    """Refuse a row that does not follow the one before it, or whose fields were changed."""
+    where = f"entry {row.number} of {row.population!r}"
+    expected = 1 if before is None else before.number + 1
+    if row.number != expected:
+        raise LedgerTamperedError(f"entry {expected} of {row.population!r} is missing")
+    if not hmac.compare_digest(
+        chain(key, START if before is None else before.mac, row.body), row.mac
+    ):
+        raise LedgerTamperedError(f"{where} was changed, or the key is another one")
+    data = row.data
+    if data.get("version") != VERSION:
+        raise LedgerError(f"{where} was written by another version of the software")
+    stored = (row.population, row.number, str(row.kind), row.who, row.question, row.refers)
+    told = tuple(data.get(n) for n in ("population", "number", "kind", "who", "question", "refers"))
+    if stored != told:
+        raise LedgerTamperedError(f"{where} was changed outside its text")
+
+
+def canonical(data: Mapping[str, object]) -> str:
+    """One text for one value."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Tranche:
+    """A budget and what was spent of it."""
+
+    budget: Budget
+    totals: Totals = field(default_factory=Totals)
+
+
+@dataclass(frozen=True)
+class State:
+    """All that the next decision needs; every entry carries it.
+
+    Several tranches: (ε, δ) budgets that were topped up. Each keeps its own totals, and all
+    together keep the sum of the budgets: interactive mechanisms that run side by side compose
+    (Lyu 2022, Thm 4).
+    """
+
+    tranches: tuple[Tranche, ...]
+    shares: Mapping[str, Tranche]
+    time: str
+
+    def to_json(self) -> dict[str, object]:
+        """As part of an entry."""
+        return {
+            "tranches": [_tranche_to_json(each) for each in self.tranches],
+            "shares": {who: _tranche_to_json(each) for who, each in sorted(self.shares.items())},
+            "time": self.time,
+        }
+
+
+def state_of(row: Row) -> State:
+    """The state after an entry."""
+    data = row.data["state"]
+    return State(
+        tuple(_tranche_from_json(each) for each in data["tranches"]),
+        {who: _tranche_from_json(each) for who, each in data["shares"].items()},
+        data["time"],
+    )
+
+
+def _tranche_to_json(tranche: Tranche) -> dict[str, object]:
+    return {"budget": budget_to_json(tranche.budget), "totals": asdict(tranche.totals)}
+
+
+def _tranche_from_json(data: Mapping[str, Any]) -> Tranche:
+    return Tranche(budget_from_json(data["budget"]), Totals(**data["totals"]))
+
+
+def budget_to_json(budget: Budget) -> dict[str, object]:
+    """A budget as plain data, rationals as text."""
+    names = {kind: name for name, kind in _KINDS.items()}
+    numbers = {name: str(value) for name, value in vars(budget.guarantee).items()}
+    return {
+        "kind": names[type(budget.guarantee)],
+        "numbers": numbers,
+        "relation": str(budget.relation),
+        "keys_delta": str(budget.keys_delta),
+    }
+
+
+def budget_from_json(data: Mapping[str, Any]) -> Budget:
+    """The budget of that data."""
+    numbers = {name: Fraction(value) for name, value in data["numbers"].items()}
+    guarantee: Guarantee = _KINDS[data["kind"]](**numbers)
+    keys = Fraction(data["keys_delta"])
+    return Budget(guarantee, relation=data["relation"], keys_delta=keys)

@@ -1,0 +1,410 @@
+"""The ledger: reserve first, read afterwards, attach the answer, forget nothing.
+
+A reservation checks the filter, appends its entry and commits, all in one transaction. Only then
+may data be read and noise be drawn. A crash in between leaves the spend standing. The answer is an
+entry of its own; a question whose answer is recorded is answered from there, at no cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
+
+from deniable.errors import (
+    BudgetError,
+    DoorError,
+    LedgerError,
+    ParameterError,
+    ParameterTypeError,
+)
+from deniable.ledger.entries import (
+    Kind,
+    Row,
+    State,
+    budget_to_json,
+    canonical,
+    make_row,
+    state_of,
+)
+from deniable.ledger.filters import Budget, Totals
+from deniable.ledger.key import load_key
+from deniable.ledger.policy import changed, opened, spent
+from deniable.ledger.stores.base import LedgerStore
+from deniable.ledger.stores.memory import MemoryStore
+from deniable.ledger.stores.sql import SqlStore
+from deniable.privacy.composition import compose
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.wire import loss_from_json, loss_to_json
+
+_LONGEST = 200
+_LARGEST_ANSWER = 50_000_000
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A price that is spent. `head` names the end of the chain: keep it to prove this entry."""
+
+    population: str
+    number: int
+    who: str
+    loss: Loss
+    head: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An answer from the ledger. `head` names the entry that holds it."""
+
+    value: object
+    number: int
+    head: str
+    repeated: bool = False
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What a population's budget is, what was spent and what is left."""
+
+    population: str
+    budgets: tuple[Budget, ...]
+    totals: tuple[Totals, ...]
+    remaining: Mapping[str, Fraction]
+    largest_epsilon: float
+    spent: float
+    releases: int
+    head: str
+
+
+class Ledger:
+    """Budgets of populations, kept in a store.
+
+    `where` is the path of an SQLite file, a URL of SQLite or Postgres, or None for a ledger that
+    lives and dies with the process.
+    """
+
+    def __init__(
+        self,
+        where: str | Path | None = None,
+        *,
+        key: bytes | None = None,
+        create: bool = True,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._key = load_key() if key is None else _checked_key(key)
+        self._clock = clock
+        self._store: LedgerStore = (
+            MemoryStore() if where is None else SqlStore(where, create=create)
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a ledger is not copied or pickled: open it again where it is needed")
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def store(self) -> LedgerStore:
+        """Where the entries are."""
+        return self._store
+
+    @property
+    def key(self) -> bytes:
+        """The key of the chain, for `verify`."""
+        return self._key
+
+    def open(self, population: str, budget: Budget, *, who: str) -> str:
+        """Give a population its budget, once and for all; the head of its chain.
+
+        Opening it again with the same budget changes nothing; with another one it is refused.
+        """
+        name, who = _name(population, "population"), _name(who, "who")
+        if not isinstance(budget, Budget):
+            raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
+        known = self._store.last(name)
+        if known is None:
+            try:
+                return self._append(name, lambda last: self._opening(last, name, budget, who)).mac
+            except _AlreadyOpenError:
+                known = self._last(name)
+        self._same_budget(name, budget)
+        return known.mac
+
+    def _opening(self, last: Row | None, name: str, budget: Budget, who: str) -> Row:
+        if last is not None:
+            raise _AlreadyOpenError
+        state = replace(opened(budget), time=self._time(None))
+        data = {"budget": budget_to_json(budget), "state": state.to_json()}
+        return make_row(self._key, None, population=name, kind=Kind.OPEN, who=who, data=data)
+
+    def _same_budget(self, name: str, budget: Budget) -> None:
+        first = self._store.row(name, 1)
+        if first is None or first.data.get("budget") != budget_to_json(budget):
+            raise BudgetError(
+                f"{name!r} has another budget already, and it belongs to its people, not to a "
+                "session: name the same one, or change it with top_up or lower"
+            )
+
+    def reserve(
+        self,
+        population: str,
+        loss: Loss,
+        *,
+        who: str,
+        purpose: str,
+        question: Mapping[str, object] | None = None,
+        resumable: bool = False,
+    ) -> Reservation | Recorded:
+        """Spend the price of a loss, or return the recorded answer to the same question.
+
+        `question` is all that the answer depends on but the data: plan, metadata, version label.
+        The loss and the population are part of it. None: a question that is never repeated. Only a
+        `resumable` reservation, whose draws are recorded, can be gone on with after a crash.
+        """
+        name, analyst = _name(population, "population"), _name(who, "who")
+        told = _name(purpose, "purpose")
+        text = _loss_text(loss)
+        digest = None if question is None else _digest(name, text, question)
+        if digest is not None and (found := self._recorded(name, digest)) is not None:
+            return found
+
+        def decide(last: Row | None) -> Row:
+            before = _opened(last, name)
+            state = state_of(before)
+            after = replace(spent(state, loss, analyst), time=self._time(state))
+            data = {
+                "purpose": told,
+                "loss": text,
+                "resumable": resumable,
+                "state": after.to_json(),
+            }
+            return make_row(
+                self._key,
+                before,
+                population=name,
+                kind=Kind.RESERVE,
+                who=analyst,
+                data=data,
+                question=digest,
+            )
+
+        row = self._append(name, decide)
+        return Reservation(name, row.number, analyst, loss, row.mac)
+
+    def debit(self, reservation: Reservation, loss: Loss) -> None:
+        """Record that part of a reservation is about to be drawn."""
+        self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)})
+
+    def answer(self, reservation: Reservation, value: object) -> Recorded:
+        """Attach the answer. It must be what JSON can hold."""
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as cause:
+            raise LedgerError("an answer must be made of numbers, text, lists and dicts") from cause
+        if len(text) > _LARGEST_ANSWER:
+            raise LedgerError("an answer this large is not kept; release less, or in parts")
+        row = self._refer(reservation, Kind.ANSWER, {"answer": json.loads(text)})
+        return Recorded(json.loads(text), reservation.number, f"{row.number}:{row.mac}")
+
+    def fail(self, reservation: Reservation) -> None:
+        """Record that a reservation gave nothing. It stays spent."""
+        self._refer(reservation, Kind.FAIL, {})
+
+    def _refer(self, reservation: Reservation, kind: Kind, data: Mapping[str, object]) -> Row:
+        name = reservation.population
+
+        def decide(last: Row | None) -> Row:
+            before = _opened(last, name)
+            state = state_of(before)
+            rest = {**data, "state": replace(state, time=self._time(state)).to_json()}
+            return make_row(
+                self._key,
+                before,
+                population=name,
+                kind=kind,
+                who=reservation.who,
+                data=rest,
+                refers=reservation.number,
+            )
+
+        if kind != Kind.DEBIT and _ended(self._store.referring(name, reservation.number)):
+            raise DoorError(f"reservation {reservation.number} of {name!r} has ended already")
+        return self._append(name, decide)
+
+    def resume(self, population: str, number: int) -> tuple[Reservation, list[Loss]]:
+        """A reservation that has not ended, and what was drawn of it so far."""
+        name = _name(population, "population")
+        row = self._store.row(name, number)
+        if row is None or row.kind != Kind.RESERVE:
+            raise LedgerError(f"entry {number} of {name!r} is no reservation")
+        if row.data.get("resumable") is not True:
+            raise DoorError(f"reservation {number} of {name!r} was not opened as resumable")
+        later = self._store.referring(name, number)
+        if _ended(later):
+            raise DoorError(f"reservation {number} of {name!r} has ended already")
+        loss = loss_from_json(row.data["loss"])
+        drawn = [loss_from_json(each.data["loss"]) for each in later if each.kind == Kind.DEBIT]
+        return Reservation(name, number, row.who, loss, row.mac), drawn
+
+    def top_up(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
+        """Add to a budget, for a recorded reason. The promises add up (basic composition)."""
+        return self._change(population, Kind.TOP_UP, who, reason, budget)
+
+    def lower(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
+        """Replace a budget by a smaller one. What was spent stays spent."""
+        return self._change(population, Kind.LOWER, who, reason, budget)
+
+    def share(self, population: str, analyst: str, budget: Budget, *, who: str, reason: str) -> str:
+        """Limit what one analyst may spend. The total always gates as well."""
+        name = _name(analyst, "analyst")
+        return self._change(population, Kind.SHARE, who, reason, budget, analyst=name)
+
+    def renew(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
+        """Start again with a fresh budget: a new promise, beside all earlier ones.
+
+        Whoever was in the data before and still is loses both budgets together. Nothing about the
+        earlier promise is kept but its record.
+        """
+        warnings.warn(
+            f"{population!r} gets a fresh budget: a new promise. People who were in the data "
+            "before have both losses, which add up.",
+            stacklevel=2,
+        )
+        return self._change(population, Kind.RENEW, who, reason, budget)
+
+    def _change(
+        self,
+        population: str,
+        kind: Kind,
+        who: str,
+        reason: str,
+        budget: Budget,
+        *,
+        analyst: str | None = None,
+    ) -> str:
+        name, by, why = _name(population, "population"), _name(who, "who"), _name(reason, "reason")
+        if not isinstance(budget, Budget):
+            raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
+
+        def decide(last: Row | None) -> Row:
+            before = _opened(last, name)
+            state = state_of(before)
+            after = replace(changed(state, kind, budget, analyst), time=self._time(state))
+            data = {
+                "reason": why,
+                "budget": budget_to_json(budget),
+                "analyst": analyst,
+                "state": after.to_json(),
+            }
+            return make_row(self._key, before, population=name, kind=kind, who=by, data=data)
+
+        return self._append(name, decide).mac
+
+    def balance(self, population: str) -> Balance:
+        """What is spent and what is left, at this moment."""
+        name = _name(population, "population")
+        row = self._last(name)
+        state = state_of(row)
+        last = state.tranches[-1]
+        return Balance(
+            name,
+            tuple(each.budget for each in state.tranches),
+            tuple(each.totals for each in state.tranches),
+            last.budget.remaining(last.totals),
+            max(each.budget.largest_epsilon(each.totals) for each in state.tranches),
+            sum(each.budget.spent(each.totals) for each in state.tranches),
+            sum(1 for each in self._store.rows(name) if each.kind == Kind.RESERVE),
+            f"{row.number}:{row.mac}",
+        )
+
+    def tight_epsilon(self, population: str, *, delta: float) -> float:
+        """ε of all releases so far as one list, tight: for the record, not for the gate."""
+        losses = [
+            loss_from_json(row.data["loss"])
+            for row in self.history(population)
+            if row.kind == Kind.RESERVE
+        ]
+        return compose(*losses).epsilon(delta=delta) if losses else 0.0
+
+    def history(self, population: str) -> Iterator[Row]:
+        """All entries, in order."""
+        return self._store.rows(_name(population, "population"))
+
+    def populations(self) -> list[str]:
+        """The names of all populations."""
+        return self._store.populations()
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self._store.close()
+
+    def _recorded(self, name: str, digest: str) -> Recorded | None:
+        for row in self._store.asked(name, digest):
+            if row.kind == Kind.ANSWER and row.refers is not None:
+                return Recorded(row.data["answer"], row.refers, f"{row.number}:{row.mac}", True)
+        return None
+
+    def _append(self, name: str, decide: Callable[[Row | None], Row]) -> Row:
+        return self._store.append(name, decide)
+
+    def _last(self, name: str) -> Row:
+        return _opened(self._store.last(name), name)
+
+    def _time(self, before: State | None) -> str:
+        """Now; never earlier than the entry before, whatever the clock says."""
+        now = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+        return now if before is None else max(now, before.time)
+
+
+class _AlreadyOpenError(Exception):
+    """Another process opened the population in between."""
+
+
+def _ended(rows: list[Row]) -> bool:
+    return any(row.kind in (Kind.ANSWER, Kind.FAIL) for row in rows)
+
+
+def _opened(last: Row | None, name: str) -> Row:
+    if last is None:
+        raise BudgetError(f"{name!r} has no budget; open it with a budget first")
+    return last
+
+
+def _digest(population: str, loss: str, question: Mapping[str, object]) -> str:
+    try:
+        text = canonical({"population": population, "loss": loss, "question": dict(question)})
+    except (TypeError, ValueError) as cause:
+        raise ParameterError(
+            "question", "...", "must be made of numbers, text, lists, dicts"
+        ) from cause
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _loss_text(loss: Loss) -> str:
+    if not isinstance(loss, Loss):
+        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
+    return loss_to_json(loss)
+
+
+def _name(value: str, argument: str) -> str:
+    if not isinstance(value, str):
+        raise ParameterTypeError(argument, type(value).__name__, "must be text")
+    if not value.strip() or len(value) > _LONGEST or not value.isprintable():
+        raise ParameterError(argument, value, f"must be 1 to {_LONGEST} printable characters")
+    return value
+
+
+def _checked_key(key: bytes) -> bytes:
+    given: object = key
+    if not isinstance(given, bytes) or len(given) < 16:
+        raise LedgerError("the key of a ledger must be 16 bytes or more")
+    return key

@@ -1,0 +1,96 @@
+"""How the state of a budget changes, as plain functions.
+
+The ledger decides by them, and `verify` computes every entry again by them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deniable.errors import BudgetError
+from deniable.ledger.entries import Kind, State, Tranche
+from deniable.ledger.filters import Budget, Totals
+from deniable.privacy.guarantees import ZCDP, PureDP
+from deniable.privacy.losses.base import Loss
+
+
+def opened(budget: Budget) -> State:
+    """A population with its first budget."""
+    return State((Tranche(budget),), {}, "")
+
+
+def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> State:
+    """The state after a top-up, a lowering, a share or a renewal."""
+    if kind == Kind.TOP_UP:
+        return _topped_up(state, budget)
+    if kind == Kind.LOWER:
+        return _lowered(state, budget)
+    if kind == Kind.RENEW:
+        return replace(state, tranches=(Tranche(budget),), shares={})
+    known = state.shares.get(analyst or "")
+    totals = Totals() if known is None else known.totals
+    return replace(state, shares={**state.shares, analyst or "": Tranche(budget, totals)})
+
+
+def _topped_up(state: State, budget: Budget) -> State:
+    last = state.tranches[-1]
+    if budget.relation != last.budget.relation:
+        raise BudgetError("a top-up protects under the same relation as the budget")
+    if type(budget.guarantee) is not type(last.budget.guarantee):
+        raise BudgetError(f"{budget.guarantee} cannot be added to {last.budget.guarantee}")
+    grown = _sum(last.budget, budget)
+    if grown is None:
+        return replace(state, tranches=(*state.tranches, Tranche(budget)))
+    return replace(state, tranches=(*state.tranches[:-1], replace(last, budget=grown)))
+
+
+def _lowered(state: State, budget: Budget) -> State:
+    if len(state.tranches) > 1:
+        raise BudgetError("a budget that was topped up is not lowered")
+    only = state.tranches[0]
+    if not _smaller(budget, only.budget):
+        raise BudgetError(f"{budget} is not smaller than {only.budget}; use top_up")
+    return replace(state, tranches=(replace(only, budget=budget),))
+
+
+def spent(state: State, loss: Loss, who: str) -> State:
+    """The state after a release, or a refusal that says what is left."""
+    shares = dict(state.shares)
+    if (share := shares.get(who)) is not None:
+        totals = share.totals + share.budget.charge(loss)
+        if not share.budget.admits(totals):
+            raise BudgetError(_refusal(f"{who!r}'s share", share.budget, share.totals, loss))
+        shares[who] = replace(share, totals=totals)
+    for number, tranche in enumerate(state.tranches):
+        totals = tranche.totals + tranche.budget.charge(loss)
+        if tranche.budget.admits(totals):
+            tranches = list(state.tranches)
+            tranches[number] = replace(tranche, totals=totals)
+            return replace(state, tranches=tuple(tranches), shares=shares)
+    last = state.tranches[-1]
+    raise BudgetError(_refusal("the budget", last.budget, last.totals, loss))
+
+
+def _refusal(whose: str, budget: Budget, totals: Totals, loss: Loss) -> str:
+    left = ", ".join(f"{name} {float(v):.6g}" for name, v in budget.remaining(totals).items())
+    return (
+        f"{whose} of {budget} does not cover a release of {loss.price}; left: {left or 'nothing'}; "
+        f"the largest ε still affordable is {budget.largest_epsilon(totals):.6g}; nothing was spent"
+    )
+
+
+def _sum(one: Budget, other: Budget) -> Budget | None:
+    """The two budgets as one, where adding their totals is the same; None where it is not."""
+    first, second = one.guarantee, other.guarantee
+    if isinstance(first, PureDP) and isinstance(second, PureDP):
+        return Budget(PureDP(first.epsilon + second.epsilon), relation=one.relation)
+    if isinstance(first, ZCDP) and isinstance(second, ZCDP):
+        return Budget(ZCDP(first.rho + second.rho), relation=one.relation)
+    return None
+
+
+def _smaller(one: Budget, other: Budget) -> bool:
+    if type(one.guarantee) is not type(other.guarantee) or one.relation != other.relation:
+        return False
+    numbers = zip(vars(one.guarantee).values(), vars(other.guarantee).values(), strict=True)
+    return all(a <= b for a, b in numbers) and one.keys_delta <= other.keys_delta

@@ -1,0 +1,1 @@
+"""Where entries are kept. Stores know rows, not privacy."""

@@ -1,0 +1,273 @@
+"""Rows in SQLite or Postgres.
+
+One transaction reads the last row, lets the ledger decide, and inserts the next. SQLite: `BEGIN
+IMMEDIATE`, so that one process at a time is inside, and full synchronous writes. Postgres: a lock
+on the population for the length of the transaction, and `synchronous_commit` on. The primary key
+(population, number) holds whatever else fails. Triggers refuse to change or remove rows; who can
+drop the triggers is found out by the keyed chain.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
+
+from deniable.errors import LedgerError, LedgerTamperedError
+from deniable.ledger.entries import Kind, Row
+from deniable.ledger.stores.base import Decide
+
+_PATIENCE = 60  # seconds that a writer waits for others
+_TRIES = 5
+
+_metadata = sa.MetaData()
+ENTRIES = sa.Table(
+    "deniable_entries",
+    _metadata,
+    sa.Column("population", sa.Text, primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("question", sa.Text),
+    sa.Column("refers", sa.BigInteger),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("mac", sa.Text, nullable=False),
+)
+
+# Each is run once, in this order, and never edited: a change is a new one.
+_MIGRATIONS: dict[str, list[list[str]]] = {
+    "sqlite": [
+        [
+            """CREATE TABLE deniable_entries (population TEXT NOT NULL, number INTEGER NOT NULL,
+               kind TEXT NOT NULL, who TEXT NOT NULL, question TEXT, refers INTEGER,
+               body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (population, number))""",
+            "CREATE INDEX deniable_by_question ON deniable_entries (population, question)",
+            "CREATE INDEX deniable_by_reference ON deniable_entries (population, refers)",
+            """CREATE TRIGGER deniable_no_update BEFORE UPDATE ON deniable_entries
+               BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
+            """CREATE TRIGGER deniable_no_delete BEFORE DELETE ON deniable_entries
+               BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
+        ]
+    ],
+    "postgresql": [
+        [
+            """CREATE TABLE deniable_entries (population TEXT NOT NULL, number BIGINT NOT NULL,
+               kind TEXT NOT NULL, who TEXT NOT NULL, question TEXT, refers BIGINT,
+               body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (population, number))""",
+            "CREATE INDEX deniable_by_question ON deniable_entries (population, question)",
+            "CREATE INDEX deniable_by_reference ON deniable_entries (population, refers)",
+            """CREATE FUNCTION deniable_append_only() RETURNS trigger LANGUAGE plpgsql AS
+               $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$""",
+            """CREATE TRIGGER deniable_no_change BEFORE UPDATE OR DELETE ON deniable_entries
+               FOR EACH STATEMENT EXECUTE FUNCTION deniable_append_only()""",
+        ]
+    ],
+}
+
+
+class SqlStore:
+    """A database by SQLAlchemy URL, or the path of an SQLite file."""
+
+    def __init__(self, where: str | Path, *, create: bool = True) -> None:
+        text = str(where)
+        url = text if "://" in text else f"sqlite:///{text}"
+        self._name = sa.engine.make_url(url).render_as_string(hide_password=True)
+        self._dialect = url.split(":", 1)[0].split("+")[0]
+        if self._dialect == "postgres":
+            self._dialect = "postgresql"
+            url = "postgresql" + url[len("postgres") :]
+        if self._dialect not in _MIGRATIONS:
+            raise LedgerError(f"a ledger lives in SQLite or Postgres, not in {self._dialect}")
+        if self._dialect == "postgresql" and "+" not in url.split("://")[0]:
+            url = "postgresql+psycopg" + url[len("postgresql") :]
+        if self._dialect == "sqlite":
+            self._check_file(Path(url.removeprefix("sqlite:///")), create=create)
+        self._engine = self._connect(url)
+        self._process = os.getpid()
+        self._migrate(create=create)
+
+    def append(self, population: str, decide: Decide) -> Row:
+        """In one transaction; tried again if another writer was faster."""
+        for attempt in range(_TRIES):
+            try:
+                with self._transaction(population) as connection:
+                    row = decide(self._last(connection, population))
+                    connection.execute(sa.insert(ENTRIES).values(**vars(row)))
+                return row
+            except IntegrityError as cause:
+                if attempt == _TRIES - 1:
+                    raise LedgerError(f"{self._name}: other writers were always faster") from cause
+        raise AssertionError
+
+    def extend(self, rows: list[Row]) -> None:
+        """Add rows that were made elsewhere, such as those of an export, in one transaction."""
+        if rows:
+            with self._transaction(rows[0].population) as connection:
+                connection.execute(sa.insert(ENTRIES), [vars(row) for row in rows])
+
+    def last(self, population: str) -> Row | None:
+        """The last row."""
+        with self._reading() as connection:
+            return self._last(connection, population)
+
+    def rows(self, population: str) -> Iterator[Row]:
+        """All rows, in order, a thousand at a time."""
+        after = -1
+        while True:
+            wanted = (ENTRIES.c.population == population) & (ENTRIES.c.number > after)
+            query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number).limit(1000)
+            found = self._select(query)
+            yield from found
+            if len(found) < 1000:
+                return
+            after = found[-1].number
+
+    def row(self, population: str, number: int) -> Row | None:
+        """One row."""
+        wanted = (ENTRIES.c.population == population) & (ENTRIES.c.number == number)
+        found = self._select(sa.select(ENTRIES).where(wanted))
+        return found[0] if found else None
+
+    def asked(self, population: str, question: str) -> list[Row]:
+        """The reservations for a question, and the rows that refer to them, in order."""
+        mine = ENTRIES.c.population == population
+        # Two statements, for each has an index of its own.
+        first = self._select(sa.select(ENTRIES).where(mine & (ENTRIES.c.question == question)))
+        numbers = [row.number for row in first]
+        later = self._select(sa.select(ENTRIES).where(mine & ENTRIES.c.refers.in_(numbers)))
+        return sorted([*first, *later], key=lambda row: row.number)
+
+    def referring(self, population: str, number: int) -> list[Row]:
+        """The rows that refer to a row, in order."""
+        wanted = (ENTRIES.c.population == population) & (ENTRIES.c.refers == number)
+        return self._select(sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number))
+
+    def populations(self) -> list[str]:
+        """The names of all populations."""
+        with self._reading() as connection:
+            query = sa.select(ENTRIES.c.population).distinct().order_by(ENTRIES.c.population)
+            return [row[0] for row in connection.execute(query)]
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _select(self, query: sa.Select[tuple[object, ...]]) -> list[Row]:
+        with self._reading() as connection:
+            return [_row(each) for each in connection.execute(query)]
+
+    def _last(self, connection: sa.Connection, population: str) -> Row | None:
+        mine = sa.select(ENTRIES).where(ENTRIES.c.population == population)
+        found = connection.execute(mine.order_by(ENTRIES.c.number.desc()).limit(1)).first()
+        return None if found is None else _row(found)
+
+    @contextmanager
+    def _transaction(self, population: str) -> Iterator[sa.Connection]:
+        with self._told(), self._own().begin() as connection:
+            if self._dialect == "postgresql":
+                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
+                connection.execute(
+                    sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
+                    {"name": f"deniable/{population}"},
+                )
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with self._told(), self._own().connect() as connection:
+            yield connection
+
+    def _own(self) -> sa.Engine:
+        """The engine, without connections inherited from another process."""
+        if self._process != os.getpid():
+            self._engine.dispose(close=False)
+            self._process = os.getpid()
+        return self._engine
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our own words what a database reports."""
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except OperationalError as cause:
+            raise LedgerError(
+                f"{self._name}: {_first_line(cause)}; nothing was released"
+            ) from cause
+        except DatabaseError as cause:
+            raise LedgerTamperedError(
+                f"{self._name} is no ledger, or is damaged: {_first_line(cause)}"
+            ) from cause
+        except SQLAlchemyError as cause:
+            raise LedgerError(
+                f"{self._name}: {_first_line(cause)}; nothing was released"
+            ) from cause
+
+    def _connect(self, url: str) -> sa.Engine:
+        if self._dialect != "sqlite":
+            return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE})
+
+        @sa.event.listens_for(engine, "connect")
+        def configure(connection: object, _: object) -> None:
+            # The driver must not open transactions by itself; full fsync on every commit.
+            connection.isolation_level = None  # type: ignore[attr-defined]
+            connection.execute("PRAGMA synchronous = FULL")  # type: ignore[attr-defined]
+
+        @sa.event.listens_for(engine, "begin")
+        def begin(connection: sa.Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
+
+    def _check_file(self, file: Path, *, create: bool) -> None:
+        if not file.exists() and not create:
+            raise LedgerError(f"there is no ledger at {file}")
+        if not file.parent.is_dir():
+            raise LedgerError(f"there is no folder {file.parent} for the ledger")
+        if file.exists() and not os.access(file, os.W_OK):
+            raise LedgerError(
+                f"{file} cannot be written; a ledger that cannot record releases nothing"
+            )
+
+    def _migrate(self, *, create: bool) -> None:
+        steps = _MIGRATIONS[self._dialect]
+        with self._transaction("") as connection:
+            connection.execute(
+                sa.text(
+                    "CREATE TABLE IF NOT EXISTS deniable_schema "
+                    "(version INTEGER PRIMARY KEY, applied TEXT)"
+                )
+            )
+            known = connection.execute(sa.text("SELECT MAX(version) FROM deniable_schema")).scalar()
+            version = int(known or 0)
+            if version > len(steps):
+                raise LedgerError(
+                    f"{self._name} was written by a newer version of deniable; update this one"
+                )
+            if version == 0 and not create:
+                raise LedgerError(f"{self._name} holds no ledger")
+            for number in range(version, len(steps)):
+                for statement in steps[number]:
+                    connection.exec_driver_sql(statement)
+                connection.execute(
+                    sa.text("INSERT INTO deniable_schema VALUES (:number, 'now')"),
+                    {"number": number + 1},
+                )
+
+
+def _row(found: sa.Row[tuple[object, ...]]) -> Row:
+    values = dict(found._mapping)
+    try:
+        return Row(**{**values, "kind": Kind(values["kind"])})
+    except ValueError:
+        raise LedgerTamperedError(f"entry {values['number']} has an unknown kind") from None
+
+
+def _first_line(cause: SQLAlchemyError) -> str:
+    return str(getattr(cause, "orig", cause)).strip().split("\n")[0][:200]

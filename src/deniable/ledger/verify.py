@@ -1,0 +1,96 @@
+"""Verification: every entry computed again from the first, under the key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deniable.errors import BudgetError, DeniableError, LedgerTamperedError, ParameterError
+from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.policy import changed, opened, spent
+from deniable.privacy.wire import loss_from_json
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A chain that holds together."""
+
+    population: str
+    entries: int
+    reservations: int
+    answers: int
+    head: str
+
+
+def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verified:
+    """Check the chain of a population: MACs, numbers, totals, filters, references.
+
+    `head` is what an answer carried ("12:ab34..."): the chain must still hold that entry, which
+    shows a cut tail and a full rewrite. Raises LedgerTamperedError at the first fault.
+    """
+    wanted = None if head is None else _read_head(head)
+    before: Row | None = None
+    state: State | None = None
+    reservations: set[int] = set()
+    ended: set[int] = set()
+    for row in ledger.history(population):
+        check_row(ledger.key, before, row)
+        state = _next(state, row)
+        if row.data["state"] != state.to_json():
+            raise LedgerTamperedError(f"entry {row.number} of {population!r} has wrong totals")
+        if row.kind == Kind.RESERVE:
+            reservations.add(row.number)
+        if row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
+            if row.refers not in reservations:
+                raise LedgerTamperedError(f"entry {row.number} refers to no reservation")
+            if row.refers in ended:
+                raise LedgerTamperedError(f"entry {row.number} follows the end of its reservation")
+        if row.kind in (Kind.ANSWER, Kind.FAIL) and row.refers is not None:
+            ended.add(row.refers)
+        if wanted is not None and row.number == wanted[0] and row.mac != wanted[1]:
+            raise LedgerTamperedError(f"entry {row.number} is not the one that was answered from")
+        before = row
+    if before is None:
+        raise LedgerTamperedError(f"there are no entries for {population!r}")
+    if wanted is not None and wanted[0] > before.number:
+        raise LedgerTamperedError(
+            f"the chain of {population!r} ends at entry {before.number}, before {wanted[0]}"
+        )
+    return Verified(
+        population, before.number, len(reservations), len(ended), f"{before.number}:{before.mac}"
+    )
+
+
+def _next(state: State | None, row: Row) -> State:
+    """The state that an entry must leave behind."""
+    data: dict[str, Any] = row.data
+    try:
+        after = _applied(state, row, data)
+    except BudgetError as cause:
+        raise LedgerTamperedError(f"entry {row.number} passed no filter: {cause}") from cause
+    except (DeniableError, KeyError, TypeError, ValueError) as cause:
+        raise LedgerTamperedError(f"entry {row.number} cannot be read") from cause
+    time = data["state"]["time"]
+    if state is not None and time < state.time:
+        raise LedgerTamperedError(f"entry {row.number} is earlier than the one before")
+    return replace(after, time=time)
+
+
+def _applied(state: State | None, row: Row, data: dict[str, Any]) -> State:
+    if row.kind == Kind.OPEN and state is None:
+        return opened(budget_from_json(data["budget"]))
+    if state is None or row.kind == Kind.OPEN:
+        raise LedgerTamperedError(f"entry {row.number} of {row.population!r} opens it wrongly")
+    if row.kind == Kind.RESERVE:
+        return spent(state, loss_from_json(data["loss"]), row.who)
+    if row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
+        return state
+    return changed(state, row.kind, budget_from_json(data["budget"]), data["analyst"])
+
+
+def _read_head(head: str) -> tuple[int, str]:
+    number, _, mac = str(head).partition(":")
+    if not number.isdigit() or len(mac) != 64:
+        raise ParameterError("head", head, 'must be what an answer carries, such as "12:ab34..."')
+    return int(number), mac

@@ -1,0 +1,184 @@
+"""The gate: the one place where private data become answers.
+
+A release opens a **door**. Its whole price is reserved in the ledger first; only then are data
+read. Draws inside debit the door, never the ledger, and the door refuses what its price does not
+cover. Closing it records the answer. A door that is never closed stays spent; one that was opened
+as resumable can be gone on with, for what was not drawn. Nothing is ever refunded.
+
+What fails before the reservation costs nothing. What fails after it is charged, and the error says
+nothing about the data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NoReturn, Protocol, TypeVar
+
+from deniable.errors import BudgetError, DoorError, ReleaseFailedError
+from deniable.ledger.filters import Totals, charge
+from deniable.ledger.ledger import Ledger, Recorded, Reservation
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.price import Price
+
+Value_contra = TypeVar("Value_contra", contravariant=True)
+
+
+class Releases(Protocol[Value_contra]):
+    """A mechanism: a loss, and a release that has it."""
+
+    @property
+    def loss(self) -> Loss:
+        """What one release does."""
+
+    def release(self, value: Value_contra, /) -> object:
+        """One release."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out, what it cost, and the entry of the ledger that proves it."""
+
+    value: object
+    cost: Price
+    number: int
+    head: str
+    repeated: bool
+
+
+class Door:
+    """A reserved price, to be drawn from until it is closed. Made by `Gate.open`."""
+
+    def __init__(
+        self, ledger: Ledger, reservation: Reservation, drawn: Totals, *, resumable: bool
+    ) -> None:
+        self._ledger = ledger
+        self._reservation = reservation
+        self._whole = charge(reservation.loss)
+        self._drawn = drawn
+        self._resumable = resumable
+        self._process = os.getpid()
+        self._open = True
+
+    def __reduce__(self) -> NoReturn:
+        raise DoorError("a door is not copied or pickled; what it has drawn would be forgotten")
+
+    def __enter__(self) -> Door:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        """A door that is left by an error is charged and closed; resumable ones stay open."""
+        if kind is not None and self._open and not self._resumable:
+            self._open = False
+            self._ledger.fail(self._reservation)
+
+    @property
+    def number(self) -> int:
+        """The entry of the reservation, by which a resumable door is found again."""
+        return self._reservation.number
+
+    @property
+    def cost(self) -> Price:
+        """What the door cost, whatever is drawn."""
+        return self._reservation.loss.price
+
+    def draw(self, mechanism: Releases[Value_contra], read: Callable[[], Value_contra]) -> object:
+        """Read a value and release it, within the price of the door."""
+        self._debit(mechanism.loss)
+        try:
+            return mechanism.release(read())
+        except Exception as cause:  # whatever it says may quote private data
+            raise ReleaseFailedError(
+                f"a draw of reservation {self.number} failed after it was charged "
+                f"({type(cause).__name__}); it stays charged"
+            ) from None
+
+    def _debit(self, loss: Loss) -> None:
+        self._check()
+        if loss.relation != self._reservation.loss.relation:
+            raise DoorError("a draw must be stated under the relation of its door")
+        total = self._drawn + charge(loss)
+        if not self._whole.covers(total):
+            raise BudgetError(
+                f"a draw of {loss.price} does not fit what is left of a door of {self.cost}; "
+                "nothing was drawn"
+            )
+        if self._resumable:
+            self._ledger.debit(self._reservation, loss)
+        self._drawn = total
+
+    def close(self, value: object) -> Answer:
+        """Record the answer and end the door."""
+        self._check()
+        recorded = self._ledger.answer(self._reservation, value)
+        self._open = False
+        return _answer(recorded, self.cost)
+
+    def _check(self) -> None:
+        if not self._open:
+            raise DoorError(f"the door of reservation {self.number} is closed")
+        if self._process != os.getpid():
+            raise DoorError("a door belongs to the process that opened it")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The way to one population's data, for one analyst."""
+
+    ledger: Ledger
+    population: str
+    who: str
+
+    def open(
+        self,
+        loss: Loss,
+        *,
+        purpose: str,
+        question: Mapping[str, object] | None = None,
+        resumable: bool = False,
+    ) -> Door | Answer:
+        """Reserve a price and open a door; or give the recorded answer to the same question."""
+        found = self.ledger.reserve(
+            self.population,
+            loss,
+            who=self.who,
+            purpose=purpose,
+            question=question,
+            resumable=resumable,
+        )
+        if isinstance(found, Recorded):
+            return _answer(found, loss.price)
+        return Door(self.ledger, found, Totals(), resumable=resumable)
+
+    def resume(self, number: int) -> Door:
+        """Go on with a resumable door that was never closed, for what it has not drawn."""
+        reservation, drawn = self.ledger.resume(self.population, number)
+        if reservation.who != self.who:
+            raise DoorError(f"reservation {number} was opened by someone else")
+        total = Totals()
+        for loss in drawn:
+            total = total + charge(loss)
+        return Door(self.ledger, reservation, total, resumable=True)
+
+    def release(
+        self,
+        mechanism: Releases[Value_contra],
+        read: Callable[[], Value_contra],
+        *,
+        purpose: str,
+        question: Mapping[str, object] | None = None,
+    ) -> Answer:
+        """One draw through a door of its own: reserve, read, draw, record."""
+        door = self.open(mechanism.loss, purpose=purpose, question=question)
+        if isinstance(door, Answer):
+            return door
+        with door:
+            return door.close(door.draw(mechanism, read))
+
+
+def _answer(recorded: Recorded, cost: Price) -> Answer:
+    return Answer(recorded.value, cost, recorded.number, recorded.head, recorded.repeated)

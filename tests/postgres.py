@@ -1,0 +1,87 @@
+"""A real Postgres server in a temporary folder, run by an ordinary user, on loopback only."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+
+def _binary(name):
+    found = shutil.which(name)
+    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    if places:
+        return str(places[-1])
+    assert found, f"{name} is missing: run `make test`, which installs Debian's postgresql"
+    return found
+
+
+class Postgres:
+    """Started by `start`, ended by `stop`; both may be called again."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="deniable-postgres-"))
+        self.user = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, self.user)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = None
+        self._run(
+            [_binary("initdb"), "-D", str(self.folder / "data"), "-U", "deniable", "-A", "trust",
+             "--no-sync", "-E", "UTF8"]
+        )  # fmt: skip
+        self.start()
+
+    @property
+    def url(self):
+        return f"postgresql://deniable@127.0.0.1:{self.port}/postgres"
+
+    def _run(self, command):
+        subprocess.run(
+            command, check=True, capture_output=True, cwd=self.folder, **self._as_ordinary()
+        )
+
+    def _as_ordinary(self):
+        return {"user": self.user} if os.geteuid() == 0 else {}
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [_binary("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port),
+             "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self.folder}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
+            **self._as_ordinary(),
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                    pass
+                self._ready()
+            except (OSError, subprocess.CalledProcessError):
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError("Postgres did not start")
+
+    def _ready(self):
+        import psycopg
+
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError as cause:
+            raise OSError from cause
+
+    def stop(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        self.process.wait(timeout=60)
+
+    def remove(self):
+        if self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)

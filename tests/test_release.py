@@ -1,0 +1,176 @@
+"""The gate and its doors."""
+
+import copy
+import os
+import pickle
+
+import pytest
+
+import deniable as dp
+from deniable.ledger.entries import Kind
+from deniable.ledger.verify import verify
+from deniable.release import Answer, Door
+
+PEOPLE = "clinic/patient"
+KEY = bytes(32)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with dp.Ledger(tmp_path / "ledger.db", key=KEY) as made:
+        made.open(PEOPLE, dp.Budget(dp.PureDP(1)), who="owner")
+        yield made
+
+
+@pytest.fixture
+def gate(ledger):
+    return dp.Gate(ledger, PEOPLE, "ana")
+
+
+COUNT = dp.Geometric(epsilon=0.1, sensitivity=1)
+
+
+def test_a_release_is_reserved_before_data_are_read(ledger, gate):
+    seen = []
+
+    def read():
+        seen.append(ledger.balance(PEOPLE).releases)
+        return 100
+
+    answer = gate.release(COUNT, read, purpose="how many")
+    assert seen == [1]
+    assert isinstance(answer.value, int)
+    assert answer.cost == COUNT.loss.price
+    assert not answer.repeated
+    assert verify(ledger, PEOPLE, head=answer.head).answers == 1
+
+
+def test_what_is_refused_reads_nothing(gate):
+    def read():
+        raise AssertionError("data were read")
+
+    with pytest.raises(dp.BudgetError, match="nothing was spent"):
+        gate.release(dp.Geometric(epsilon=2, sensitivity=1), read, purpose="too much")
+
+
+def test_repeats_read_nothing_and_cost_nothing(ledger, gate):
+    question = {"plan": "count"}
+    first = gate.release(COUNT, lambda: 100, purpose="a", question=question)
+
+    def read():
+        raise AssertionError("data were read")
+
+    again = gate.release(COUNT, read, purpose="b", question=question)
+    assert (again.value, again.head, again.repeated) == (first.value, first.head, True)
+    assert ledger.balance(PEOPLE).releases == 1
+
+
+def test_failures_after_reading_are_charged_and_say_nothing(ledger, gate):
+    def read():
+        raise ValueError("patient Miller has HIV")
+
+    with pytest.raises(dp.ReleaseFailedError) as caught:
+        gate.release(COUNT, read, purpose="fails")
+    assert "Miller" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    balance = ledger.balance(PEOPLE)
+    assert balance.releases == 1
+    assert float(balance.remaining["epsilon"]) == 0.9
+    assert [row.kind for row in ledger.history(PEOPLE)][-1] == Kind.FAIL
+    verify(ledger, PEOPLE)
+
+
+def test_a_door_gives_no_more_than_its_price(ledger, gate):
+    door = gate.open(dp.repeat(COUNT.loss, 3), purpose="three counts")
+    assert isinstance(door, Door)
+    with door:
+        values = [door.draw(COUNT, lambda: 100) for _ in range(3)]
+        with pytest.raises(dp.BudgetError, match="what is left of a door"):
+            door.draw(COUNT, lambda: 100)
+        answer = door.close(values)
+    assert answer.value == values
+    with pytest.raises(dp.DoorError, match="closed"):
+        door.draw(COUNT, lambda: 100)
+    assert float(ledger.balance(PEOPLE).remaining["epsilon"]) == 0.7
+    verify(ledger, PEOPLE)
+
+
+def test_a_door_of_rho_covers_gaussians(tmp_path):
+    with dp.Ledger(tmp_path / "l.db", key=KEY) as ledger:
+        ledger.open(PEOPLE, dp.Budget(dp.ZCDP(1)), who="owner")
+        gate = dp.Gate(ledger, PEOPLE, "ana")
+        noise = dp.DiscreteGaussian(rho=0.1, sensitivity=1)
+        with gate.open(dp.repeat(noise.loss, 2), purpose="two") as door:
+            door.close([door.draw(noise, lambda: 5), door.draw(noise, lambda: 5)])
+        assert float(ledger.balance(PEOPLE).remaining["rho"]) == pytest.approx(0.8)
+
+
+def test_resumable_doors_go_on_for_what_was_not_drawn(ledger, gate):
+    door = gate.open(dp.repeat(COUNT.loss, 3), purpose="long", resumable=True)
+    door.draw(COUNT, lambda: 100)
+    number = door.number
+    del door  # as if the process had died
+    again = gate.resume(number)
+    again.draw(COUNT, lambda: 100)
+    again.draw(COUNT, lambda: 100)
+    with pytest.raises(dp.BudgetError):
+        again.draw(COUNT, lambda: 100)
+    again.close("done")
+    with pytest.raises(dp.DoorError, match="ended"):
+        gate.resume(number)
+    assert float(ledger.balance(PEOPLE).remaining["epsilon"]) == 0.7
+    verify(ledger, PEOPLE)
+
+
+def test_other_doors_are_not_resumed(ledger, gate):
+    door = gate.open(COUNT.loss, purpose="once")
+    with pytest.raises(dp.DoorError, match="not opened as resumable"):
+        gate.resume(door.number)
+    with pytest.raises(dp.LedgerError, match="no reservation"):
+        gate.resume(1)
+    mine = gate.open(COUNT.loss, purpose="mine", resumable=True)
+    with pytest.raises(dp.DoorError, match="someone else"):
+        dp.Gate(ledger, PEOPLE, "ben").resume(mine.number)
+
+
+def test_doors_are_neither_copied_nor_taken_along(gate):
+    door = gate.open(COUNT.loss, purpose="once")
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(dp.DoorError, match="copied or pickled"):
+            attempt(door)
+    child = os.fork()
+    if child == 0:
+        try:
+            door.draw(COUNT, lambda: 1)
+        except dp.DoorError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_draw_keeps_the_relation_of_its_door(gate):
+    door = gate.open(COUNT.loss, purpose="once")
+    swapped = dp.Geometric(epsilon=0.01, sensitivity=1, relation="replace")
+    with pytest.raises(dp.DoorError, match="relation"):
+        door.draw(swapped, lambda: 1)
+
+
+def test_the_process_of_a_fork_has_a_ledger_of_its_own(ledger, gate):
+    gate.release(COUNT, lambda: 1, purpose="before")
+    child = os.fork()
+    if child == 0:
+        try:
+            gate.release(COUNT, lambda: 1, purpose="in the child")
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    gate.release(COUNT, lambda: 1, purpose="after")
+    assert verify(ledger, PEOPLE).reservations == 3
+
+
+def test_answers_are_what_the_ledger_keeps(gate):
+    answer = gate.release(COUNT, lambda: 1, purpose="x", question={"q": 1})
+    assert isinstance(answer, Answer)
+    assert type(answer.value) is int
