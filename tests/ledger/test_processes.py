@@ -40,7 +40,7 @@ RELEASER = """
 import os, signal, sys
 import deniable as dp
 from deniable.ledger import ledger as module
-where, population, point = sys.argv[1:4]
+where, population, point, last_round = *sys.argv[1:4], int(sys.argv[4])
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -53,7 +53,7 @@ append, rounds = ledger.store.append, 0
 def watched(name, decide):
     def dying(last):
         row = decide(last)
-        if rounds == 3 and str(row.kind) == point:
+        if rounds == last_round and str(row.kind) == point:
             die()  # inside the transaction, before it commits
         return row
     return append(name, dying)
@@ -61,7 +61,7 @@ def watched(name, decide):
 ledger.store.append = watched
 
 def read():
-    if rounds == 3 and point == "between":
+    if rounds == last_round and point == "between":
         die()
     return 1234
 
@@ -121,10 +121,10 @@ def check_after_death(where, population, printed):
         ledger.answer(ledger.reserve(population, HUNDREDTH, who="next", purpose="goes on"), 1)
 
 
-def one_death(where, population, point, delay=None):
+def one_death(where, population, point, *, rounds=3, delay=None):
     with Ledger(where) as ledger:
         ledger.open(population, Budget(dp.PureDP(1)), who="owner")
-    process = start(RELEASER, where, population, point)
+    process = start(RELEASER, where, population, point, str(rounds))
     if delay is not None:
         process.stdout.readline()  # it is running
         time.sleep(delay)
@@ -142,23 +142,24 @@ def one_death(where, population, point, delay=None):
 POINTS = ["reserve", "between", "answer"]
 
 
+@pytest.mark.parametrize("rounds", range(5))
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at_a_point(where, request, point):
+def test_killed_at_a_point(where, request, point, rounds):
     """Before the reservation commits, between it and the answer, while the answer is attached."""
-    one_death(where, f"kill/{request.node.name}", point)
+    one_death(where, f"kill/{request.node.name}", point, rounds=rounds)
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(3))
 def test_killed_at_any_time(where, request, number):
     one_death(where, f"kill/{request.node.name}", "any", delay=random.Random(number).random() * 0.2)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("number", range(90))
+@pytest.mark.parametrize("number", range(45))
 def test_killed_three_hundred_times(where, request, number):
     name = f"soak/{request.node.name}"
     for point in POINTS:
-        one_death(where, f"{name}/{point}", point)
+        one_death(where, f"{name}/{point}", point, rounds=number)
     one_death(where, name, "any", delay=random.Random(number).random())
 
 
@@ -168,7 +169,7 @@ def test_postgres_restarted_mid_run(postgres, request):
         ledger.open(population, Budget(dp.PureDP(1)), who="owner")
         for _ in range(5):
             ledger.answer(ledger.reserve(population, HUNDREDTH, who="a", purpose="x"), 1)
-        process = start(RELEASER, postgres.url, population, "never")
+        process = start(RELEASER, postgres.url, population, "never", "0")
         process.stdout.readline()
         postgres.stop(signal.SIGQUIT)  # at once, with recovery at the next start
         out, error = process.communicate(timeout=120)

@@ -17,7 +17,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
-from deniable.errors import LedgerError, LedgerTamperedError
+from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
 from deniable.ledger.stores.base import Decide
 
@@ -210,7 +210,10 @@ class SqlStore:
 
     def _connect(self, url: str) -> sa.Engine:
         if self._dialect != "sqlite":
-            return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+            try:
+                return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+            except ImportError:
+                raise MissingExtraError("ledgers in Postgres", "postgres") from None
         engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE})
 
         @sa.event.listens_for(engine, "connect")
