@@ -18,6 +18,7 @@ from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.search import bracket_up, falling_root, least
 
 _MOST_RELEASES = 10**12
+_LARGEST = 1e9  # scale up to which the numerical route looks for a guarantee
 
 
 class Calibration(StrEnum):
@@ -98,6 +99,14 @@ def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> 
         return loss is not None and loss.satisfies(guarantee)
 
     high = bracket_up(holds, 1e-3)
+    if high == math.inf and isinstance(loss_of(1.0), Composed):
+
+        def satisfied(scale: float) -> bool:  # by the numerical route, which is dear
+            loss = loss_of(scale)
+            return scale > _LARGEST or (loss is not None and loss.satisfies(guarantee))
+
+        high = bracket_up(satisfied, 1.0)
+        high = math.inf if high > _LARGEST else high
     if high == math.inf:
         make_loss(Fraction(1))  # says what is wrong, if no scale ever gave a loss
         raise CalibrationError(f"no amount of this noise reaches {guarantee}")
@@ -116,7 +125,7 @@ def _least_composed(
     def excess(scale: float) -> float:
         loss = loss_of(scale)
         found = 1.0 if loss is None else loss.delta(epsilon=guarantee.epsilon)
-        return math.log(max(found, 1e-320)) - math.log(guarantee.delta)
+        return _excess(found, guarantee)
 
     low = high / 2
     while excess(low) <= 0:
@@ -138,7 +147,7 @@ def most_releases(loss: Loss, guarantee: Guarantee) -> int:
 
         def excess(count: int) -> float:
             found = repeat(loss, count).delta(epsilon=guarantee.epsilon)
-            return math.log(max(found, 1e-320)) - math.log(guarantee.delta)
+            return _excess(found, guarantee)
     else:
 
         def excess(count: int) -> float:
@@ -198,6 +207,12 @@ def least_epsilon(
     if high == math.inf:
         raise CalibrationError(f"no ε brings the error down to {wanted:g}")
     return least(holds, high / 2, high, tolerance=1e-9)
+
+
+def _excess(delta: float, guarantee: ApproxDP) -> float:
+    """ln of how far δ is above what is allowed; its sign does not depend on rounding."""
+    ratio = math.log(max(delta, 1e-320)) - math.log(guarantee.delta)
+    return min(ratio, 0.0) if delta <= float(guarantee.delta) else max(ratio, 1e-18)
 
 
 def _up(value: float) -> Fraction:

@@ -29,6 +29,7 @@ from deniable.privacy.losses.base import (
 )
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.search import least
 from deniable.privacy.units import Relation
 
 
@@ -90,6 +91,8 @@ class Composed(Loss):
             if (reached := self.profile(found)) <= allowed:
                 break
             target *= allowed / reached * (1 - 1e-6)
+        else:
+            found = least(lambda e: self.profile(e) <= allowed, found, closed, tolerance=1e-9)
         return found
 
     def _keeps(self, epsilon: Fraction, delta: float) -> bool:

@@ -370,3 +370,68 @@ def test_pickles_carry_no_caches():
     assert pickle.loads(pickle.dumps(loss)) == loss
     for each in LOSSES:
         assert pickle.loads(pickle.dumps(each)) == each
+
+
+def test_a_delta_below_which_the_finite_part_lies():
+    """The finite masses sum to less than δ, or nearly: what is left of δ counts, not δ."""
+    twice = dp.repeat(dp.ApproxLoss(bound=1, slack=0.6), 2)
+    assert twice.delta(epsilon=0) > 0.9
+    epsilon = twice.epsilon(delta=0.9)
+    assert 0 < epsilon < 2
+    assert twice.delta(epsilon=epsilon) <= 0.9
+    assert 0 < dp.repeat(dp.ApproxLoss(bound=1, slack=0.5), 2).epsilon(delta=0.8) < 2
+    assert 0 < dp.repeat(dp.ApproxLoss(bound=1, slack=0.001), 1000).epsilon(delta=0.7) < 1000
+
+
+def test_losses_beyond_all_sense():
+    assert dp.repeat(dp.PureLoss(bound=10**6), 70_000).delta(epsilon=0) > 0.999
+    assert dp.repeat(dp.PureLoss(bound=10**4), 10**8).delta(epsilon=1000) > 0.999
+
+
+@pytest.mark.parametrize(
+    ("mu", "rate", "order", "true"),
+    [
+        ("1", "1e-9", 2, 1.718281828459045e-18),
+        ("0.00169", "2.1e-5", 1.5, 9.447e-16),
+        ("1.16", "3.25e-6", 8, 1.2002365311e-10),
+    ],
+)
+def test_small_divergences_of_samples_do_not_cancel(mu, rate, order, true):
+    base = dp.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
+    found = dp.poisson_sampled(base, rate=Fraction(rate)).renyi(order)
+    assert found == pytest.approx(true, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mu", "rate", "order", "true"),
+    [
+        ("0.1", "0.999", 300, 5.7403),
+        ("0.03", "0.9", 1000, 1.37055),
+        ("0.3", "0.999999", 70, 12.425),
+    ],
+)
+def test_divergences_of_replaced_samples_reach_far(mu, rate, order, true):
+    base = dp.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
+    loss = dp.poisson_sampled(base, rate=Fraction(rate), relation="replace")
+    assert loss.renyi(order) == pytest.approx(true, rel=1e-4)
+
+
+@pytest.mark.parametrize(("mu", "rate"), [("1e-17", "0.01"), ("1e-16", "0.1"), ("1e-9", "0.5")])
+def test_tiny_replaced_samples_are_not_lost(mu, rate):
+    base = dp.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
+    loss = dp.poisson_sampled(base, rate=Fraction(rate), relation="replace")
+    true = float(Fraction(rate) * 2 * Fraction(mu)) / math.sqrt(2 * math.pi)
+    assert loss.delta(epsilon=0) >= true * (1 - 1e-9)
+    assert dp.repeat(loss, 3).delta(epsilon=0) >= true
+    assert loss.delta(epsilon=1e200) < 1e-300
+
+
+def test_calibration_beside_releases_that_stay():
+    """Only the numerical route reaches this target."""
+    fixed = dp.repeat(dp.PureLoss(bound=0.1), 100)
+    target = dp.ApproxDP(4, 8.15567e-5)
+
+    def make(sigma):
+        return dp.compose(dp.GaussianLoss(sigma=sigma, sensitivity=1), fixed)
+
+    assert make(dp.least_noise(make, target)).satisfies(target)

@@ -54,13 +54,13 @@ def curve(mu: float, epsilon: Floats) -> Reading:
     """δ at many ε >= 0, rounded to nearest, and how far each value may be off."""
     from scipy.special import erfcx, ndtr  # noqa: PLC0415  (slow to import, and seldom needed)
 
-    z = epsilon / mu - mu / 2
+    z = np.minimum(np.minimum(epsilon, 1e150 * mu) / mu, 1e6 + mu) - mu / 2  # beyond, δ is 0
     if mu < _SMALL:
         return _small_curve(mu, z)
     density = np.exp(-z * z / 2)
     near, far = ndtr(-z), density * erfcx((z + mu) / math.sqrt(2)) / 2
     # Φ is right to 3(2 + z²) units, the other product to 10 + z²; μ is rounded, and ε off by 8.
-    moved = far * (10 * epsilon + 3 * mu * np.abs(z)) + mu * density
+    moved = far * (20 * np.minimum(epsilon, 1e150) + 3 * mu * np.abs(z)) + mu * density
     error = _ULP * ((6 + 3 * z * z) * near + (10 + z * z) * far + moved) + 1e-305
     return Reading(np.maximum(near - far, 0.0), error)
 

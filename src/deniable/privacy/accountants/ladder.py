@@ -161,7 +161,7 @@ def _atoms_below(atoms: Atoms, step: float) -> Ladder:
     p[up] *= shrink
     q[up] *= shrink
     shrink = min(1.0, p_all / max(float(p[moved].sum()), 1e-300))
-    if shrink * float((q - p)[moved].sum()) < q_all - p_all:
+    if shrink * float((q - p)[moved].sum()) < q_all - p_all + room / 2:
         return nothing
     first = min(int(rung[0]), 0)
     size = max(int(rung[-1]), 0) + 1 - first

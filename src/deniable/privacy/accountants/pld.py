@@ -65,14 +65,16 @@ def delta_bounds(laws: Laws, floors: Laws, epsilon: float) -> Bounds:
 
 def epsilon_at(laws: Laws, delta: float, side: Side, resolution: Resolution) -> float:
     """ε(δ), δ > 0, of all releases together: never too small (side 1) or too large (side -1)."""
-    log_inverse = max(-math.log(delta), 1e-3)
     tail = delta * 1e-7 / _count(laws)
 
     def answer(tower: Tower) -> float:
         left = delta - tower.beyond * (1 + side * 1e-12)
         if left <= 0:
             return math.inf
-        tilt, centre = tower.tilt_for_delta(log_inverse)
+        # δ of the finite parts is at most their mass.
+        if math.log(left) >= tower.tilted(0.0)[1].log + 1e-9:
+            return 0.0
+        tilt, centre = tower.tilt_for_delta(-math.log(left))
         return tower.sums(tilt, centre, side).epsilon(left)
 
     return max(0.0, _worse_way(laws, tail, side, resolution, answer))

@@ -9,6 +9,9 @@ import numpy as np
 from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading, Rest, mirrored
 
 _ULP = 2.0**-53
+_LARGE = 600.0  # exponents from which sums are taken in logarithms
+_SMALL = 0.02  # exponents up to which differences are taken as series
+_LEAST = 1e-305
 
 
 def sampled_law(law: Law, q: float, rest: float) -> Law:
@@ -96,8 +99,10 @@ def replaced_gaussian_law(mu: float, q: float, rest: float) -> Law:
         log_b = epsilon + math.log(q)
         with np.errstate(divide="ignore"):
             log_a = epsilon + np.log(-np.expm1(-epsilon)) + math.log(rest)
-        root = np.logaddexp(2 * log_a, math.log(4) + math.log(q) + log_b - mu * mu) / 2
-        start = (np.logaddexp(log_a, root) - math.log(2 * q)) / mu + mu / 2
+            # ln A + μ²/2 = ε/2 + asinh(a e^((μ²-ε)/2) / 2q), where nothing cancels.
+            inside = log_a - epsilon / 2 + mu * mu / 2 - math.log(2 * q)
+        inner = np.where(inside < 300, np.arcsinh(np.exp(np.minimum(inside, 300.0))), inside)
+        start = (epsilon / 2 + inner + np.where(inside < 300, 0.0, math.log(2))) / mu
         logs = [log_ndtr(mu - start), log_a + log_ndtr(-start), log_b + log_ndtr(-start - mu)]
         terms = np.exp(np.array([logs[0] + math.log(q), *logs[1:]]))
         ulps = 8 + 4 * epsilon - 2 * math.log(q) + 2 * (np.abs(start) + mu) ** 2
@@ -137,18 +142,32 @@ def gaussian_divergence(mu: float, q: float, rest: float, order: float, *, repla
     """
 
     def mixed(sign: float) -> Floats:
-        return np.logaddexp(math.log(rest), math.log(q) + sign * mu * x - mu * mu / 2)
+        small = np.log1p(q * np.expm1(np.minimum(sign * mu * x - mu * mu / 2, 1.0)))
+        large = np.logaddexp(math.log(rest), math.log(q) + sign * mu * x - mu * mu / 2)
+        return np.where(sign * mu * x - mu * mu / 2 < 1, small, large)
 
-    x = np.arange(-14 - order * mu, 14 + order * mu, min(0.05, 0.05 / mu))
+    reach = 14 + 2 * order * mu
+    x = np.arange(-reach, reach, min(0.05, 0.05 / mu))
     density = -x * x / 2 - 0.5 * math.log(2 * math.pi) + math.log(x[1] - x[0])
     one, other = mixed(1.0), (mixed(-1.0) if replaced else np.zeros(len(x)))
-    found = 0.0
-    for p, q_law in ((one, other), (other, one)):
-        if order == 1:
-            found = max(found, float((np.exp(density + p) * (p - q_law)).sum()))
-            continue
-        exponent = density + order * p - (order - 1) * q_law
+    return max(
+        _divergence(density + q_law, p - q_law, order) for p, q_law in ((one, other), (other, one))
+    )
+
+
+def _divergence(log_weight: Floats, ratio: Floats, order: float) -> float:
+    """From E_Q (e^(αr) - 1 - α(e^r - 1)), whose terms are positive and do not cancel."""
+    if order * float(np.abs(ratio).max()) > _LARGE:
+        exponent = log_weight + order * ratio
         top = float(exponent.max())
-        total = top + math.log(float(np.exp(exponent - top).sum()))
-        found = max(found, total / (order - 1))
-    return found
+        return (top + math.log(float(np.exp(exponent - top).sum()))) / (order - 1)
+    weight = np.exp(log_weight)
+    if order == 1:
+        direct = ratio * np.exp(ratio) - np.expm1(ratio)
+        series = sum((k - 1) * ratio**k / math.factorial(k) for k in range(2, 9))
+        inside = np.where(np.abs(ratio) < _SMALL, series, direct)
+        return float((weight * inside).sum()) + _LEAST
+    direct = np.expm1(order * ratio) - order * np.expm1(ratio)
+    series = sum((order**k - order) * ratio**k / math.factorial(k) for k in range(2, 9))
+    inside = np.where(np.abs(order * ratio) < _SMALL, series, direct)
+    return math.log1p(float((weight * inside).sum())) / (order - 1) + _LEAST

@@ -95,8 +95,9 @@ class Tower:
         Prop. 12); its ε is least where θK' - K + ln(1+θ) = ln 1/δ.
         """
         start = self.tilted(0.0)[1]
+        above = max(log_inverse + start.log, 1e-3)
         tilt = self._climb(
-            math.sqrt(2 * log_inverse / max(start.variance, self.step**2)),
+            math.sqrt(2 * above / max(start.variance, self.step**2)),
             lambda tilt, k: (
                 tilt * k.mean - k.log - log_inverse + math.log1p(tilt),
                 tilt * k.variance + 1 / (1 + tilt),
@@ -153,7 +154,7 @@ class Tower:
         mass, off = self._convolve(weights, start, size)
         x = self.step * np.arange(start, start + size, dtype=np.float64)
         # Beyond these ends weights overflow, or count for less than e^-60.
-        ends = (centre - 600 / (tilt + 1), centre + 60 / max(tilt, 1e-9))
+        ends = (centre - 600 / (tilt + 1), centre + 60 / tilt if tilt > 0 else math.inf)
         inside = slice(*np.searchsorted(x, ends))
         mass, x = np.maximum(mass[inside] + side * off, 0.0), x[inside]
         # The answer may lie below all of the mass: a few empty rungs there.
@@ -168,7 +169,7 @@ class Tower:
         second = _after(mass * weight * np.exp(-ahead))
         lost = 2 * math.exp(-_FAR) * weight + math.exp(-60)
         first = first * (1 + side * size * _ULP) + side * lost
-        share = 1 + side * (self._rounding(tilt) + 1e-14)
+        share = max(0.0, 1 + side * (self._rounding(tilt) + 1e-14))
         return Sums(
             x,
             centre,

@@ -253,11 +253,11 @@ def both_sides(profile: Profile, epsilon: Fraction | float) -> float:
 
 
 def law_of_profile(profile: Profile) -> Law:
-    """A symmetric pair told by its δ(ε) alone, which is at most 2e-12 of itself too large."""
+    """A symmetric pair told by its δ(ε) alone, which is at most 1e-11 of itself off."""
 
     def curve(epsilon: Floats) -> Reading:
         values = np.array([profile(float(each)) for each in epsilon])
-        return Reading(values, 2e-12 * values)
+        return Reading(values, 1e-11 * values)
 
     return Law(rest=Rest(curve, curve))
 

@@ -76,8 +76,8 @@ class LaplaceLoss(Loss):
             return 1.0
         shrink = math.exp(-float(self.pure))
         if alpha < shrink / 2:
-            return 1 - alpha / shrink
-        return shrink / (4 * alpha) if alpha < 0.5 else shrink * (1 - alpha)
+            return max(0.0, 1 - alpha / shrink - 4e-16)
+        return (shrink / (4 * alpha) if alpha < 0.5 else shrink * (1 - alpha)) * (1 - 1e-14)
 
     def group(self, size: int) -> LaplaceLoss:
         """k units move the value k times as far."""
@@ -176,14 +176,14 @@ class DiscreteLaplaceLoss(Loss):
         if alpha == 0:
             return 1.0
         if alpha >= edge:
-            return math.exp(-shift * h) * (1 - alpha)
+            return math.exp(-shift * h) * (1 - alpha) * (1 - 1e-13)
         if alpha <= edge * math.exp(-(shift + 1) * h):
-            return 1 - math.exp(min(math.log(alpha) + shift * h, 0.0))
+            return max(0.0, 1 - math.exp(min(math.log(alpha) + shift * h, 0.0)) - 1e-13)
         # Levels edge*q^m and errors edge*q^(shift+1-m) for 0 <= m <= shift + 1.
         m = min(math.floor(math.log(edge / alpha) / h), shift)
         share = math.expm1(math.log(alpha / edge) + (m + 1) * h) / math.expm1(h) if h < 500 else 1.0
         error, next_error = (edge * math.exp(-(shift + 1 - n) * h) for n in (m, m + 1))
-        return share * error + (1 - share) * next_error
+        return (share * error + (1 - share) * next_error) * (1 - 1e-12)
 
     def group(self, size: int) -> DiscreteLaplaceLoss:
         """k units move the value k times as far."""
@@ -196,7 +196,7 @@ def laplace_law(pure: float, error: float) -> Law:
     def curve(epsilon: Floats) -> Reading:
         share = -np.expm1(-np.maximum(pure - epsilon, 0.0) / 2)
         inside = np.where(epsilon < pure, error, 0.0)
-        return Reading(share**2 / 2, share * _ULP * (8 * share + 8 * pure) + inside)
+        return Reading(share**2 / 2, share * _ULP * (8 * share + 16 * pure) + inside)
 
     ends = mirrored(np.array([-pure, pure]), np.array([math.exp(-pure) / 2, 0.5]))
     return Law(lambda _: ends, Rest(curve, curve, -math.expm1(-pure) / 2), grain=pure)

@@ -59,7 +59,7 @@ class ExponentialLoss(Loss):
 
         def curve(epsilon: Floats) -> Reading:
             share = -np.expm1(-np.maximum(bound - epsilon, 0.0) / 2)
-            return Reading(share**2 / scale, share * _ULP * (12 * share + 12 * bound) / scale)
+            return Reading(share**2 / scale, share * _ULP * (12 * share + 24 * bound) / scale)
 
         return Law(rest=Rest(curve, curve))
 
