@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import threading
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_failures_after_reading_are_charged_and_say_nothing(ledger, gate):
         gate.release(COUNT, read, purpose="fails")
     assert "Miller" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
     balance = ledger.balance(PEOPLE)
     assert balance.releases == 1
     assert float(balance.remaining["epsilon"]) == 0.9
@@ -132,6 +133,47 @@ def test_other_doors_are_not_resumed(ledger, gate):
     mine = gate.open(COUNT.loss, purpose="mine", resumable=True)
     with pytest.raises(dp.DoorError, match="someone else"):
         dp.Gate(ledger, PEOPLE, "ben").resume(mine.number)
+
+
+def test_two_who_resume_one_door_share_its_price(gate):
+    door = gate.open(dp.repeat(COUNT.loss, 3), purpose="long", resumable=True)
+    one, other = gate.resume(door.number), gate.resume(door.number)
+    one.draw(COUNT, lambda: 1)
+    other.draw(COUNT, lambda: 1)
+    one.draw(COUNT, lambda: 1)
+    for each in (one, other, door):
+        with pytest.raises(dp.BudgetError, match="what is left"):
+            each.draw(COUNT, lambda: 1)
+    other.close(1)
+    with pytest.raises(dp.DoorError, match="ended"):
+        one.close(2)
+
+
+def test_threads_on_one_door_get_no_more_than_its_price(gate):
+    door = gate.open(dp.repeat(COUNT.loss, 3), purpose="many hands")
+    drawn = []
+
+    def work():
+        try:
+            drawn.append(door.draw(COUNT, lambda: 1))
+        except dp.BudgetError:
+            pass
+
+    threads = [threading.Thread(target=work) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(drawn) == 3
+
+
+def test_a_file_that_was_removed_takes_no_spends(ledger, gate, tmp_path):
+    gate.release(COUNT, lambda: 1, purpose="before")
+    (tmp_path / "ledger.db").rename(tmp_path / "elsewhere.db")
+    with pytest.raises(dp.LedgerError, match="removed or replaced"):
+        gate.release(COUNT, lambda: 1, purpose="after")
+    (tmp_path / "elsewhere.db").rename(tmp_path / "ledger.db")
+    assert ledger.balance(PEOPLE).releases == 1
 
 
 def test_doors_are_neither_copied_nor_taken_along(gate):

@@ -12,6 +12,7 @@ nothing about the data.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -60,6 +61,7 @@ class Door:
         self._drawn = drawn
         self._resumable = resumable
         self._process = os.getpid()
+        self._lock = threading.Lock()
         self._open = True
 
     def __reduce__(self) -> NoReturn:
@@ -91,25 +93,28 @@ class Door:
         self._debit(mechanism.loss)
         try:
             return mechanism.release(read())
-        except Exception as cause:  # whatever it says may quote private data
-            raise ReleaseFailedError(
-                f"a draw of reservation {self.number} failed after it was charged "
-                f"({type(cause).__name__}); it stays charged"
-            ) from None
+        except Exception as error:  # whatever it says may quote private data
+            kind = type(error).__name__
+        # Raised out here, so that it carries nothing of that error along.
+        raise ReleaseFailedError(
+            f"a draw of reservation {self.number} failed after it was charged ({kind}); "
+            "it stays charged"
+        )
 
     def _debit(self, loss: Loss) -> None:
         self._check()
         if loss.relation != self._reservation.loss.relation:
             raise DoorError("a draw must be stated under the relation of its door")
-        total = self._drawn + charge(loss)
-        if not self._whole.covers(total):
-            raise BudgetError(
-                f"a draw of {loss.price} does not fit what is left of a door of {self.cost}; "
-                "nothing was drawn"
-            )
-        if self._resumable:
-            self._ledger.debit(self._reservation, loss)
-        self._drawn = total
+        with self._lock:
+            total = self._drawn + charge(loss)
+            if not self._whole.covers(total):
+                raise BudgetError(
+                    f"a draw of {loss.price} does not fit what is left of a door of {self.cost}; "
+                    "nothing was drawn"
+                )
+            if self._resumable:  # who resumed it elsewhere is counted there
+                self._ledger.debit(self._reservation, loss)
+            self._drawn = total
 
     def close(self, value: object) -> Answer:
         """Record the answer and end the door."""

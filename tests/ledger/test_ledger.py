@@ -412,7 +412,7 @@ class TestTampering:
 
         with Ledger(file) as ledger:
 
-            def decide(last):
+            def decide(last, _):
                 data = {k: last.data[k] for k in ("state",)}
                 data["state"]["tranches"][0]["totals"]["epsilon"] = 1
                 text = dp.loss_to_json(TENTH)

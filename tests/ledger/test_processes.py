@@ -51,8 +51,8 @@ mechanism = dp.Geometric(epsilon=0.001, sensitivity=1)
 append, rounds = ledger.store.append, 0
 
 def watched(name, decide):
-    def dying(last):
-        row = decide(last)
+    def dying(last, referring):
+        row = decide(last, referring)
         if rounds == last_round and str(row.kind) == point:
             die()  # inside the transaction, before it commits
         return row

@@ -12,6 +12,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -56,7 +57,7 @@ def show(where: Where, population: Population = None, as_json: AsJson = False) -
         return
     table = Table("population", "entry", "time", "what", "who", "purpose or reason", "price")
     for row in rows:
-        table.add_row(*(str(row[name] or "") for name in _COLUMNS))
+        table.add_row(*(escape(str(row[name] or "")) for name in _COLUMNS))
     Console().print(table)
 
 
@@ -91,7 +92,7 @@ def balance(where: Where, population: Population = None, as_json: AsJson = False
         left = ", ".join(f"{name} {float(value):.6g}" for name, value in each.remaining.items())
         budgets = " + ".join(str(budget) for budget in each.budgets)
         spent, largest = f"{each.spent:.6g}", f"{each.largest_epsilon:.6g}"
-        table.add_row(each.population, budgets, str(each.releases), spent, left, largest)
+        table.add_row(escape(each.population), budgets, str(each.releases), spent, left, largest)
     Console().print(table)
 
 

@@ -96,6 +96,11 @@ def make_row(
     return Row(population, number, kind, who, question, refers, body, mac)
 
 
+def head_of(row: Row) -> str:
+    """The name of an entry that nobody can forge: its number and its MAC."""
+    return f"{row.number}:{row.mac}"
+
+
 def chain(key: bytes, before: str, body: str) -> str:
     """The MAC of an entry."""
     return hmac.new(key, f"{before}\n{body}".encode(), hashlib.sha256).hexdigest()
@@ -144,13 +149,15 @@ class State:
 
     tranches: tuple[Tranche, ...]
     shares: Mapping[str, Tranche]
-    time: str
+    releases: int = 0
+    time: str = ""
 
     def to_json(self) -> dict[str, object]:
         """As part of an entry."""
         return {
             "tranches": [_tranche_to_json(each) for each in self.tranches],
             "shares": {who: _tranche_to_json(each) for who, each in sorted(self.shares.items())},
+            "releases": self.releases,
             "time": self.time,
         }
 
@@ -161,6 +168,7 @@ def state_of(row: Row) -> State:
     return State(
         tuple(_tranche_from_json(each) for each in data["tranches"]),
         {who: _tranche_from_json(each) for who, each in data["shares"].items()},
+        data["releases"],
         data["time"],
     )
 

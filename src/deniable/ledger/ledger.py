@@ -30,13 +30,14 @@ from deniable.ledger.entries import (
     State,
     budget_to_json,
     canonical,
+    head_of,
     make_row,
     state_of,
 )
-from deniable.ledger.filters import Budget, Totals
+from deniable.ledger.filters import Budget, Totals, charge
 from deniable.ledger.key import load_key
 from deniable.ledger.policy import changed, opened, spent
-from deniable.ledger.stores.base import LedgerStore
+from deniable.ledger.stores.base import LedgerStore, Referring
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
 from deniable.privacy.composition import compose
@@ -133,11 +134,13 @@ class Ledger:
         known = self._store.last(name)
         if known is None:
             try:
-                return self._append(name, lambda last: self._opening(last, name, budget, who)).mac
+                return head_of(
+                    self._store.append(name, lambda last, _: self._opening(last, name, budget, who))
+                )
             except _AlreadyOpenError:
                 known = self._last(name)
         self._same_budget(name, budget)
-        return known.mac
+        return head_of(known)
 
     def _opening(self, last: Row | None, name: str, budget: Budget, who: str) -> Row:
         if last is not None:
@@ -177,7 +180,7 @@ class Ledger:
         if digest is not None and (found := self._recorded(name, digest)) is not None:
             return found
 
-        def decide(last: Row | None) -> Row:
+        def decide(last: Row | None, _: Referring) -> Row:
             before = _opened(last, name)
             state = state_of(before)
             after = replace(spent(state, loss, analyst), time=self._time(state))
@@ -197,12 +200,12 @@ class Ledger:
                 question=digest,
             )
 
-        row = self._append(name, decide)
-        return Reservation(name, row.number, analyst, loss, row.mac)
+        row = self._store.append(name, decide)
+        return Reservation(name, row.number, analyst, loss, head_of(row))
 
     def debit(self, reservation: Reservation, loss: Loss) -> None:
-        """Record that part of a reservation is about to be drawn."""
-        self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)})
+        """Record that part of a reservation is about to be drawn, if so much is left of it."""
+        self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)}, loss)
 
     def answer(self, reservation: Reservation, value: object) -> Recorded:
         """Attach the answer. It must be what JSON can hold."""
@@ -213,17 +216,28 @@ class Ledger:
         if len(text) > _LARGEST_ANSWER:
             raise LedgerError("an answer this large is not kept; release less, or in parts")
         row = self._refer(reservation, Kind.ANSWER, {"answer": json.loads(text)})
-        return Recorded(json.loads(text), reservation.number, f"{row.number}:{row.mac}")
+        return Recorded(json.loads(text), reservation.number, head_of(row))
 
     def fail(self, reservation: Reservation) -> None:
         """Record that a reservation gave nothing. It stays spent."""
         self._refer(reservation, Kind.FAIL, {})
 
-    def _refer(self, reservation: Reservation, kind: Kind, data: Mapping[str, object]) -> Row:
+    def _refer(
+        self,
+        reservation: Reservation,
+        kind: Kind,
+        data: Mapping[str, object],
+        drawn: Loss | None = None,
+    ) -> Row:
         name = reservation.population
 
-        def decide(last: Row | None) -> Row:
+        def decide(last: Row | None, referring: Referring) -> Row:
             before = _opened(last, name)
+            earlier = referring(reservation.number)
+            if _ended(earlier):
+                raise DoorError(f"reservation {reservation.number} of {name!r} has ended already")
+            if drawn is not None:
+                _check_room(reservation.loss, earlier, drawn)
             state = state_of(before)
             rest = {**data, "state": replace(state, time=self._time(state)).to_json()}
             return make_row(
@@ -236,9 +250,7 @@ class Ledger:
                 refers=reservation.number,
             )
 
-        if kind != Kind.DEBIT and _ended(self._store.referring(name, reservation.number)):
-            raise DoorError(f"reservation {reservation.number} of {name!r} has ended already")
-        return self._append(name, decide)
+        return self._store.append(name, decide)
 
     def resume(self, population: str, number: int) -> tuple[Reservation, list[Loss]]:
         """A reservation that has not ended, and what was drawn of it so far."""
@@ -253,7 +265,7 @@ class Ledger:
             raise DoorError(f"reservation {number} of {name!r} has ended already")
         loss = loss_from_json(row.data["loss"])
         drawn = [loss_from_json(each.data["loss"]) for each in later if each.kind == Kind.DEBIT]
-        return Reservation(name, number, row.who, loss, row.mac), drawn
+        return Reservation(name, number, row.who, loss, head_of(row)), drawn
 
     def top_up(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
         """Add to a budget, for a recorded reason. The promises add up (basic composition)."""
@@ -295,7 +307,7 @@ class Ledger:
         if not isinstance(budget, Budget):
             raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
 
-        def decide(last: Row | None) -> Row:
+        def decide(last: Row | None, _: Referring) -> Row:
             before = _opened(last, name)
             state = state_of(before)
             after = replace(changed(state, kind, budget, analyst), time=self._time(state))
@@ -307,7 +319,7 @@ class Ledger:
             }
             return make_row(self._key, before, population=name, kind=kind, who=by, data=data)
 
-        return self._append(name, decide).mac
+        return head_of(self._store.append(name, decide))
 
     def balance(self, population: str) -> Balance:
         """What is spent and what is left, at this moment."""
@@ -322,8 +334,8 @@ class Ledger:
             last.budget.remaining(last.totals),
             max(each.budget.largest_epsilon(each.totals) for each in state.tranches),
             sum(each.budget.spent(each.totals) for each in state.tranches),
-            sum(1 for each in self._store.rows(name) if each.kind == Kind.RESERVE),
-            f"{row.number}:{row.mac}",
+            state.releases,
+            head_of(row),
         )
 
     def tight_epsilon(self, population: str, *, delta: float) -> float:
@@ -350,11 +362,8 @@ class Ledger:
     def _recorded(self, name: str, digest: str) -> Recorded | None:
         for row in self._store.asked(name, digest):
             if row.kind == Kind.ANSWER and row.refers is not None:
-                return Recorded(row.data["answer"], row.refers, f"{row.number}:{row.mac}", True)
+                return Recorded(row.data["answer"], row.refers, head_of(row), True)
         return None
-
-    def _append(self, name: str, decide: Callable[[Row | None], Row]) -> Row:
-        return self._store.append(name, decide)
 
     def _last(self, name: str) -> Row:
         return _opened(self._store.last(name), name)
@@ -367,6 +376,18 @@ class Ledger:
 
 class _AlreadyOpenError(Exception):
     """Another process opened the population in between."""
+
+
+def _check_room(whole: Loss, earlier: list[Row], drawn: Loss) -> None:
+    """Refuse a draw for which the recorded ones leave no room, whoever made them."""
+    total = charge(drawn)
+    for row in earlier:
+        total = total + charge(loss_from_json(row.data["loss"]))
+    if not charge(whole).covers(total):
+        raise BudgetError(
+            f"a draw of {drawn.price} does not fit what is left of a door of {whole.price}; "
+            "nothing was drawn"
+        )
 
 
 def _ended(rows: list[Row]) -> bool:

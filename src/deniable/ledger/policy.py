@@ -16,7 +16,7 @@ from deniable.privacy.losses.base import Loss
 
 def opened(budget: Budget) -> State:
     """A population with its first budget."""
-    return State((Tranche(budget),), {}, "")
+    return State((Tranche(budget),), {})
 
 
 def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> State:
@@ -66,7 +66,9 @@ def spent(state: State, loss: Loss, who: str) -> State:
         if tranche.budget.admits(totals):
             tranches = list(state.tranches)
             tranches[number] = replace(tranche, totals=totals)
-            return replace(state, tranches=tuple(tranches), shares=shares)
+            return replace(
+                state, tranches=tuple(tranches), shares=shares, releases=state.releases + 1
+            )
     last = state.tranches[-1]
     raise BudgetError(_refusal("the budget", last.budget, last.totals, loss))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.errors import BudgetError, DeniableError, LedgerTamperedError, ParameterError
-from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row
+from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row, head_of
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.policy import changed, opened, spent
 from deniable.privacy.wire import loss_from_json
@@ -57,9 +57,7 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
         raise LedgerTamperedError(
             f"the chain of {population!r} ends at entry {before.number}, before {wanted[0]}"
         )
-    return Verified(
-        population, before.number, len(reservations), len(ended), f"{before.number}:{before.mac}"
-    )
+    return Verified(population, before.number, len(reservations), len(ended), head_of(before))
 
 
 def _next(state: State | None, row: Row) -> State:

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from deniable.ledger.entries import Row
 
-Decide = Callable[[Row | None], Row]
+Referring = Callable[[int], list[Row]]
+Decide = Callable[[Row | None, Referring], Row]
 
 
 class LedgerStore(Protocol):
@@ -16,8 +17,9 @@ class LedgerStore(Protocol):
     def append(self, population: str, decide: Decide) -> Row:
         """Let `decide` make the next row from the last one, and keep it for good.
 
-        Nobody else appends to the population in between. When this returns, the row survives a
-        crash. What `decide` raises is raised, and nothing is kept.
+        It may look up the rows that refer to a row. Nobody else appends to the population in
+        between. When this returns, the row survives a crash. What `decide` raises is raised, and
+        nothing is kept.
         """
 
     def last(self, population: str) -> Row | None:

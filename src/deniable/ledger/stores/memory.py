@@ -22,7 +22,9 @@ class MemoryStore:
         """Under a lock."""
         with self._lock:
             rows = self._rows.get(population, [])
-            row = decide(rows[-1] if rows else None)
+            row = decide(
+                rows[-1] if rows else None, lambda number: self.referring(population, number)
+            )
             rows.append(row)
             self._rows[population] = rows
             if row.question is not None:

@@ -84,18 +84,25 @@ class SqlStore:
             raise LedgerError(f"a ledger lives in SQLite or Postgres, not in {self._dialect}")
         if self._dialect == "postgresql" and "+" not in url.split("://")[0]:
             url = "postgresql+psycopg" + url[len("postgresql") :]
+        self._file: Path | None = None
         if self._dialect == "sqlite":
-            self._check_file(Path(url.removeprefix("sqlite:///")), create=create)
+            self._file = Path(url.removeprefix("sqlite:///"))
+            self._check_file(self._file, create=create)
+        self._place: tuple[int, int] | None = None
         self._engine = self._connect(url)
         self._process = os.getpid()
         self._migrate(create=create)
+        self._place = self._found_place()
 
     def append(self, population: str, decide: Decide) -> Row:
         """In one transaction; tried again if another writer was faster."""
         for attempt in range(_TRIES):
             try:
-                with self._transaction(population) as connection:
-                    row = decide(self._last(connection, population))
+                with self._writing(population) as connection:
+                    row = decide(
+                        self._last(connection, population),
+                        _Lookup(connection, population),
+                    )
                     connection.execute(sa.insert(ENTRIES).values(**vars(row)))
                 return row
             except IntegrityError as cause:
@@ -106,7 +113,7 @@ class SqlStore:
     def extend(self, rows: list[Row]) -> None:
         """Add rows that were made elsewhere, such as those of an export, in one transaction."""
         if rows:
-            with self._transaction(rows[0].population) as connection:
+            with self._writing(rows[0].population) as connection:
                 connection.execute(sa.insert(ENTRIES), [vars(row) for row in rows])
 
     def last(self, population: str) -> Row | None:
@@ -166,8 +173,14 @@ class SqlStore:
         return None if found is None else _row(found)
 
     @contextmanager
-    def _transaction(self, population: str) -> Iterator[sa.Connection]:
-        with self._told(), self._own().begin() as connection:
+    def _writing(self, population: str) -> Iterator[sa.Connection]:
+        self._check_place()
+        options = {"deniable_write": True}
+        with (
+            self._told(),
+            self._own().connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
             if self._dialect == "postgresql":
                 connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
                 connection.execute(
@@ -224,11 +237,31 @@ class SqlStore:
 
         @sa.event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            writes = connection.get_execution_options().get("deniable_write")
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
         return engine
 
+    def _found_place(self) -> tuple[int, int] | None:
+        """Which file it is, whatever its name."""
+        if self._file is None:
+            return None
+        try:
+            found = self._file.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _check_place(self) -> None:
+        """A file that was moved away goes on existing for who has it open: spend nothing there."""
+        if self._place is not None and self._found_place() != self._place:
+            raise LedgerError(f"{self._file} was removed or replaced; nothing was released")
+
     def _check_file(self, file: Path, *, create: bool) -> None:
+        if file.name in ("", ":memory:"):
+            raise LedgerError("a ledger in memory is Ledger(), without a place")
+        if file.is_dir():
+            raise LedgerError(f"{file} is a folder; name a file in it")
         if not file.exists() and not create:
             raise LedgerError(f"there is no ledger at {file}")
         if not file.parent.is_dir():
@@ -240,7 +273,7 @@ class SqlStore:
 
     def _migrate(self, *, create: bool) -> None:
         steps = _MIGRATIONS[self._dialect]
-        with self._transaction("") as connection:
+        with self._writing("") as connection:
             connection.execute(
                 sa.text(
                     "CREATE TABLE IF NOT EXISTS deniable_schema "
@@ -262,6 +295,18 @@ class SqlStore:
                     sa.text("INSERT INTO deniable_schema VALUES (:number, 'now')"),
                     {"number": number + 1},
                 )
+
+
+class _Lookup:
+    """Rows that refer to a row, by the connection of a transaction."""
+
+    def __init__(self, connection: sa.Connection, population: str) -> None:
+        self._connection, self._population = connection, population
+
+    def __call__(self, number: int) -> list[Row]:
+        wanted = (ENTRIES.c.population == self._population) & (ENTRIES.c.refers == number)
+        query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number)
+        return [_row(each) for each in self._connection.execute(query)]
 
 
 def _row(found: sa.Row[tuple[object, ...]]) -> Row:
