@@ -1,5 +1,6 @@
 """The gate and its doors."""
 
+import contextlib
 import copy
 import os
 import pickle
@@ -154,10 +155,8 @@ def test_threads_on_one_door_get_no_more_than_its_price(gate):
     drawn = []
 
     def work():
-        try:
+        with contextlib.suppress(dp.BudgetError):
             drawn.append(door.draw(COUNT, lambda: 1))
-        except dp.BudgetError:
-            pass
 
     threads = [threading.Thread(target=work) for _ in range(12)]
     for thread in threads:
