@@ -215,3 +215,15 @@ def test_answers_are_what_the_ledger_keeps(gate):
     answer = gate.release(COUNT, lambda: 1, purpose="x", question={"q": 1})
     assert isinstance(answer, Answer)
     assert type(answer.value) is int
+
+
+def test_arrays_are_released_as_lists(ledger, gate):
+    noise = dp.Geometric(epsilon=0.2, sensitivity=1)
+    answer = gate.release(noise, lambda: [1, 2, 3], purpose="a vector", question={"q": 2})
+    assert isinstance(answer.value, list)
+    assert len(answer.value) == 3
+    again = gate.release(noise, lambda: [9, 9, 9], purpose="again", question={"q": 2})
+    assert again.value == answer.value
+    real = dp.Laplace(epsilon=0.2, sensitivity=1.0)
+    assert isinstance(gate.release(real, lambda: 2.5, purpose="a number").value, float)
+    verify(ledger, PEOPLE)

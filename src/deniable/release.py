@@ -62,6 +62,7 @@ class Door:
         self._resumable = resumable
         self._process = os.getpid()
         self._lock = threading.Lock()
+        self._losses: list[Loss] = []
         self._open = True
 
     def __reduce__(self) -> NoReturn:
@@ -74,7 +75,8 @@ class Door:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         """A door that is left by an error is charged and closed; resumable ones stay open."""
-        if kind is not None and self._open and not self._resumable:
+        mine = self._process == os.getpid()
+        if kind is not None and self._open and mine and not self._resumable:
             self._open = False
             self._ledger.fail(self._reservation)
 
@@ -93,12 +95,11 @@ class Door:
         self._debit(mechanism.loss)
         try:
             return mechanism.release(read())
-        except Exception as error:  # whatever it says may quote private data
-            kind = type(error).__name__
+        except Exception:  # noqa: S110  (whatever it says may quote private data)
+            pass
         # Raised out here, so that it carries nothing of that error along.
         raise ReleaseFailedError(
-            f"a draw of reservation {self.number} failed after it was charged ({kind}); "
-            "it stays charged"
+            f"a draw of reservation {self.number} failed after it was charged; it stays charged"
         )
 
     def _debit(self, loss: Loss) -> None:
@@ -115,11 +116,14 @@ class Door:
             if self._resumable:  # who resumed it elsewhere is counted there
                 self._ledger.debit(self._reservation, loss)
             self._drawn = total
+            self._losses.append(loss)
 
     def close(self, value: object) -> Answer:
         """Record the answer and end the door."""
         self._check()
-        recorded = self._ledger.answer(self._reservation, value)
+        own = self._losses == [self._reservation.loss] or self._resumable
+        drawn = None if own else self._losses
+        recorded = self._ledger.answer(self._reservation, value, drawn=drawn)
         self._open = False
         return _answer(recorded, self.cost)
 

@@ -74,4 +74,4 @@ def test_bad_places(tmp_path):
 
 
 def test_unknown_populations(file):
-    assert "known are: clinic/patient" in run("show", file, "--population", "x", code=1)
+    assert "known are: 'clinic/patient'" in run("show", file, "--population", "x", code=1)

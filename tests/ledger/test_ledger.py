@@ -1,7 +1,11 @@
+import contextlib
 import copy
 import json
+import os
 import pickle
 import sqlite3
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -381,7 +385,7 @@ class TestTampering:
 
     def test_reordered_entries(self, file):
         move = "UPDATE deniable_entries SET number = ? WHERE number = ?"
-        tampered(file, (move, (-1, 4)), (move, (4, 6)), (move, (6, -1)))
+        tampered(file, (move, (99, 4)), (move, (4, 6)), (move, (6, 99)))
         with pytest.raises(dp.LedgerTamperedError):
             self.found(file)
 
@@ -436,3 +440,217 @@ def test_entries_hold_no_private_content(ledger, population):
     reserve(ledger, population, question=question)
     text = json.dumps([row.body for row in ledger.history(population)])
     assert "Miller" not in text
+
+
+class TestWithoutTheKey:
+    """Whoever can write to the database, but has no key, gets nothing out of it."""
+
+    @pytest.fixture
+    def file(self, tmp_path):
+        path = tmp_path / "ledger.db"
+        with Ledger(path) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            self.question = {"plan": "count"}
+            reservation = reserve(ledger, CLINIC, question=self.question)
+            ledger.answer(reservation, 7)
+        return path
+
+    def test_forged_answers_are_not_served(self, file):
+        raw = sqlite3.connect(file)
+        digest = raw.execute("SELECT question FROM deniable_entries WHERE number = 2").fetchone()[0]
+        raw.close()
+        tampered(
+            file,
+            (
+                "INSERT INTO deniable_entries VALUES (?, 4, 'reserve', 'a', ?, NULL, '{}', 'x')",
+                (CLINIC, digest),
+            ),
+            ("UPDATE deniable_entries SET body = replace(body, '7', '8') WHERE number = 3", ()),
+        )
+        with Ledger(file) as ledger, pytest.raises(dp.LedgerTamperedError):
+            reserve(ledger, CLINIC, question=self.question)
+
+    def test_edited_totals_do_not_gate(self, file):
+        raw = sqlite3.connect(file)
+        body = raw.execute("SELECT body FROM deniable_entries WHERE number = 3").fetchone()[0]
+        raw.close()
+        cheaper = body.replace("100000000000000000", "0")
+        assert cheaper != body
+        tampered(file, ("UPDATE deniable_entries SET body = ? WHERE number = 3", (cheaper,)))
+        with Ledger(file) as ledger:
+            for attempt in (
+                lambda: reserve(ledger, CLINIC),
+                lambda: ledger.balance(CLINIC),
+                lambda: ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner"),
+            ):
+                with pytest.raises(dp.LedgerTamperedError, match="entry 3"):
+                    attempt()
+
+    def test_another_key_writes_nothing(self, file, monkeypatch):
+        monkeypatch.setenv("DENIABLE_LEDGER_KEY", "ab" * 32)
+        with Ledger(file) as ledger, pytest.raises(dp.LedgerTamperedError, match="key"):
+            ledger.top_up(CLINIC, Budget(dp.PureDP(1)), who="owner", reason="x")
+        monkeypatch.undo()
+
+    def test_no_key_is_made_for_a_chain_that_has_one(self, file, monkeypatch, tmp_path):
+        monkeypatch.delenv("DENIABLE_LEDGER_KEY")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        with pytest.raises(dp.LedgerError, match="has a key"):
+            Ledger(file)
+
+    @pytest.mark.parametrize("body", ["not json", "[]", "{}", None])
+    def test_rows_that_are_no_entries(self, file, body):
+        if body is None:
+            tampered(file, ("UPDATE deniable_entries SET mac = 'é' WHERE number = 3", ()))
+        else:
+            tampered(file, ("UPDATE deniable_entries SET body = ? WHERE number = 3", (body,)))
+        with Ledger(file) as ledger:
+            for attempt in (lambda: reserve(ledger, CLINIC), lambda: verify(ledger, CLINIC)):
+                with pytest.raises(dp.LedgerTamperedError):
+                    attempt()
+
+    def test_rows_are_not_replaced(self, file):
+        raw = sqlite3.connect(file)
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            raw.execute(
+                "INSERT OR REPLACE INTO deniable_entries "
+                "VALUES (?, 1, 'open', 'a', NULL, NULL, '', '')",
+                (CLINIC,),
+            )
+        raw.close()
+
+
+def test_answers_of_many_threads_are_one(ledger, population):
+    reservation = reserve(ledger, population)
+    kept = []
+
+    def work(number):
+        with contextlib.suppress(dp.DoorError):
+            kept.append(ledger.answer(reservation, number).value)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(kept) == 1
+    verify(ledger, population)
+
+
+def test_reservations_of_another_ledger_are_refused(ledger, population, tmp_path):
+    with Ledger(tmp_path / "other.db") as other:
+        other.open(population, Budget(dp.PureDP(1)), who="owner")
+        foreign = reserve(other, population)
+    reserve(ledger, population)
+    with pytest.raises(dp.DoorError, match="no such reservation"):
+        ledger.answer(foreign, 1)
+    verify(ledger, population)
+
+
+def test_heads_of_reservations_prove_them(ledger, population):
+    reservation = reserve(ledger, population)
+    verify(ledger, population, head=reservation.head)
+    for bad in (f"0:{'f' * 64}", f"²:{'f' * 64}", f"{'9' * 5000}:{'f' * 64}"):
+        with pytest.raises(dp.ParameterError, match="head"):
+            verify(ledger, population, head=bad)
+
+
+def test_lowering_shrinks_both_parts_of_delta(ledger, request):
+    name = f"{CLINIC}/{request.node.name}"
+    ledger.open(name, Budget(dp.ApproxDP(1, 1e-6), keys_delta=9e-7), who="owner")
+    with pytest.raises(dp.BudgetError, match="not smaller"):
+        ledger.lower(name, Budget(dp.ApproxDP(1, 1e-6), keys_delta=1e-7), who="o", reason="x")
+    ledger.reserve(name, dp.GaussianLoss(sigma=20, sensitivity=1), who="a", purpose="x")
+    before = ledger.balance(name).spent
+    ledger.lower(name, Budget(dp.ApproxDP(0.001, 1e-7), keys_delta=9e-8), who="o", reason="x")
+    assert ledger.balance(name).spent >= min(before, 1)  # what was spent stays spent
+
+
+def test_the_tight_number_counts_what_was_drawn(ledger, request):
+    name = f"{CLINIC}/{request.node.name}"
+    ledger.open(name, Budget(dp.ZCDP(10)), who="owner")
+    sampled = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.01)
+    plain = dp.GaussianLoss(sigma=1.1, sensitivity=1)
+    reservation = ledger.reserve(name, sampled, who="a", purpose="x")
+    ledger.answer(reservation, 1, drawn=[plain])
+    assert ledger.tight_epsilon(name, delta=1e-5) == plain.epsilon(delta=1e-5)
+    ledger.reserve(name, sampled, who="a", purpose="never closed")
+    assert ledger.tight_epsilon(name, delta=1e-5) > plain.epsilon(delta=1e-5)
+
+
+def test_shares_outlive_a_renewal(ledger, population):
+    ledger.share(population, "ana", Budget(dp.PureDP(0.1)), who="owner", reason="trainee")
+    reserve(ledger, population)
+    with pytest.warns(UserWarning, match="new promise"):
+        ledger.renew(population, Budget(dp.PureDP(1)), who="owner", reason="a new year")
+    reserve(ledger, population)
+    with pytest.raises(dp.BudgetError, match="share"):
+        reserve(ledger, population)
+    with pytest.raises(dp.BudgetError, match="relation"):
+        ledger.share(
+            population, "ben", Budget(dp.PureDP(1), relation="replace"), who="o", reason="x"
+        )
+
+
+def test_a_ledger_in_memory_is_not_shared_with_a_fork():
+    ledger = Ledger()
+    ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+    child = os.fork()
+    if child == 0:
+        try:
+            reserve(ledger, CLINIC)
+        except dp.LedgerError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize(
+    "where", ["", ":memory:", "sqlite://", "sqlite:///", "postgresql+foo://x/y"]
+)
+def test_places_that_keep_nothing_are_refused(where):
+    with pytest.raises(dp.LedgerError):
+        Ledger(where)
+
+
+def test_odd_file_names_are_file_names(tmp_path):
+    with Ledger(tmp_path / "a?b#c.db") as ledger:
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+    assert (tmp_path / "a?b#c.db").stat().st_mode & 0o777 == 0o600
+    with Ledger(f"sqlite:///{tmp_path}/plain.db") as ledger:
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+    assert (tmp_path / "plain.db").exists()
+
+
+def test_passwords_are_not_printed():
+    with pytest.raises(dp.LedgerError) as caught:
+        Ledger("postgresql://someone:s3cret@127.0.0.1:1/x?password=s3cret2")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_postgres_stays_in_its_schema(postgres):
+    import psycopg
+
+    name = f"{CLINIC}/schema"
+    with Ledger(postgres.url) as ledger:
+        ledger.open(name, Budget(dp.PureDP(1)), who="owner")
+        with psycopg.connect(postgres.url, autocommit=True) as raw:
+            raw.execute("CREATE SCHEMA IF NOT EXISTS deniable")  # the user's name comes first
+            with pytest.raises(psycopg.Error, match="append-only"):
+                raw.execute("TRUNCATE public.deniable_entries")
+        with Ledger(postgres.url) as again:
+            assert name in again.populations()
+        reserve(ledger, name)
+        with psycopg.connect(postgres.url, autocommit=True) as raw:
+            raw.execute("DROP SCHEMA deniable")
+
+
+def test_keys_are_made_whole_by_many_processes(tmp_path, monkeypatch):
+    monkeypatch.delenv("DENIABLE_LEDGER_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    script = "from deniable.ledger.key import load_key; print(load_key().hex())"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    assert len({process.communicate(timeout=60)[0] for process in processes}) == 1

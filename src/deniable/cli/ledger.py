@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -102,7 +103,7 @@ def _plain(found: Balance) -> dict[str, object]:
         "budgets": [str(budget) for budget in found.budgets],
         "remaining": {name: str(value) for name, value in found.remaining.items()},
         "largest_epsilon": found.largest_epsilon,
-        "spent": found.spent,
+        "spent": found.spent if math.isfinite(found.spent) else None,
         "releases": found.releases,
         "head": found.head,
     }
@@ -144,11 +145,14 @@ def export(
 ) -> None:
     """Write all entries with their MACs to a file."""
     count = 0
-    with Ledger(where, create=False) as ledger, to.open("x", encoding="utf-8") as out:
-        for name in _names(ledger, population):
+    with Ledger(where, create=False) as ledger:
+        names = _names(ledger, population)
+        out = to.open("x", encoding="utf-8")
+        for name in names:
             for row in ledger.history(name):
                 out.write(json.dumps({"body": row.data, "mac": row.mac}, sort_keys=True) + "\n")
                 count += 1
+        out.close()
     typer.echo(f"{count} entries in {to}")
 
 
@@ -192,5 +196,7 @@ def _names(ledger: Ledger, population: str | None) -> list[str]:
     if population is None:
         return known
     if population not in known:
-        raise ParameterError("population", population, f"known are: {', '.join(known) or 'none'}")
+        raise ParameterError(
+            "population", population, f"known are: {', '.join(map(ascii, known)) or 'none'}"
+        )
     return [population]

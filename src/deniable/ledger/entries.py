@@ -61,9 +61,12 @@ class Row:
     @property
     def data(self) -> dict[str, Any]:
         """The text, read."""
-        found = json.loads(self.body)
+        try:
+            found = json.loads(self.body)
+        except (TypeError, ValueError, RecursionError):
+            found = None
         if not isinstance(found, dict):
-            raise LedgerTamperedError(f"entry {self.number} of {self.population} is not an entry")
+            raise LedgerTamperedError(f"entry {self.number} of {self.population!r} is no entry")
         return found
 
 
@@ -112,9 +115,8 @@ def check_row(key: bytes, before: Row | None, row: Row) -> None:
     expected = 1 if before is None else before.number + 1
     if row.number != expected:
         raise LedgerTamperedError(f"entry {expected} of {row.population!r} is missing")
-    if not hmac.compare_digest(
-        chain(key, START if before is None else before.mac, row.body), row.mac
-    ):
+    expected_mac = chain(key, START if before is None else before.mac, row.body)
+    if not hmac.compare_digest(expected_mac.encode(), str(row.mac).encode("utf-8", "replace")):
         raise LedgerTamperedError(f"{where} was changed, or the key is another one")
     data = row.data
     if data.get("version") != VERSION:
@@ -164,13 +166,18 @@ class State:
 
 def state_of(row: Row) -> State:
     """The state after an entry."""
-    data = row.data["state"]
-    return State(
-        tuple(_tranche_from_json(each) for each in data["tranches"]),
-        {who: _tranche_from_json(each) for who, each in data["shares"].items()},
-        data["releases"],
-        data["time"],
-    )
+    try:
+        data = row.data["state"]
+        return State(
+            tuple(_tranche_from_json(each) for each in data["tranches"]),
+            {who: _tranche_from_json(each) for who, each in data["shares"].items()},
+            data["releases"],
+            data["time"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as cause:
+        raise LedgerTamperedError(
+            f"entry {row.number} of {row.population!r} is no entry"
+        ) from cause
 
 
 def _tranche_to_json(tranche: Tranche) -> dict[str, object]:

@@ -47,11 +47,13 @@ from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import Composed
-from deniable.privacy.exact import Number, not_negative, show
+from deniable.privacy.exact import Number, exact, not_negative, show
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import GaussianLoss
+from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.price import GRID, on_grid
+from deniable.privacy.search import greatest
 from deniable.privacy.units import Relation, read_relation
 
 _UNITS = GRID.denominator
@@ -186,12 +188,18 @@ class Budget:
                     _down(self.guarantee.epsilon), _down(self.largest_rho), _down(self.keys_delta)
                 )
 
+    @property
+    def conversion_delta(self) -> Fraction:
+        """δ_c: the part of δ at which ρ is converted."""
+        total = self.guarantee.delta if isinstance(self.guarantee, ApproxDP) else Fraction(0)
+        return total - self.keys_delta
+
     @lazy
     def largest_rho(self) -> Fraction:
         """ρ*: the largest ρ whose conversion at δ_c gives ε*, a hair less."""
         if not isinstance(self.guarantee, ApproxDP):
             return Fraction(0)
-        left = float(self.guarantee.delta - self.keys_delta) * (1 - 1e-15)
+        left = float(self.conversion_delta) * (1 - 1e-15)
         return Fraction(zcdp.largest_rho(float(self.guarantee.epsilon) * (1 - 1e-15), left))
 
     def remaining(self, totals: Totals) -> dict[str, Fraction]:
@@ -209,40 +217,49 @@ class Budget:
         return {name: max(value, Fraction(0)) for name, value in left.items()}
 
     def largest_epsilon(self, totals: Totals) -> float:
-        """The largest ε of one more answer: pure where that fits, else (ε, δ_c) by ρ or μ."""
-        left = self.remaining(totals)
-        found = float(left.get("epsilon", 0))
-        if isinstance(self.guarantee, ApproxDP) and left["rho"] > 0:
-            at = float(self.guarantee.delta - self.keys_delta)
-            found = max(found, zcdp.epsilon(float(left["rho"]), at))
-        elif isinstance(self.guarantee, ZCDP):
-            found = math.sqrt(2 * left["rho"])  # ε²/2 is enough for any pure release
-        elif isinstance(self.guarantee, GDP):
-            # A pure ε has μ = 2 Φ^-1(e^ε/(1+e^ε)) <= ε sqrt(π/2): never too large an answer.
-            found = math.sqrt(left.get("mu_squared", Fraction(0))) * math.sqrt(2 / math.pi)
-        return found
+        """The largest ε of one more pure release; it is admitted, its decimal as it stands."""
+        found = self._about(totals)
+        for _ in range(60):
+            if found < 1e-17:
+                break
+            if self.admits(totals + charge(PureLoss(bound=exact(found, "epsilon")))):
+                return found
+            found = math.nextafter(found * (1 - 1e-12), 0.0)
+        return 0.0
+
+    def _about(self, totals: Totals) -> float:
+        """Nearly that ε, from what is left."""
+        left = {name: float(value) for name, value in self.remaining(totals).items()}
+        match self.guarantee:
+            case PureDP():
+                return left.get("epsilon", 0.0)
+            case GDP():
+                # A pure ε has μ = 2 Φ^-1(e^ε/(1+e^ε)) <= ε sqrt(π/2).
+                return math.sqrt(left.get("mu_squared", 0.0) * 2 / math.pi)
+        by_rho = 0.0
+        if left["rho"] > 1e-17:  # ρ = ε tanh(ε/2)
+            high = 2 * math.sqrt(left["rho"]) + 2 * left["rho"] + 1
+            by_rho = greatest(lambda e: e * math.tanh(e / 2) <= left["rho"], 0.0, high)
+        return max(by_rho, left.get("epsilon", 0.0))
 
     def spent(self, totals: Totals) -> float:
-        """An ε that holds for what was released so far, at the budget's δ, however chosen.
+        """An ε for what was released so far, whenever one looks, at no more than twice the δ.
 
         Σε while every release is pure. Otherwise the ε of the least of sixteen levels of ρ that
-        holds Σρ: each level is a filter of its own with a sixteenth of δ_c. Never above ε*.
+        holds Σρ: each level is a filter of its own with a sixteenth of δ_c, all sixteen together
+        cost δ_c, and the budget's own filter costs the same again. Infinity for other budgets.
         """
         pure = math.inf if totals.epsilon is None else float(_fraction(totals.epsilon))
-        match self.guarantee:
-            case ApproxDP():
-                total = float(self.guarantee.epsilon)
-                return min(pure, total, self._by_level(totals))
-            case PureDP():
-                return pure
-            case _:
-                return pure
+        if not isinstance(self.guarantee, ApproxDP):
+            return pure
+        whole = float(self.guarantee.epsilon) if self.admits(totals) else math.inf
+        return min(pure, whole, self._by_level(totals))
 
     def _by_level(self, totals: Totals) -> float:
         guarantee = self.guarantee
         if not isinstance(guarantee, ApproxDP) or totals.delta > self._limit.delta:
             return math.inf
-        share = float(guarantee.delta - self.keys_delta) / _LEVELS
+        share = float(self.conversion_delta) / _LEVELS
         for level in range(_LEVELS):
             rho = float(self.largest_rho) / 2 ** (_LEVELS - 1 - level)
             if totals.rho <= _down(Fraction(rho)):

@@ -17,13 +17,17 @@ VARIABLE = "DENIABLE_LEDGER_KEY"
 _FORM = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def load_key(path: str | Path | None = None) -> bytes:
+def load_key(path: str | Path | None = None, *, create: bool = True) -> bytes:
     """The key from the environment, or from a file, which is made if it is missing."""
     if path is None and (given := os.environ.get(VARIABLE)) is not None:
         return _read(given, f"the environment variable {VARIABLE}")
     file = Path(path) if path is not None else default_path()
     try:
         if not file.exists():
+            if not create:
+                raise LedgerError(
+                    f"this ledger has a key, which is neither in {VARIABLE} nor in {file}"
+                )
             _create(file)
         if file.stat().st_mode & 0o077:
             raise LedgerError(f"{file} may be read by others; run: chmod 600 {file}")
@@ -39,15 +43,20 @@ def default_path() -> Path:
 
 
 def _create(file: Path) -> None:
+    """Write it whole under another name first: nobody ever reads half a key."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(secrets.token_hex(32) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.link(draft, file)
     except FileExistsError:  # another process was faster
-        return
-    with os.fdopen(handle, "w", encoding="ascii") as out:
-        out.write(secrets.token_hex(32) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
+        pass
+    finally:
+        draft.unlink()
 
 
 def _read(text: str, where: str) -> bytes:

@@ -8,9 +8,9 @@ entry of its own; a question whose answer is recorded is answered from there, at
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -21,6 +21,7 @@ from deniable.errors import (
     BudgetError,
     DoorError,
     LedgerError,
+    LedgerTamperedError,
     ParameterError,
     ParameterTypeError,
 )
@@ -30,21 +31,25 @@ from deniable.ledger.entries import (
     State,
     budget_to_json,
     canonical,
+    check_row,
     head_of,
     make_row,
     state_of,
 )
 from deniable.ledger.filters import Budget, Totals, charge
 from deniable.ledger.key import load_key
+from deniable.ledger.plain import plain, read_name
 from deniable.ledger.policy import changed, opened, spent
-from deniable.ledger.stores.base import LedgerStore, Referring
+from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
+from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import compose
+from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.wire import loss_from_json, loss_to_json
 
-_LONGEST = 200
 _LARGEST_ANSWER = 50_000_000
 
 
@@ -98,11 +103,13 @@ class Ledger:
         create: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._key = load_key() if key is None else _checked_key(key)
         self._clock = clock
         self._store: LedgerStore = (
             MemoryStore() if where is None else SqlStore(where, create=create)
         )
+        # A chain that exists has a key that exists: a fresh one would only spoil it.
+        fresh = not self._store.populations()
+        self._key = load_key(create=fresh) if key is None else _checked_key(key)
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a ledger is not copied or pickled: open it again where it is needed")
@@ -128,34 +135,29 @@ class Ledger:
 
         Opening it again with the same budget changes nothing; with another one it is refused.
         """
-        name, who = _name(population, "population"), _name(who, "who")
+        name, who = read_name(population, "population"), read_name(who, "who")
         if not isinstance(budget, Budget):
             raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
-        known = self._store.last(name)
-        if known is None:
+
+        def decide(last: Row | None, _: View) -> Row:
+            if last is not None:
+                raise _AlreadyOpenError
+            state = replace(opened(budget), time=self._time(None))
+            data = {"budget": budget_to_json(budget), "state": state.to_json()}
+            return make_row(self._key, None, population=name, kind=Kind.OPEN, who=who, data=data)
+
+        if self._store.last(name) is None:
             try:
-                return head_of(
-                    self._store.append(name, lambda last, _: self._opening(last, name, budget, who))
-                )
+                return head_of(self._store.append(name, decide))
             except _AlreadyOpenError:
-                known = self._last(name)
-        self._same_budget(name, budget)
-        return head_of(known)
-
-    def _opening(self, last: Row | None, name: str, budget: Budget, who: str) -> Row:
-        if last is not None:
-            raise _AlreadyOpenError
-        state = replace(opened(budget), time=self._time(None))
-        data = {"budget": budget_to_json(budget), "state": state.to_json()}
-        return make_row(self._key, None, population=name, kind=Kind.OPEN, who=who, data=data)
-
-    def _same_budget(self, name: str, budget: Budget) -> None:
-        first = self._store.row(name, 1)
-        if first is None or first.data.get("budget") != budget_to_json(budget):
+                pass  # another process was faster
+        known = self._last(name)
+        if state_of(known).tranches[0].budget != budget:
             raise BudgetError(
                 f"{name!r} has another budget already, and it belongs to its people, not to a "
                 "session: name the same one, or change it with top_up or lower"
             )
+        return head_of(known)
 
     def reserve(
         self,
@@ -173,15 +175,15 @@ class Ledger:
         The loss and the population are part of it. None: a question that is never repeated. Only a
         `resumable` reservation, whose draws are recorded, can be gone on with after a crash.
         """
-        name, analyst = _name(population, "population"), _name(who, "who")
-        told = _name(purpose, "purpose")
+        name, analyst = read_name(population, "population"), read_name(who, "who")
+        told = read_name(purpose, "purpose")
         text = _loss_text(loss)
         digest = None if question is None else _digest(name, text, question)
         if digest is not None and (found := self._recorded(name, digest)) is not None:
             return found
 
-        def decide(last: Row | None, _: Referring) -> Row:
-            before = _opened(last, name)
+        def decide(last: Row | None, view: View) -> Row:
+            before = self._authentic(_opened(last, name), view)
             state = state_of(before)
             after = replace(spent(state, loss, analyst), time=self._time(state))
             data = {
@@ -207,16 +209,21 @@ class Ledger:
         """Record that part of a reservation is about to be drawn, if so much is left of it."""
         self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)}, loss)
 
-    def answer(self, reservation: Reservation, value: object) -> Recorded:
-        """Attach the answer. It must be what JSON can hold."""
-        try:
-            text = json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as cause:
-            raise LedgerError("an answer must be made of numbers, text, lists and dicts") from cause
-        if len(text) > _LARGEST_ANSWER:
+    def answer(
+        self, reservation: Reservation, value: object, *, drawn: Sequence[Loss] | None = None
+    ) -> Recorded:
+        """Attach the answer: numbers, text, lists and dicts; arrays become lists.
+
+        `drawn` are the losses that were really drawn, where they differ from the reserved one.
+        """
+        kept = plain(value)
+        if len(canonical({"answer": kept})) > _LARGEST_ANSWER:
             raise LedgerError("an answer this large is not kept; release less, or in parts")
-        row = self._refer(reservation, Kind.ANSWER, {"answer": json.loads(text)})
-        return Recorded(json.loads(text), reservation.number, head_of(row))
+        data: dict[str, object] = {"answer": kept}
+        if drawn is not None:
+            data["drawn"] = [_loss_text(loss) for loss in drawn]
+        row = self._refer(reservation, Kind.ANSWER, data)
+        return Recorded(kept, reservation.number, head_of(row))
 
     def fail(self, reservation: Reservation) -> None:
         """Record that a reservation gave nothing. It stays spent."""
@@ -231,9 +238,14 @@ class Ledger:
     ) -> Row:
         name = reservation.population
 
-        def decide(last: Row | None, referring: Referring) -> Row:
-            before = _opened(last, name)
-            earlier = referring(reservation.number)
+        def decide(last: Row | None, view: View) -> Row:
+            before = self._authentic(_opened(last, name), view)
+            mine = view.row(name, reservation.number)
+            if mine is None or head_of(self._authentic(mine, view)) != reservation.head:
+                raise DoorError(f"{name!r} has no such reservation in this ledger")
+            earlier = [
+                self._authentic(row, view) for row in view.referring(name, reservation.number)
+            ]
             if _ended(earlier):
                 raise DoorError(f"reservation {reservation.number} of {name!r} has ended already")
             if drawn is not None:
@@ -254,13 +266,13 @@ class Ledger:
 
     def resume(self, population: str, number: int) -> tuple[Reservation, list[Loss]]:
         """A reservation that has not ended, and what was drawn of it so far."""
-        name = _name(population, "population")
-        row = self._store.row(name, number)
+        name = read_name(population, "population")
+        row = self._store.row(name, whole(number, "number"))
         if row is None or row.kind != Kind.RESERVE:
             raise LedgerError(f"entry {number} of {name!r} is no reservation")
-        if row.data.get("resumable") is not True:
+        if self._authentic(row, self._store).data.get("resumable") is not True:
             raise DoorError(f"reservation {number} of {name!r} was not opened as resumable")
-        later = self._store.referring(name, number)
+        later = [self._authentic(each, self._store) for each in self._store.referring(name, number)]
         if _ended(later):
             raise DoorError(f"reservation {number} of {name!r} has ended already")
         loss = loss_from_json(row.data["loss"])
@@ -277,7 +289,7 @@ class Ledger:
 
     def share(self, population: str, analyst: str, budget: Budget, *, who: str, reason: str) -> str:
         """Limit what one analyst may spend. The total always gates as well."""
-        name = _name(analyst, "analyst")
+        name = read_name(analyst, "analyst")
         return self._change(population, Kind.SHARE, who, reason, budget, analyst=name)
 
     def renew(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
@@ -303,12 +315,16 @@ class Ledger:
         *,
         analyst: str | None = None,
     ) -> str:
-        name, by, why = _name(population, "population"), _name(who, "who"), _name(reason, "reason")
+        name, by, why = (
+            read_name(population, "population"),
+            read_name(who, "who"),
+            read_name(reason, "reason"),
+        )
         if not isinstance(budget, Budget):
             raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
 
-        def decide(last: Row | None, _: Referring) -> Row:
-            before = _opened(last, name)
+        def decide(last: Row | None, view: View) -> Row:
+            before = self._authentic(_opened(last, name), view)
             state = state_of(before)
             after = replace(changed(state, kind, budget, analyst), time=self._time(state))
             data = {
@@ -323,33 +339,60 @@ class Ledger:
 
     def balance(self, population: str) -> Balance:
         """What is spent and what is left, at this moment."""
-        name = _name(population, "population")
+        name = read_name(population, "population")
         row = self._last(name)
         state = state_of(row)
-        last = state.tranches[-1]
+        best = max(state.tranches, key=lambda each: each.budget.largest_epsilon(each.totals))
         return Balance(
             name,
             tuple(each.budget for each in state.tranches),
             tuple(each.totals for each in state.tranches),
-            last.budget.remaining(last.totals),
-            max(each.budget.largest_epsilon(each.totals) for each in state.tranches),
+            best.budget.remaining(best.totals),
+            best.budget.largest_epsilon(best.totals),
             sum(each.budget.spent(each.totals) for each in state.tranches),
             state.releases,
             head_of(row),
         )
 
     def tight_epsilon(self, population: str, *, delta: float) -> float:
-        """ε of all releases so far as one list, tight: for the record, not for the gate."""
-        losses = [
-            loss_from_json(row.data["loss"])
-            for row in self.history(population)
-            if row.kind == Kind.RESERVE
-        ]
+        """ε of all releases under the present promise, as one list: for the record, no gate.
+
+        Of a door that never closed and was not resumable only the price is known. If that is pure,
+        it counts as randomised response; if not, all counts by ρ.
+        """
+        losses, total, unknown = [], Totals(), False
+        doors: dict[int, Loss] = {}
+        drawn: dict[int, list[Loss]] = {}
+        for row in self.history(population):
+            data = row.data
+            if row.kind == Kind.RENEW:
+                doors, drawn = {}, {}
+            elif row.kind == Kind.RESERVE:
+                doors[row.number] = loss_from_json(data["loss"])
+                if data["resumable"]:
+                    drawn[row.number] = []
+            elif row.kind == Kind.DEBIT and row.refers in drawn:
+                drawn[row.refers].append(loss_from_json(data["loss"]))
+            elif row.kind == Kind.ANSWER and row.refers in doors and row.refers not in drawn:
+                texts = data.get("drawn")
+                own = [doors[row.refers]]
+                drawn[row.refers] = own if texts is None else [loss_from_json(t) for t in texts]
+        for number, loss in doors.items():
+            total = total + charge(loss)
+            if number in drawn:
+                losses += drawn[number]
+            elif loss.pure is not None:
+                losses.append(PureLoss(bound=loss.pure, relation=loss.relation))
+            else:
+                unknown = True
+        if unknown:
+            left = delta - total.delta / 10**18
+            return zcdp.epsilon(total.rho / 10**18, left) if left > 0 else math.inf
         return compose(*losses).epsilon(delta=delta) if losses else 0.0
 
     def history(self, population: str) -> Iterator[Row]:
         """All entries, in order."""
-        return self._store.rows(_name(population, "population"))
+        return self._store.rows(read_name(population, "population"))
 
     def populations(self) -> list[str]:
         """The names of all populations."""
@@ -362,11 +405,23 @@ class Ledger:
     def _recorded(self, name: str, digest: str) -> Recorded | None:
         for row in self._store.asked(name, digest):
             if row.kind == Kind.ANSWER and row.refers is not None:
-                return Recorded(row.data["answer"], row.refers, head_of(row), True)
+                asked = self._store.row(name, row.refers)
+                if asked is None or self._authentic(asked, self._store).question != digest:
+                    raise LedgerTamperedError(f"entry {row.number} of {name!r} answers nothing")
+                kept = self._authentic(row, self._store)
+                return Recorded(kept.data["answer"], row.refers, head_of(row), repeated=True)
         return None
 
+    def _authentic(self, row: Row, view: View) -> Row:
+        """A row whose MAC holds: nothing is decided or answered by any other."""
+        before = view.row(row.population, row.number - 1) if row.number > 1 else None
+        if row.number > 1 and before is None:
+            raise LedgerTamperedError(f"entry {row.number - 1} of {row.population!r} is missing")
+        check_row(self._key, before, row)
+        return row
+
     def _last(self, name: str) -> Row:
-        return _opened(self._store.last(name), name)
+        return self._authentic(_opened(self._store.last(name), name), self._store)
 
     def _time(self, before: State | None) -> str:
         """Now; never earlier than the entry before, whatever the clock says."""
@@ -382,7 +437,8 @@ def _check_room(whole: Loss, earlier: list[Row], drawn: Loss) -> None:
     """Refuse a draw for which the recorded ones leave no room, whoever made them."""
     total = charge(drawn)
     for row in earlier:
-        total = total + charge(loss_from_json(row.data["loss"]))
+        if row.kind == Kind.DEBIT:
+            total = total + charge(loss_from_json(row.data["loss"]))
     if not charge(whole).covers(total):
         raise BudgetError(
             f"a draw of {drawn.price} does not fit what is left of a door of {whole.price}; "
@@ -402,11 +458,10 @@ def _opened(last: Row | None, name: str) -> Row:
 
 def _digest(population: str, loss: str, question: Mapping[str, object]) -> str:
     try:
-        text = canonical({"population": population, "loss": loss, "question": dict(question)})
-    except (TypeError, ValueError) as cause:
-        raise ParameterError(
-            "question", "...", "must be made of numbers, text, lists, dicts"
-        ) from cause
+        asked = plain(question)
+    except LedgerError as cause:
+        raise ParameterError("question", "...", str(cause)) from None
+    text = canonical({"population": population, "loss": loss, "question": asked})
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -414,14 +469,6 @@ def _loss_text(loss: Loss) -> str:
     if not isinstance(loss, Loss):
         raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
     return loss_to_json(loss)
-
-
-def _name(value: str, argument: str) -> str:
-    if not isinstance(value, str):
-        raise ParameterTypeError(argument, type(value).__name__, "must be text")
-    if not value.strip() or len(value) > _LONGEST or not value.isprintable():
-        raise ParameterError(argument, value, f"must be 1 to {_LONGEST} printable characters")
-    return value
 
 
 def _checked_key(key: bytes) -> bytes:

@@ -26,7 +26,10 @@ def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> St
     if kind == Kind.LOWER:
         return _lowered(state, budget)
     if kind == Kind.RENEW:
-        return replace(state, tranches=(Tranche(budget),), shares={})
+        fresh = {who: Tranche(each.budget) for who, each in state.shares.items()}
+        return replace(state, tranches=(Tranche(budget),), shares=fresh)
+    if budget.relation != state.tranches[0].budget.relation:
+        raise BudgetError("a share protects under the same relation as the budget")
     known = state.shares.get(analyst or "")
     totals = Totals() if known is None else known.totals
     return replace(state, shares={**state.shares, analyst or "": Tranche(budget, totals)})
@@ -69,8 +72,8 @@ def spent(state: State, loss: Loss, who: str) -> State:
             return replace(
                 state, tranches=tuple(tranches), shares=shares, releases=state.releases + 1
             )
-    last = state.tranches[-1]
-    raise BudgetError(_refusal("the budget", last.budget, last.totals, loss))
+    best = max(state.tranches, key=lambda each: each.budget.largest_epsilon(each.totals))
+    raise BudgetError(_refusal("the budget", best.budget, best.totals, loss))
 
 
 def _refusal(whose: str, budget: Budget, totals: Totals, loss: Loss) -> str:
@@ -95,4 +98,6 @@ def _smaller(one: Budget, other: Budget) -> bool:
     if type(one.guarantee) is not type(other.guarantee) or one.relation != other.relation:
         return False
     numbers = zip(vars(one.guarantee).values(), vars(other.guarantee).values(), strict=True)
-    return all(a <= b for a, b in numbers) and one.keys_delta <= other.keys_delta
+    # Both parts of δ shrink, or ρ* might grow.
+    parts = (one.keys_delta, other.keys_delta), (one.conversion_delta, other.conversion_delta)
+    return all(a <= b for a, b in [*numbers, *parts])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.errors import BudgetError, DeniableError, LedgerTamperedError, ParameterError
 from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row, head_of
+from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.policy import changed, opened, spent
 from deniable.privacy.wire import loss_from_json
@@ -32,32 +34,48 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
     wanted = None if head is None else _read_head(head)
     before: Row | None = None
     state: State | None = None
-    reservations: set[int] = set()
+    reservations: dict[int, Totals] = {}
+    drawn: dict[int, Totals] = {}
     ended: set[int] = set()
+    seen = wanted is None
     for row in ledger.history(population):
         check_row(ledger.key, before, row)
         state = _next(state, row)
         if row.data["state"] != state.to_json():
             raise LedgerTamperedError(f"entry {row.number} of {population!r} has wrong totals")
         if row.kind == Kind.RESERVE:
-            reservations.add(row.number)
-        if row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
-            if row.refers not in reservations:
-                raise LedgerTamperedError(f"entry {row.number} refers to no reservation")
-            if row.refers in ended:
-                raise LedgerTamperedError(f"entry {row.number} follows the end of its reservation")
-        if row.kind in (Kind.ANSWER, Kind.FAIL) and row.refers is not None:
-            ended.add(row.refers)
-        if wanted is not None and row.number == wanted[0] and row.mac != wanted[1]:
-            raise LedgerTamperedError(f"entry {row.number} is not the one that was answered from")
+            reservations[row.number] = charge(loss_from_json(row.data["loss"]))
+        elif row.refers is not None or row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
+            _check_reference(row, reservations, drawn, ended)
+        if wanted is not None and row.number == wanted[0]:
+            seen = True
+            if row.mac != wanted[1]:
+                raise LedgerTamperedError(f"entry {row.number} is not the one of that head")
         before = row
     if before is None:
         raise LedgerTamperedError(f"there are no entries for {population!r}")
-    if wanted is not None and wanted[0] > before.number:
+    if wanted is not None and not seen:
         raise LedgerTamperedError(
             f"the chain of {population!r} ends at entry {before.number}, before {wanted[0]}"
         )
     return Verified(population, before.number, len(reservations), len(ended), head_of(before))
+
+
+def _check_reference(
+    row: Row, reservations: dict[int, Totals], drawn: dict[int, Totals], ended: set[int]
+) -> None:
+    """An entry about a reservation: of one that exists, before its end, within its price."""
+    number = row.refers
+    if number is None or number not in reservations:
+        raise LedgerTamperedError(f"entry {row.number} refers to no reservation")
+    if number in ended:
+        raise LedgerTamperedError(f"entry {row.number} follows the end of its reservation")
+    if row.kind != Kind.DEBIT:
+        ended.add(number)
+        return
+    drawn[number] = drawn.get(number, Totals()) + charge(loss_from_json(row.data["loss"]))
+    if not reservations[number].covers(drawn[number]):
+        raise LedgerTamperedError(f"entry {row.number} draws more than its door holds")
 
 
 def _next(state: State | None, row: Row) -> State:
@@ -89,6 +107,6 @@ def _applied(state: State | None, row: Row, data: dict[str, Any]) -> State:
 
 def _read_head(head: str) -> tuple[int, str]:
     number, _, mac = str(head).partition(":")
-    if not number.isdigit() or len(mac) != 64:
+    if not re.fullmatch(r"[1-9][0-9]{0,17}", number) or not re.fullmatch(r"[0-9a-f]{64}", mac):
         raise ParameterError("head", head, 'must be what an answer carries, such as "12:ab34..."')
     return int(number), mac

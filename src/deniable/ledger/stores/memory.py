@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 
+from deniable.errors import LedgerError
 from deniable.ledger.entries import Row
 from deniable.ledger.stores.base import Decide
 
@@ -13,6 +15,7 @@ class MemoryStore:
     """Nothing survives the process."""
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._rows: dict[str, list[Row]] = {}
         self._questions: dict[tuple[str, str], list[int]] = {}
@@ -20,11 +23,11 @@ class MemoryStore:
 
     def append(self, population: str, decide: Decide) -> Row:
         """Under a lock."""
+        if self._process != os.getpid():
+            raise LedgerError("a ledger in memory is not shared with a forked process")
         with self._lock:
             rows = self._rows.get(population, [])
-            row = decide(
-                rows[-1] if rows else None, lambda number: self.referring(population, number)
-            )
+            row = decide(rows[-1] if rows else None, self)
             rows.append(row)
             self._rows[population] = rows
             if row.question is not None:

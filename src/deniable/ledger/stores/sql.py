@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
@@ -44,9 +45,14 @@ _MIGRATIONS: dict[str, list[list[str]]] = {
         [
             """CREATE TABLE deniable_entries (population TEXT NOT NULL, number INTEGER NOT NULL,
                kind TEXT NOT NULL, who TEXT NOT NULL, question TEXT, refers INTEGER,
-               body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (population, number))""",
+               body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (population, number),
+               CHECK (number > 0))""",
             "CREATE INDEX deniable_by_question ON deniable_entries (population, question)",
             "CREATE INDEX deniable_by_reference ON deniable_entries (population, refers)",
+            """CREATE TRIGGER deniable_no_replace BEFORE INSERT ON deniable_entries
+               WHEN EXISTS (SELECT 1 FROM deniable_entries
+                            WHERE population = NEW.population AND number = NEW.number)
+               BEGIN SELECT RAISE(ABORT, 'UNIQUE: the ledger is append-only'); END""",
             """CREATE TRIGGER deniable_no_update BEFORE UPDATE ON deniable_entries
                BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
             """CREATE TRIGGER deniable_no_delete BEFORE DELETE ON deniable_entries
@@ -57,12 +63,14 @@ _MIGRATIONS: dict[str, list[list[str]]] = {
         [
             """CREATE TABLE deniable_entries (population TEXT NOT NULL, number BIGINT NOT NULL,
                kind TEXT NOT NULL, who TEXT NOT NULL, question TEXT, refers BIGINT,
-               body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (population, number))""",
+               body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (population, number),
+               CHECK (number > 0))""",
             "CREATE INDEX deniable_by_question ON deniable_entries (population, question)",
             "CREATE INDEX deniable_by_reference ON deniable_entries (population, refers)",
             """CREATE FUNCTION deniable_append_only() RETURNS trigger LANGUAGE plpgsql AS
                $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$""",
-            """CREATE TRIGGER deniable_no_change BEFORE UPDATE OR DELETE ON deniable_entries
+            """CREATE TRIGGER deniable_no_change BEFORE UPDATE OR DELETE OR TRUNCATE
+               ON deniable_entries
                FOR EACH STATEMENT EXECUTE FUNCTION deniable_append_only()""",
         ]
     ],
@@ -73,20 +81,12 @@ class SqlStore:
     """A database by SQLAlchemy URL, or the path of an SQLite file."""
 
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
-        text = str(where)
-        url = text if "://" in text else f"sqlite:///{text}"
-        self._name = sa.engine.make_url(url).render_as_string(hide_password=True)
-        self._dialect = url.split(":", 1)[0].split("+")[0]
-        if self._dialect == "postgres":
-            self._dialect = "postgresql"
-            url = "postgresql" + url[len("postgres") :]
-        if self._dialect not in _MIGRATIONS:
-            raise LedgerError(f"a ledger lives in SQLite or Postgres, not in {self._dialect}")
-        if self._dialect == "postgresql" and "+" not in url.split("://")[0]:
-            url = "postgresql+psycopg" + url[len("postgresql") :]
+        url = _read_url(where)
+        self._dialect = url.get_backend_name()
+        self._name = f"{self._dialect} ledger {url.database or ''}".strip()
         self._file: Path | None = None
         if self._dialect == "sqlite":
-            self._file = Path(url.removeprefix("sqlite:///"))
+            self._file = Path(url.database or "")
             self._check_file(self._file, create=create)
         self._place: tuple[int, int] | None = None
         self._engine = self._connect(url)
@@ -99,10 +99,7 @@ class SqlStore:
         for attempt in range(_TRIES):
             try:
                 with self._writing(population) as connection:
-                    row = decide(
-                        self._last(connection, population),
-                        _Lookup(connection, population),
-                    )
+                    row = decide(self._last(connection, population), _Inside(connection))
                     connection.execute(sa.insert(ENTRIES).values(**vars(row)))
                 return row
             except IntegrityError as cause:
@@ -123,7 +120,7 @@ class SqlStore:
 
     def rows(self, population: str) -> Iterator[Row]:
         """All rows, in order, a thousand at a time."""
-        after = -1
+        after = -(2**62)
         while True:
             wanted = (ENTRIES.c.population == population) & (ENTRIES.c.number > after)
             query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number).limit(1000)
@@ -135,8 +132,7 @@ class SqlStore:
 
     def row(self, population: str, number: int) -> Row | None:
         """One row."""
-        wanted = (ENTRIES.c.population == population) & (ENTRIES.c.number == number)
-        found = self._select(sa.select(ENTRIES).where(wanted))
+        found = self._select(_one(population, number))
         return found[0] if found else None
 
     def asked(self, population: str, question: str) -> list[Row]:
@@ -150,8 +146,7 @@ class SqlStore:
 
     def referring(self, population: str, number: int) -> list[Row]:
         """The rows that refer to a row, in order."""
-        wanted = (ENTRIES.c.population == population) & (ENTRIES.c.refers == number)
-        return self._select(sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number))
+        return self._select(_referring(population, number))
 
     def populations(self) -> list[str]:
         """The names of all populations."""
@@ -163,7 +158,7 @@ class SqlStore:
         """Close all connections."""
         self._engine.dispose()
 
-    def _select(self, query: sa.Select[tuple[object, ...]]) -> list[Row]:
+    def _select(self, query: sa.Select[Any]) -> list[Row]:
         with self._reading() as connection:
             return [_row(each) for each in connection.execute(query)]
 
@@ -221,19 +216,21 @@ class SqlStore:
                 f"{self._name}: {_first_line(cause)}; nothing was released"
             ) from cause
 
-    def _connect(self, url: str) -> sa.Engine:
+    def _connect(self, url: sa.URL) -> sa.Engine:
         if self._dialect != "sqlite":
             try:
                 return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
             except ImportError:
                 raise MissingExtraError("ledgers in Postgres", "postgres") from None
+            except SQLAlchemyError:
+                raise LedgerError("a ledger in Postgres is reached by postgresql://...") from None
         engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE})
 
         @sa.event.listens_for(engine, "connect")
         def configure(connection: object, _: object) -> None:
-            # The driver must not open transactions by itself; full fsync on every commit.
+            # The driver must not open transactions itself; commits are synced, their folder too.
             connection.isolation_level = None  # type: ignore[attr-defined]
-            connection.execute("PRAGMA synchronous = FULL")  # type: ignore[attr-defined]
+            connection.execute("PRAGMA synchronous = EXTRA")  # type: ignore[attr-defined]
 
         @sa.event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
@@ -267,12 +264,32 @@ class SqlStore:
         if not file.parent.is_dir():
             raise LedgerError(f"there is no folder {file.parent} for the ledger")
         if file.exists() and not os.access(file, os.W_OK):
-            raise LedgerError(
-                f"{file} cannot be written; a ledger that cannot record releases nothing"
-            )
+            raise LedgerError(f"{file} cannot be written, and what is not recorded is not released")
+        if not file.exists():
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+
+    def _settle_schema(self) -> None:
+        """Stay in the schema where the ledger is, whatever the search path says later."""
+        where = "SELECT table_schema FROM information_schema.tables WHERE table_name = :name"
+        with self._reading() as connection:
+            known = connection.execute(sa.text(where), {"name": ENTRIES.name}).scalars().all()
+            current = connection.execute(sa.text("SELECT current_schema()")).scalar()
+        if len(known) > 1:
+            raise LedgerError(f"{self._name}: there are ledgers in several schemas")
+        schema = str(known[0] if known else current).replace('"', '""')
+
+        @sa.event.listens_for(self._engine, "connect")
+        def stay(connection: Any, _: object) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute(f'SET search_path TO "{schema}"')
+            connection.commit()
+
+        self._engine.dispose()
 
     def _migrate(self, *, create: bool) -> None:
         steps = _MIGRATIONS[self._dialect]
+        if self._dialect == "postgresql":
+            self._settle_schema()
         with self._writing("") as connection:
             connection.execute(
                 sa.text(
@@ -297,16 +314,29 @@ class SqlStore:
                 )
 
 
-class _Lookup:
-    """Rows that refer to a row, by the connection of a transaction."""
+class _Inside:
+    """Rows as seen by the connection of a transaction."""
 
-    def __init__(self, connection: sa.Connection, population: str) -> None:
-        self._connection, self._population = connection, population
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
 
-    def __call__(self, number: int) -> list[Row]:
-        wanted = (ENTRIES.c.population == self._population) & (ENTRIES.c.refers == number)
-        query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number)
-        return [_row(each) for each in self._connection.execute(query)]
+    def row(self, population: str, number: int) -> Row | None:
+        found = self._connection.execute(_one(population, number)).first()
+        return None if found is None else _row(found)
+
+    def referring(self, population: str, number: int) -> list[Row]:
+        return [_row(each) for each in self._connection.execute(_referring(population, number))]
+
+
+def _one(population: str, number: int) -> sa.Select[Any]:
+    return sa.select(ENTRIES).where(
+        (ENTRIES.c.population == population) & (ENTRIES.c.number == number)
+    )
+
+
+def _referring(population: str, number: int) -> sa.Select[Any]:
+    wanted = (ENTRIES.c.population == population) & (ENTRIES.c.refers == number)
+    return sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number)
 
 
 def _row(found: sa.Row[tuple[object, ...]]) -> Row:
@@ -315,6 +345,23 @@ def _row(found: sa.Row[tuple[object, ...]]) -> Row:
         return Row(**{**values, "kind": Kind(values["kind"])})
     except ValueError:
         raise LedgerTamperedError(f"entry {values['number']} has an unknown kind") from None
+
+
+def _read_url(where: str | Path) -> sa.URL:
+    """A URL, or the path of a file, whatever is in its name."""
+    text = str(where)
+    if "://" not in text:
+        return sa.URL.create("sqlite", database=text)
+    try:
+        url = sa.engine.make_url(text)
+        backend = url.get_backend_name()
+    except (SQLAlchemyError, ValueError):
+        raise LedgerError("the place of the ledger is neither a path nor a URL") from None
+    if backend == "postgres" or (backend == "postgresql" and url.drivername == "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
+    elif backend not in _MIGRATIONS:
+        raise LedgerError("a ledger lives in SQLite or Postgres")
+    return url
 
 
 def _first_line(cause: SQLAlchemyError) -> str:
