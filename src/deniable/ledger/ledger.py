@@ -8,7 +8,6 @@ entry of its own; a question whose answer is recorded is answered from there, at
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,14 +39,12 @@ from deniable.ledger.filters import Budget, Totals, charge
 from deniable.ledger.key import load_key
 from deniable.ledger.plain import plain, read_name
 from deniable.ledger.policy import changed, opened, spent
+from deniable.ledger.record import tight_epsilon
 from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
-from deniable.privacy.accountants import zcdp
-from deniable.privacy.composition import compose
-from deniable.privacy.exact import whole
+from deniable.privacy.exact import Number, whole
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.wire import loss_from_json, loss_to_json
 
 _LARGEST_ANSWER = 50_000_000
@@ -354,41 +351,9 @@ class Ledger:
             head_of(row),
         )
 
-    def tight_epsilon(self, population: str, *, delta: float) -> float:
-        """ε of all releases under the present promise, as one list: for the record, no gate.
-
-        Of a door that never closed and was not resumable only the price is known. If that is pure,
-        it counts as randomised response; if not, all counts by ρ.
-        """
-        losses, total, unknown = [], Totals(), False
-        doors: dict[int, Loss] = {}
-        drawn: dict[int, list[Loss]] = {}
-        for row in self.history(population):
-            data = row.data
-            if row.kind == Kind.RENEW:
-                doors, drawn = {}, {}
-            elif row.kind == Kind.RESERVE:
-                doors[row.number] = loss_from_json(data["loss"])
-                if data["resumable"]:
-                    drawn[row.number] = []
-            elif row.kind == Kind.DEBIT and row.refers in drawn:
-                drawn[row.refers].append(loss_from_json(data["loss"]))
-            elif row.kind == Kind.ANSWER and row.refers in doors and row.refers not in drawn:
-                texts = data.get("drawn")
-                own = [doors[row.refers]]
-                drawn[row.refers] = own if texts is None else [loss_from_json(t) for t in texts]
-        for number, loss in doors.items():
-            total = total + charge(loss)
-            if number in drawn:
-                losses += drawn[number]
-            elif loss.pure is not None:
-                losses.append(PureLoss(bound=loss.pure, relation=loss.relation))
-            else:
-                unknown = True
-        if unknown:
-            left = delta - total.delta / 10**18
-            return zcdp.epsilon(total.rho / 10**18, left) if left > 0 else math.inf
-        return compose(*losses).epsilon(delta=delta) if losses else 0.0
+    def tight_epsilon(self, population: str, *, delta: Number) -> float:
+        """ε of all releases under the present promise, as one list: for the record, no gate."""
+        return tight_epsilon(self.history(population), delta)
 
     def history(self, population: str) -> Iterator[Row]:
         """All entries, in order."""

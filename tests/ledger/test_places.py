@@ -1,0 +1,162 @@
+"""Files, servers and keys: what is missing, broken, moved or shared."""
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+import deniable as dp
+from deniable.ledger.filters import Budget
+from deniable.ledger.key import load_key
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.verify import verify
+
+TENTH = dp.PureLoss(bound=0.1)
+CLINIC = "clinic/patient"
+
+
+def reserve(ledger, population, loss=TENTH, **more):
+    return ledger.reserve(population, loss, who="ana", purpose="test", **more)
+
+
+class TestFiles:
+    def test_a_ledger_survives_its_process(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            head = ledger.answer(reserve(ledger, CLINIC), 7).head
+        with Ledger(file, create=False) as again:
+            assert again.populations() == [CLINIC]
+            assert verify(again, CLINIC, head=head).reservations == 1
+            assert again.balance(CLINIC).remaining["epsilon"] == dp.PureDP(0.9).epsilon
+
+    def test_missing_folders_and_files(self, tmp_path):
+        with pytest.raises(dp.LedgerError, match="no folder"):
+            Ledger(tmp_path / "missing" / "ledger.db")
+        with pytest.raises(dp.LedgerError, match="no ledger"):
+            Ledger(tmp_path / "ledger.db", create=False)
+        with pytest.raises(dp.LedgerError, match="SQLite or Postgres"):
+            Ledger("mysql://localhost/x")
+
+    def test_files_that_are_no_ledger(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        file.write_text("these are no pages of a database" * 100)
+        with pytest.raises(dp.LedgerError, match=r"ledger\.db"):
+            Ledger(file)
+
+    def test_truncated_files(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            for _ in range(9):
+                ledger.answer(reserve(ledger, CLINIC), "x" * 2000)
+        whole = file.read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(dp.LedgerError):
+            verify(Ledger(file), CLINIC)
+
+    def test_a_newer_schema_is_refused(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        Ledger(file).close()
+        with sqlite3.connect(file) as raw:
+            raw.execute("INSERT INTO deniable_schema VALUES (99, 'later')")
+        raw.close()
+        with pytest.raises(dp.LedgerError, match="newer version"):
+            Ledger(file)
+
+    def test_rows_cannot_be_changed_or_removed(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+        raw = sqlite3.connect(file)
+        for statement in ("UPDATE deniable_entries SET mac = 'x'", "DELETE FROM deniable_entries"):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                raw.execute(statement)
+        raw.close()
+
+    def test_a_full_disk_releases_nothing(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            pages = sqlite3.connect(file).execute("PRAGMA page_count").fetchone()[0]
+            with ledger.store._own().connect() as connection:  # the pool has one connection
+                connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+            reservation = reserve(ledger, CLINIC)
+            with pytest.raises(dp.LedgerError, match="full"):
+                ledger.answer(reservation, "x" * 400_000)
+        with Ledger(file) as again:
+            verify(again, CLINIC)
+
+
+class TestKeys:
+    def test_a_key_file_is_made_for_its_owner_only(self, tmp_path, monkeypatch):
+        monkeypatch.delenv("DENIABLE_LEDGER_KEY")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        key = load_key()
+        file = tmp_path / "deniable" / "ledger.key"
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert load_key() == key
+        assert len(key) == 32
+        file.chmod(0o644)
+        with pytest.raises(dp.LedgerError, match="chmod 600"):
+            load_key()
+
+    @pytest.mark.parametrize("bad", ["", "abc", "g" * 64])
+    def test_bad_keys(self, bad, monkeypatch):
+        monkeypatch.setenv("DENIABLE_LEDGER_KEY", bad)
+        with pytest.raises(dp.LedgerError, match="64 hexadecimal"):
+            Ledger()
+        with pytest.raises(dp.LedgerError, match="16 bytes"):
+            Ledger(key=b"short")
+
+
+@pytest.mark.parametrize(
+    "where", ["", ":memory:", "sqlite://", "sqlite:///", "postgresql+foo://x/y"]
+)
+def test_places_that_keep_nothing_are_refused(where):
+    with pytest.raises(dp.LedgerError):
+        Ledger(where)
+
+
+def test_odd_file_names_are_file_names(tmp_path):
+    with Ledger(tmp_path / "a?b#c.db") as ledger:
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+    assert (tmp_path / "a?b#c.db").stat().st_mode & 0o777 == 0o600
+    with Ledger(f"sqlite:///{tmp_path}/plain.db") as ledger:
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+    assert (tmp_path / "plain.db").exists()
+
+
+def test_passwords_are_not_printed():
+    with pytest.raises(dp.LedgerError) as caught:
+        Ledger("postgresql://someone:s3cret@127.0.0.1:1/x?password=s3cret2")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_postgres_stays_in_its_schema(postgres):
+    import psycopg
+
+    name = f"{CLINIC}/schema"
+    with Ledger(postgres.url) as ledger:
+        ledger.open(name, Budget(dp.PureDP(1)), who="owner")
+        with psycopg.connect(postgres.url, autocommit=True) as raw:
+            raw.execute("CREATE SCHEMA IF NOT EXISTS deniable")  # the user's name comes first
+            with pytest.raises(psycopg.Error, match="append-only"):
+                raw.execute("TRUNCATE public.deniable_entries")
+        with Ledger(postgres.url) as again:
+            assert name in again.populations()
+        reserve(ledger, name)
+        with psycopg.connect(postgres.url, autocommit=True) as raw:
+            raw.execute("DROP SCHEMA deniable")
+
+
+def test_keys_are_made_whole_by_many_processes(tmp_path, monkeypatch):
+    monkeypatch.delenv("DENIABLE_LEDGER_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    script = "from deniable.ledger.key import load_key; print(load_key().hex())"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    assert len({process.communicate(timeout=60)[0] for process in processes}) == 1
