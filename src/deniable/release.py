@@ -103,10 +103,10 @@ class Door:
         )
 
     def _debit(self, loss: Loss) -> None:
-        self._check()
-        if loss.relation != self._reservation.loss.relation:
-            raise DoorError("a draw must be stated under the relation of its door")
         with self._lock:
+            self._check()
+            if loss.relation != self._reservation.loss.relation:
+                raise DoorError("a draw must be stated under the relation of its door")
             total = self._drawn + charge(loss)
             if not self._whole.covers(total):
                 raise BudgetError(
@@ -120,11 +120,12 @@ class Door:
 
     def close(self, value: object) -> Answer:
         """Record the answer and end the door."""
-        self._check()
-        own = self._losses == [self._reservation.loss] or self._resumable
-        drawn = None if own else self._losses
-        recorded = self._ledger.answer(self._reservation, value, drawn=drawn)
-        self._open = False
+        with self._lock:
+            self._check()
+            own = self._losses == [self._reservation.loss] or self._resumable
+            drawn = None if own else self._losses
+            recorded = self._ledger.answer(self._reservation, value, drawn=drawn)
+            self._open = False
         return _answer(recorded, self.cost)
 
     def _check(self) -> None:
@@ -168,10 +169,7 @@ class Gate:
         reservation, drawn = self.ledger.resume(self.population, number)
         if reservation.who != self.who:
             raise DoorError(f"reservation {number} was opened by someone else")
-        total = Totals()
-        for loss in drawn:
-            total = total + charge(loss)
-        return Door(self.ledger, reservation, total, resumable=True)
+        return Door(self.ledger, reservation, drawn, resumable=True)
 
     def release(
         self,

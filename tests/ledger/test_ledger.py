@@ -329,3 +329,20 @@ def test_a_ledger_in_memory_is_not_shared_with_a_fork():
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_the_budget_to_name_is_the_promise_not_its_top_ups(ledger, population):
+    ledger.top_up(population, Budget(dp.PureDP(1)), who="owner", reason="more")
+    ledger.open(population, Budget(dp.PureDP(1)), who="owner")
+    ledger.lower(population, Budget(dp.PureDP(0.5)), who="owner", reason="less")
+    ledger.open(population, Budget(dp.PureDP(0.5)), who="owner")
+    with pytest.raises(dp.BudgetError, match="another budget"):
+        ledger.open(population, Budget(dp.PureDP(1)), who="owner")
+
+
+@pytest.mark.parametrize(
+    "guarantee", [dp.ApproxDP(1, 1e-300), dp.GDP(1e200), dp.PureDP(1e10), dp.ZCDP(1e-250)]
+)
+def test_budgets_beyond_sense_are_refused_before_they_are_kept(guarantee):
+    with pytest.raises(dp.ParameterError, match="budget"):
+        Budget(guarantee)

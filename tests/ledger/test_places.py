@@ -60,7 +60,7 @@ class TestFiles:
         file = tmp_path / "ledger.db"
         Ledger(file).close()
         with sqlite3.connect(file) as raw:
-            raw.execute("INSERT INTO deniable_schema VALUES (99, 'later')")
+            raw.execute("INSERT INTO deniable_schema VALUES (99)")
         raw.close()
         with pytest.raises(dp.LedgerError, match="newer version"):
             Ledger(file)
@@ -160,3 +160,49 @@ def test_keys_are_made_whole_by_many_processes(tmp_path, monkeypatch):
         for _ in range(6)
     ]
     assert len({process.communicate(timeout=60)[0] for process in processes}) == 1
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "sqlite:///file:x?mode=memory&cache=shared&uri=true",
+        "sqlite:///x.db?timeout=abc",
+        "file:y.db",
+        "sqlite+foo:///x.db",
+        "a\0b.db",
+        "x" * 5000,
+    ],
+)
+def test_options_and_odd_names_are_refused(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(dp.LedgerError):
+        Ledger(where)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_relative_path_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Ledger("ledger.db") as ledger:
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+        monkeypatch.chdir("/")
+        reserve(ledger, CLINIC)
+        assert ledger.balance(CLINIC).releases == 1
+
+
+def test_who_may_only_read_can_verify(postgres):
+    import psycopg
+
+    name = f"{CLINIC}/reader"
+    with Ledger(postgres.url) as ledger:
+        ledger.open(name, Budget(dp.PureDP(1)), who="owner")
+        with psycopg.connect(postgres.url, autocommit=True) as raw:
+            raw.execute("CREATE ROLE reader LOGIN")
+            raw.execute("GRANT SELECT ON deniable_entries, deniable_schema TO reader")
+        url = postgres.url.replace("deniable@", "reader@")
+        with Ledger(url, create=False) as reader:
+            assert verify(reader, name).entries == 1
+            with pytest.raises(dp.LedgerError, match="permission denied"):
+                reserve(reader, name)
+        with psycopg.connect(postgres.url, autocommit=True) as raw:
+            raw.execute("DROP OWNED BY reader")
+            raw.execute("DROP ROLE reader")

@@ -194,3 +194,60 @@ class TestWithoutTheKey:
                 (CLINIC,),
             )
         raw.close()
+
+
+class TestSwallowedEntries:
+    """A database that says yes and keeps nothing."""
+
+    @pytest.mark.parametrize(
+        "trigger",
+        [
+            "BEFORE INSERT ON deniable_entries BEGIN SELECT RAISE(IGNORE); END",
+            "AFTER INSERT ON deniable_entries BEGIN "
+            "DELETE FROM deniable_entries WHERE number = NEW.number; END",
+        ],
+    )
+    def test_nothing_is_drawn(self, tmp_path, trigger):
+        file = tmp_path / "ledger.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            tampered(file, (f"CREATE TRIGGER swallow {trigger}", ()))
+            gate = dp.Gate(ledger, CLINIC, "ana")
+            drawn = []
+            with pytest.raises(dp.LedgerError, match="did not keep"):
+                gate.release(
+                    dp.Geometric(epsilon=0.1, sensitivity=1),
+                    lambda: drawn.append(1) or 1,
+                    purpose="x",
+                )
+            assert not drawn
+
+    def test_a_chain_set_back_under_a_live_ledger(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            for _ in range(5):
+                reserve(ledger, CLINIC)
+            tampered(file, ("DELETE FROM deniable_entries WHERE number > 3", ()))
+            with pytest.raises(dp.LedgerTamperedError, match="set back"):
+                reserve(ledger, CLINIC)
+
+    def test_hidden_draws_do_not_refill_a_door(self, tmp_path):
+        file = tmp_path / "ledger.db"
+        count = dp.Geometric(epsilon=0.1, sensitivity=1)
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            gate = dp.Gate(ledger, CLINIC, "ana")
+            door = gate.open(dp.repeat(count.loss, 2), purpose="x", resumable=True)
+            door.draw(count, lambda: 1)
+            door.draw(count, lambda: 1)
+            reserve(ledger, CLINIC)
+        tampered(
+            file,
+            ("DELETE FROM deniable_entries WHERE kind = 'debit' AND number = 3", ()),
+            ("UPDATE deniable_entries SET refers = NULL WHERE kind = 'debit'", ()),
+        )
+        with Ledger(file) as again:
+            resumed = dp.Gate(again, CLINIC, "ana").resume(door.number)
+            with pytest.raises(dp.BudgetError, match="what is left"):
+                resumed.draw(count, lambda: 1)

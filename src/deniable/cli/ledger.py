@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 
 from deniable.errors import DeniableError, ParameterError
-from deniable.ledger.entries import Row
+from deniable.ledger.entries import Row, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Balance, Ledger
 from deniable.ledger.verify import verify as verify_chain
@@ -71,7 +71,7 @@ def _line(row: Row) -> dict[str, object]:
     return {
         "population": row.population,
         "number": row.number,
-        "time": data["state"]["time"],
+        "time": state_of(row).time,
         "kind": str(row.kind) if row.refers is None else f"{row.kind} to {row.refers}",
         "who": row.who,
         "why": data.get("purpose") or data.get("reason"),

@@ -151,6 +151,8 @@ class State:
 
     tranches: tuple[Tranche, ...]
     shares: Mapping[str, Tranche]
+    named: Budget  # what a session has to name
+    doors: Mapping[str, Totals] = field(default_factory=dict)  # drawn of open resumable doors
     releases: int = 0
     time: str = ""
 
@@ -159,6 +161,8 @@ class State:
         return {
             "tranches": [_tranche_to_json(each) for each in self.tranches],
             "shares": {who: _tranche_to_json(each) for who, each in sorted(self.shares.items())},
+            "named": budget_to_json(self.named),
+            "doors": {number: asdict(drawn) for number, drawn in sorted(self.doors.items())},
             "releases": self.releases,
             "time": self.time,
         }
@@ -171,6 +175,8 @@ def state_of(row: Row) -> State:
         return State(
             tuple(_tranche_from_json(each) for each in data["tranches"]),
             {who: _tranche_from_json(each) for who, each in data["shares"].items()},
+            budget_from_json(data["named"]),
+            {number: Totals(**drawn) for number, drawn in data["doors"].items()},
             data["releases"],
             data["time"],
         )

@@ -58,6 +58,7 @@ from deniable.privacy.units import Relation, read_relation
 
 _UNITS = GRID.denominator
 _LEVELS = 16
+_LEAST, _MOST = Fraction(1, 10**200), Fraction(10**9)
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,11 @@ class Budget:
             raise ParameterTypeError(
                 "budget", type(guarantee).__name__, "must be PureDP, ApproxDP, ZCDP or GDP"
             )
+        if any(not _LEAST <= number <= _MOST for number in vars(guarantee).values()):
+            raise ParameterError("budget", str(guarantee), "numbers of a budget: 1e-200 to 1e9")
         delta = guarantee.delta if isinstance(guarantee, ApproxDP) else Fraction(0)
         keys = delta / 2 if keys_delta is None else not_negative(keys_delta, "keys_delta")
-        if keys and not keys < delta:
+        if keys and not _LEAST / 2 <= keys < delta:
             raise ParameterError(
                 "keys_delta", keys_delta, "must lie below the δ of an ApproxDP budget"
             )

@@ -35,12 +35,19 @@ from deniable.ledger.entries import (
     make_row,
     state_of,
 )
-from deniable.ledger.filters import Budget, Totals, charge
+from deniable.ledger.filters import Budget, Totals
 from deniable.ledger.key import load_key
 from deniable.ledger.plain import plain, read_name
-from deniable.ledger.policy import changed, opened, spent
+from deniable.ledger.policy import (
+    changed,
+    door_drawn,
+    door_ended,
+    door_opened,
+    opened,
+    spent,
+)
 from deniable.ledger.record import tight_epsilon
-from deniable.ledger.stores.base import LedgerStore, View
+from deniable.ledger.stores.base import Decide, LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
 from deniable.privacy.exact import Number, whole
@@ -101,12 +108,17 @@ class Ledger:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._clock = clock
+        self._heads: dict[str, tuple[int, str]] = {}
         self._store: LedgerStore = (
             MemoryStore() if where is None else SqlStore(where, create=create)
         )
-        # A chain that exists has a key that exists: a fresh one would only spoil it.
-        fresh = not self._store.populations()
-        self._key = load_key(create=fresh) if key is None else _checked_key(key)
+        try:
+            # A chain that exists has a key that exists: a fresh one would only spoil it.
+            fresh = not self._store.populations()
+            self._key = load_key(create=fresh) if key is None else _checked_key(key)
+        except BaseException:
+            self._store.close()
+            raise
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("a ledger is not copied or pickled: open it again where it is needed")
@@ -145,11 +157,11 @@ class Ledger:
 
         if self._store.last(name) is None:
             try:
-                return head_of(self._store.append(name, decide))
+                return head_of(self._append(name, decide))
             except _AlreadyOpenError:
                 pass  # another process was faster
         known = self._last(name)
-        if state_of(known).tranches[0].budget != budget:
+        if state_of(known).named != budget:
             raise BudgetError(
                 f"{name!r} has another budget already, and it belongs to its people, not to a "
                 "session: name the same one, or change it with top_up or lower"
@@ -183,10 +195,12 @@ class Ledger:
             before = self._authentic(_opened(last, name), view)
             state = state_of(before)
             after = replace(spent(state, loss, analyst), time=self._time(state))
+            if resumable:
+                after = door_opened(after, before.number + 1)
             data = {
                 "purpose": told,
                 "loss": text,
-                "resumable": resumable,
+                "resumable": bool(resumable),
                 "state": after.to_json(),
             }
             return make_row(
@@ -199,7 +213,7 @@ class Ledger:
                 question=digest,
             )
 
-        row = self._store.append(name, decide)
+        row = self._append(name, decide)
         return Reservation(name, row.number, analyst, loss, head_of(row))
 
     def debit(self, reservation: Reservation, loss: Loss) -> None:
@@ -240,14 +254,14 @@ class Ledger:
             mine = view.row(name, reservation.number)
             if mine is None or head_of(self._authentic(mine, view)) != reservation.head:
                 raise DoorError(f"{name!r} has no such reservation in this ledger")
-            earlier = [
-                self._authentic(row, view) for row in view.referring(name, reservation.number)
-            ]
-            if _ended(earlier):
-                raise DoorError(f"reservation {reservation.number} of {name!r} has ended already")
-            if drawn is not None:
-                _check_room(reservation.loss, earlier, drawn)
             state = state_of(before)
+            if drawn is not None:
+                door = loss_from_json(mine.data["loss"])
+                state = door_drawn(state, reservation.number, door, drawn)
+            elif mine.data["resumable"]:
+                state = door_ended(state, reservation.number)
+            elif _ended(view.referring(name, reservation.number)):
+                raise DoorError(f"reservation {reservation.number} has ended already")
             rest = {**data, "state": replace(state, time=self._time(state)).to_json()}
             return make_row(
                 self._key,
@@ -259,22 +273,21 @@ class Ledger:
                 refers=reservation.number,
             )
 
-        return self._store.append(name, decide)
+        return self._append(name, decide)
 
-    def resume(self, population: str, number: int) -> tuple[Reservation, list[Loss]]:
-        """A reservation that has not ended, and what was drawn of it so far."""
+    def resume(self, population: str, number: int) -> tuple[Reservation, Totals]:
+        """A resumable reservation that has not ended, and what was drawn of it so far."""
         name = read_name(population, "population")
         row = self._store.row(name, whole(number, "number"))
         if row is None or row.kind != Kind.RESERVE:
             raise LedgerError(f"entry {number} of {name!r} is no reservation")
-        if self._authentic(row, self._store).data.get("resumable") is not True:
+        data = self._authentic(row, self._store).data
+        if data.get("resumable") is not True:
             raise DoorError(f"reservation {number} of {name!r} was not opened as resumable")
-        later = [self._authentic(each, self._store) for each in self._store.referring(name, number)]
-        if _ended(later):
+        drawn = state_of(self._last(name)).doors.get(str(number))
+        if drawn is None:
             raise DoorError(f"reservation {number} of {name!r} has ended already")
-        loss = loss_from_json(row.data["loss"])
-        drawn = [loss_from_json(each.data["loss"]) for each in later if each.kind == Kind.DEBIT]
-        return Reservation(name, number, row.who, loss, head_of(row)), drawn
+        return Reservation(name, number, row.who, loss_from_json(data["loss"]), head_of(row)), drawn
 
     def top_up(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
         """Add to a budget, for a recorded reason. The promises add up (basic composition)."""
@@ -332,7 +345,7 @@ class Ledger:
             }
             return make_row(self._key, before, population=name, kind=kind, who=by, data=data)
 
-        return head_of(self._store.append(name, decide))
+        return head_of(self._append(name, decide))
 
     def balance(self, population: str) -> Balance:
         """What is spent and what is left, at this moment."""
@@ -356,8 +369,12 @@ class Ledger:
         return tight_epsilon(self.history(population), delta)
 
     def history(self, population: str) -> Iterator[Row]:
-        """All entries, in order."""
-        return self._store.rows(read_name(population, "population"))
+        """All entries, in order, each checked against the one before."""
+        before: Row | None = None
+        for row in self._store.rows(read_name(population, "population")):
+            check_row(self._key, before, row)
+            yield row
+            before = row
 
     def populations(self) -> list[str]:
         """The names of all populations."""
@@ -376,6 +393,22 @@ class Ledger:
                 kept = self._authentic(row, self._store)
                 return Recorded(kept.data["answer"], row.refers, head_of(row), repeated=True)
         return None
+
+    def _append(self, name: str, decide: Decide) -> Row:
+        """Append, unless the chain no longer holds what this process has seen of it."""
+
+        def watched(last: Row | None, view: View) -> Row:
+            if (seen := self._heads.get(name)) is not None:
+                known = view.row(name, seen[0])
+                if known is None or known.mac != seen[1]:
+                    raise LedgerTamperedError(
+                        f"the chain of {name!r} was set back behind entry {seen[0]}"
+                    )
+            return decide(last, view)
+
+        row = self._store.append(name, watched)
+        self._heads[name] = row.number, row.mac
+        return row
 
     def _authentic(self, row: Row, view: View) -> Row:
         """A row whose MAC holds: nothing is decided or answered by any other."""
@@ -396,19 +429,6 @@ class Ledger:
 
 class _AlreadyOpenError(Exception):
     """Another process opened the population in between."""
-
-
-def _check_room(whole: Loss, earlier: list[Row], drawn: Loss) -> None:
-    """Refuse a draw for which the recorded ones leave no room, whoever made them."""
-    total = charge(drawn)
-    for row in earlier:
-        if row.kind == Kind.DEBIT:
-            total = total + charge(loss_from_json(row.data["loss"]))
-    if not charge(whole).covers(total):
-        raise BudgetError(
-            f"a draw of {drawn.price} does not fit what is left of a door of {whole.price}; "
-            "nothing was drawn"
-        )
 
 
 def _ended(rows: list[Row]) -> bool:

@@ -12,6 +12,7 @@ from deniable.errors import LedgerError, ParameterError, ParameterTypeError
 
 _LONGEST = 200
 _DEEPEST = 50
+_LARGEST = 10**300
 
 
 def plain(value: object, depth: int = 0) -> object:
@@ -20,7 +21,9 @@ def plain(value: object, depth: int = 0) -> object:
         raise LedgerError("an answer or a question is nested too deeply")
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int) and abs(value) < _LARGEST:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value

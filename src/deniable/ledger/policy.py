@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deniable.errors import BudgetError
+from deniable.errors import BudgetError, DoorError
 from deniable.ledger.entries import Kind, State, Tranche
-from deniable.ledger.filters import Budget, Totals
+from deniable.ledger.filters import Budget, Totals, charge
 from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
 
 
 def opened(budget: Budget) -> State:
     """A population with its first budget."""
-    return State((Tranche(budget),), {})
+    return State((Tranche(budget),), {}, budget)
 
 
 def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> State:
@@ -26,8 +26,12 @@ def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> St
     if kind == Kind.LOWER:
         return _lowered(state, budget)
     if kind == Kind.RENEW:
-        fresh = {who: Tranche(each.budget) for who, each in state.shares.items()}
-        return replace(state, tranches=(Tranche(budget),), shares=fresh)
+        fresh = {
+            who: Tranche(each.budget)
+            for who, each in state.shares.items()
+            if each.budget.relation == budget.relation
+        }
+        return replace(state, tranches=(Tranche(budget),), shares=fresh, named=budget)
     if budget.relation != state.tranches[0].budget.relation:
         raise BudgetError("a share protects under the same relation as the budget")
     known = state.shares.get(analyst or "")
@@ -53,7 +57,36 @@ def _lowered(state: State, budget: Budget) -> State:
     only = state.tranches[0]
     if not _smaller(budget, only.budget):
         raise BudgetError(f"{budget} is not smaller than {only.budget}; use top_up")
-    return replace(state, tranches=(replace(only, budget=budget),))
+    return replace(state, tranches=(replace(only, budget=budget),), named=budget)
+
+
+def door_opened(state: State, number: int) -> State:
+    """A resumable door: what it draws is kept in the state until it ends."""
+    return replace(state, doors={**state.doors, str(number): Totals()})
+
+
+def door_drawn(state: State, number: int, whole: Loss, loss: Loss) -> State:
+    """One more draw from a resumable door, if so much is left of it."""
+    if str(number) not in state.doors:
+        raise DoorError(f"reservation {number} is no open, resumable door")
+    if loss.relation != whole.relation:
+        raise DoorError("a draw must be stated under the relation of its door")
+    total = state.doors[str(number)] + charge(loss)
+    if not charge(whole).covers(total):
+        raise BudgetError(
+            f"a draw of {loss.price} does not fit what is left of a door of {whole.price}; "
+            "nothing was drawn"
+        )
+    return replace(state, doors={**state.doors, str(number): total})
+
+
+def door_ended(state: State, number: int) -> State:
+    """A resumable door that gave its answer, or failed."""
+    if str(number) not in state.doors:
+        raise DoorError(f"reservation {number} has ended already")
+    return replace(
+        state, doors={name: drawn for name, drawn in state.doors.items() if name != str(number)}
+    )
 
 
 def spent(state: State, loss: Loss, who: str) -> State:

@@ -6,11 +6,24 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deniable.errors import BudgetError, DeniableError, LedgerTamperedError, ParameterError
+from deniable.errors import (
+    BudgetError,
+    DeniableError,
+    DoorError,
+    LedgerTamperedError,
+    ParameterError,
+)
 from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row, head_of
-from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
-from deniable.ledger.policy import changed, opened, spent
+from deniable.ledger.policy import (
+    changed,
+    door_drawn,
+    door_ended,
+    door_opened,
+    opened,
+    spent,
+)
+from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json
 
 
@@ -34,19 +47,19 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
     wanted = None if head is None else _read_head(head)
     before: Row | None = None
     state: State | None = None
-    reservations: dict[int, Totals] = {}
-    drawn: dict[int, Totals] = {}
+    reservations: set[int] = set()
     ended: set[int] = set()
+    doors: dict[int, Loss] = {}
     seen = wanted is None
     for row in ledger.history(population):
         check_row(ledger.key, before, row)
-        state = _next(state, row)
+        state = _next(state, row, doors)
         if row.data["state"] != state.to_json():
             raise LedgerTamperedError(f"entry {row.number} of {population!r} has wrong totals")
         if row.kind == Kind.RESERVE:
-            reservations[row.number] = charge(loss_from_json(row.data["loss"]))
+            reservations.add(row.number)
         elif row.refers is not None or row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
-            _check_reference(row, reservations, drawn, ended)
+            _check_reference(row, reservations, ended)
         if wanted is not None and row.number == wanted[0]:
             seen = True
             if row.mac != wanted[1]:
@@ -61,10 +74,8 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
     return Verified(population, before.number, len(reservations), len(ended), head_of(before))
 
 
-def _check_reference(
-    row: Row, reservations: dict[int, Totals], drawn: dict[int, Totals], ended: set[int]
-) -> None:
-    """An entry about a reservation: of one that exists, before its end, within its price."""
+def _check_reference(row: Row, reservations: set[int], ended: set[int]) -> None:
+    """An entry about a reservation: of one that exists, before its end."""
     number = row.refers
     if number is None or number not in reservations:
         raise LedgerTamperedError(f"entry {row.number} refers to no reservation")
@@ -72,18 +83,14 @@ def _check_reference(
         raise LedgerTamperedError(f"entry {row.number} follows the end of its reservation")
     if row.kind != Kind.DEBIT:
         ended.add(number)
-        return
-    drawn[number] = drawn.get(number, Totals()) + charge(loss_from_json(row.data["loss"]))
-    if not reservations[number].covers(drawn[number]):
-        raise LedgerTamperedError(f"entry {row.number} draws more than its door holds")
 
 
-def _next(state: State | None, row: Row) -> State:
+def _next(state: State | None, row: Row, doors: dict[int, Loss]) -> State:
     """The state that an entry must leave behind."""
     data: dict[str, Any] = row.data
     try:
-        after = _applied(state, row, data)
-    except BudgetError as cause:
+        after = _applied(state, row, data, doors)
+    except (BudgetError, DoorError) as cause:
         raise LedgerTamperedError(f"entry {row.number} passed no filter: {cause}") from cause
     except (DeniableError, KeyError, TypeError, ValueError) as cause:
         raise LedgerTamperedError(f"entry {row.number} cannot be read") from cause
@@ -93,15 +100,24 @@ def _next(state: State | None, row: Row) -> State:
     return replace(after, time=time)
 
 
-def _applied(state: State | None, row: Row, data: dict[str, Any]) -> State:
+def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[int, Loss]) -> State:
     if row.kind == Kind.OPEN and state is None:
         return opened(budget_from_json(data["budget"]))
     if state is None or row.kind == Kind.OPEN:
         raise LedgerTamperedError(f"entry {row.number} of {row.population!r} opens it wrongly")
     if row.kind == Kind.RESERVE:
-        return spent(state, loss_from_json(data["loss"]), row.who)
+        after = spent(state, loss_from_json(data["loss"]), row.who)
+        if data["resumable"]:
+            doors[row.number] = loss_from_json(data["loss"])
+            return door_opened(after, row.number)
+        return after
     if row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
-        return state
+        whole = doors.get(row.refers or 0)
+        if whole is None or row.refers is None:
+            return state
+        if row.kind == Kind.DEBIT:
+            return door_drawn(state, row.refers, whole, loss_from_json(data["loss"]))
+        return door_ended(state, row.refers)
     return changed(state, row.kind, budget_from_json(data["budget"]), data["analyst"])
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
@@ -86,12 +86,17 @@ class SqlStore:
         self._name = f"{self._dialect} ledger {url.database or ''}".strip()
         self._file: Path | None = None
         if self._dialect == "sqlite":
-            self._file = Path(url.database or "")
-            self._check_file(self._file, create=create)
+            self._file = Path(url.database or "").absolute()
+            self._check_file(url.database or "", self._file, create=create)
+            url = url.set(database=str(self._file))
         self._place: tuple[int, int] | None = None
         self._engine = self._connect(url)
         self._process = os.getpid()
-        self._migrate(create=create)
+        try:
+            self._migrate(create=create)
+        except BaseException:
+            self._engine.dispose()
+            raise
         self._place = self._found_place()
 
     def append(self, population: str, decide: Decide) -> Row:
@@ -101,6 +106,9 @@ class SqlStore:
                 with self._writing(population) as connection:
                     row = decide(self._last(connection, population), _Inside(connection))
                     connection.execute(sa.insert(ENTRIES).values(**vars(row)))
+                # Whatever a trigger or a view made of it: it is there, or it was not spent.
+                if self.row(population, row.number) != row:
+                    raise LedgerError(f"{self._name} did not keep an entry; nothing was released")
                 return row
             except IntegrityError as cause:
                 if attempt == _TRIES - 1:
@@ -203,13 +211,13 @@ class SqlStore:
             yield
         except IntegrityError:
             raise
-        except OperationalError as cause:
+        except DatabaseError as cause:
+            if type(cause) is DatabaseError:  # what SQLite says of files that are none of its own
+                raise LedgerTamperedError(
+                    f"{self._name} is no ledger, or is damaged: {_first_line(cause)}"
+                ) from cause
             raise LedgerError(
                 f"{self._name}: {_first_line(cause)}; nothing was released"
-            ) from cause
-        except DatabaseError as cause:
-            raise LedgerTamperedError(
-                f"{self._name} is no ledger, or is damaged: {_first_line(cause)}"
             ) from cause
         except SQLAlchemyError as cause:
             raise LedgerError(
@@ -254,9 +262,13 @@ class SqlStore:
         if self._place is not None and self._found_place() != self._place:
             raise LedgerError(f"{self._file} was removed or replaced; nothing was released")
 
-    def _check_file(self, file: Path, *, create: bool) -> None:
-        if file.name in ("", ":memory:"):
-            raise LedgerError("a ledger in memory is Ledger(), without a place")
+    def _check_file(self, name: str, file: Path, *, create: bool) -> None:
+        if name in ("", ":memory:") or name.startswith("file:") or not name.isprintable():
+            raise LedgerError("name a file; a ledger in memory is Ledger(), without a place")
+        try:
+            file.exists()
+        except OSError as cause:
+            raise LedgerError(f"the ledger's file cannot be reached: {cause.strerror}") from None
         if file.is_dir():
             raise LedgerError(f"{file} is a folder; name a file in it")
         if not file.exists() and not create:
@@ -270,7 +282,10 @@ class SqlStore:
 
     def _settle_schema(self) -> None:
         """Stay in the schema where the ledger is, whatever the search path says later."""
-        where = "SELECT table_schema FROM information_schema.tables WHERE table_name = :name"
+        where = (
+            "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relname = :name AND c.relkind IN ('r', 'p')"
+        )
         with self._reading() as connection:
             known = connection.execute(sa.text(where), {"name": ENTRIES.name}).scalars().all()
             current = connection.execute(sa.text("SELECT current_schema()")).scalar()
@@ -290,28 +305,34 @@ class SqlStore:
         steps = _MIGRATIONS[self._dialect]
         if self._dialect == "postgresql":
             self._settle_schema()
-        with self._writing("") as connection:
-            connection.execute(
-                sa.text(
-                    "CREATE TABLE IF NOT EXISTS deniable_schema "
-                    "(version INTEGER PRIMARY KEY, applied TEXT)"
-                )
+        version = self._version()
+        if version > len(steps):
+            raise LedgerError(
+                f"{self._name} was written by a newer version of deniable; update this one"
             )
-            known = connection.execute(sa.text("SELECT MAX(version) FROM deniable_schema")).scalar()
-            version = int(known or 0)
-            if version > len(steps):
-                raise LedgerError(
-                    f"{self._name} was written by a newer version of deniable; update this one"
-                )
-            if version == 0 and not create:
-                raise LedgerError(f"{self._name} holds no ledger")
-            for number in range(version, len(steps)):
+        if version == 0 and not create:
+            raise LedgerError(f"{self._name} holds no ledger")
+        if version == len(steps):
+            return
+        with self._writing("") as connection:
+            connection.exec_driver_sql(
+                "CREATE TABLE IF NOT EXISTS deniable_schema (version INTEGER PRIMARY KEY)"
+            )
+            done = connection.execute(sa.text("SELECT MAX(version) FROM deniable_schema")).scalar()
+            for number in range(int(done or 0), len(steps)):
                 for statement in steps[number]:
                     connection.exec_driver_sql(statement)
                 connection.execute(
-                    sa.text("INSERT INTO deniable_schema VALUES (:number, 'now')"),
-                    {"number": number + 1},
+                    sa.text("INSERT INTO deniable_schema VALUES (:number)"), {"number": number + 1}
                 )
+
+    def _version(self) -> int:
+        """How many migrations were run; who may only read can ask."""
+        with self._reading() as connection:
+            if not sa.inspect(connection).has_table("deniable_schema"):
+                return 0
+            done = connection.execute(sa.text("SELECT MAX(version) FROM deniable_schema")).scalar()
+            return int(done or 0)
 
 
 class _Inside:
@@ -342,6 +363,8 @@ def _referring(population: str, number: int) -> sa.Select[Any]:
 def _row(found: sa.Row[tuple[object, ...]]) -> Row:
     values = dict(found._mapping)
     try:
+        if not isinstance(values["number"], int):
+            raise ValueError
         return Row(**{**values, "kind": Kind(values["kind"])})
     except ValueError:
         raise LedgerTamperedError(f"entry {values['number']} has an unknown kind") from None
@@ -361,6 +384,8 @@ def _read_url(where: str | Path) -> sa.URL:
         url = url.set(drivername="postgresql+psycopg")
     elif backend not in _MIGRATIONS:
         raise LedgerError("a ledger lives in SQLite or Postgres")
+    if backend == "sqlite" and (url.query or url.drivername not in ("sqlite", "sqlite+pysqlite")):
+        raise LedgerError("a ledger in SQLite is a plain file: sqlite:///path, without options")
     return url
 
 
