@@ -213,3 +213,9 @@ def test_what_cannot_be_sampled_is_refused():
         dp.poisson_sampled(dp.PureLoss(bound=1), rate=0.1, relation="replace")
     with pytest.raises(dp.ParameterTypeError, match="loss"):
         dp.poisson_sampled("gaussian", rate=0.1)
+
+
+def test_divergences_where_nearly_everybody_is_sampled():
+    base = dp.GaussianLoss(sigma=1, sensitivity=1)
+    nearly = dp.poisson_sampled(base, rate=1 - Fraction(1, 10**100), relation="replace")
+    assert nearly.renyi(40) == pytest.approx(80)

@@ -142,9 +142,10 @@ def gaussian_divergence(mu: float, q: float, rest: float, order: float, *, repla
     """
 
     def mixed(sign: float) -> Floats:
-        small = np.log1p(q * np.expm1(np.minimum(sign * mu * x - mu * mu / 2, 1.0)))
-        large = np.logaddexp(math.log(rest), math.log(q) + sign * mu * x - mu * mu / 2)
-        return np.where(sign * mu * x - mu * mu / 2 < 1, small, large)
+        moved = sign * mu * x - mu * mu / 2
+        near = np.log1p(q * np.expm1(np.clip(moved, -1.0, 1.0)))
+        far = np.logaddexp(math.log(rest), math.log(q) + moved)
+        return np.where(np.abs(moved) < 1, near, far)
 
     reach = 14 + 2 * order * mu
     x = np.arange(-reach, reach, min(0.05, 0.05 / mu))
