@@ -227,3 +227,20 @@ def test_arrays_are_released_as_lists(ledger, gate):
     real = dp.Laplace(epsilon=0.2, sensitivity=1.0)
     assert isinstance(gate.release(real, lambda: 2.5, purpose="a number").value, float)
     verify(ledger, PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "read"), [("laplace", lambda: 1), (COUNT, 5), (COUNT, None), (COUNT.loss, list)]
+)
+def test_public_faults_are_refused_before_anything_is_charged(ledger, gate, mechanism, read):
+    with pytest.raises(dp.ParameterTypeError, match=r"mechanism|read"):
+        gate.release(mechanism, read, purpose="x")
+    door = gate.open(COUNT.loss, purpose="x")
+    with pytest.raises(dp.ParameterTypeError, match=r"mechanism|read"):
+        door.draw(mechanism, read)
+    door.close(door.draw(COUNT, lambda: 1))  # nothing was drawn from it
+    assert ledger.balance(PEOPLE).releases == 1
+    with pytest.raises(dp.ParameterTypeError, match="ledger"):
+        dp.Gate("ledger.db", PEOPLE, "ana")
+    with pytest.raises(dp.ParameterTypeError, match="where"):
+        dp.Ledger(123)

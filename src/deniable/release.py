@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Protocol, TypeVar
 
-from deniable.errors import BudgetError, DoorError, ReleaseFailedError
+from deniable.errors import BudgetError, DoorError, ParameterTypeError, ReleaseFailedError
 from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger, Recorded, Reservation
 from deniable.privacy.losses.base import Loss
@@ -92,6 +92,7 @@ class Door:
 
     def draw(self, mechanism: Releases[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and release it, within the price of the door."""
+        _check_draw(mechanism, read)
         self._debit(mechanism.loss)
         try:
             return mechanism.release(read())
@@ -143,6 +144,10 @@ class Gate:
     population: str
     who: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.ledger, Ledger):
+            raise ParameterTypeError("ledger", type(self.ledger).__name__, "must be a Ledger")
+
     def open(
         self,
         loss: Loss,
@@ -180,11 +185,24 @@ class Gate:
         question: Mapping[str, object] | None = None,
     ) -> Answer:
         """One draw through a door of its own: reserve, read, draw, record."""
+        _check_draw(mechanism, read)
         door = self.open(mechanism.loss, purpose=purpose, question=question)
         if isinstance(door, Answer):
             return door
         with door:
             return door.close(door.draw(mechanism, read))
+
+
+def _check_draw(mechanism: object, read: object) -> None:
+    """Refuse, before anything is charged, what could only fail."""
+    if not isinstance(getattr(mechanism, "loss", None), Loss) or not hasattr(mechanism, "release"):
+        raise ParameterTypeError(
+            "mechanism", type(mechanism).__name__, "must have a loss and a release, as dp.Laplace"
+        )
+    if not callable(read):
+        raise ParameterTypeError(
+            "read", type(read).__name__, "must be a function without arguments"
+        )
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:

@@ -9,12 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import deniable as dp
+from clinic import CLINIC, TENTH, reserve
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger, Recorded, Reservation
 from deniable.ledger.verify import verify
-
-TENTH = dp.PureLoss(bound=0.1)
-CLINIC = "clinic/patient"
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -36,10 +34,6 @@ def population(ledger, request):
     name = f"{CLINIC}/{request.node.name}"
     ledger.open(name, Budget(dp.PureDP(1)), who="owner")
     return name
-
-
-def reserve(ledger, population, loss=TENTH, **more):
-    return ledger.reserve(population, loss, who="ana", purpose="test", **more)
 
 
 def test_ten_tenths_and_no_more(ledger, population):

@@ -7,17 +7,11 @@ import sys
 import pytest
 
 import deniable as dp
+from clinic import CLINIC, reserve
 from deniable.ledger.filters import Budget
 from deniable.ledger.key import load_key
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
-
-TENTH = dp.PureLoss(bound=0.1)
-CLINIC = "clinic/patient"
-
-
-def reserve(ledger, population, loss=TENTH, **more):
-    return ledger.reserve(population, loss, who="ana", purpose="test", **more)
 
 
 class TestFiles:

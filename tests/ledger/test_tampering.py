@@ -5,17 +5,11 @@ import sqlite3
 import pytest
 
 import deniable as dp
+from clinic import CLINIC, TENTH, reserve
 from deniable.ledger.entries import Kind
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
-
-TENTH = dp.PureLoss(bound=0.1)
-CLINIC = "clinic/patient"
-
-
-def reserve(ledger, population, loss=TENTH, **more):
-    return ledger.reserve(population, loss, who="ana", purpose="test", **more)
 
 
 def tampered(file, *statements):

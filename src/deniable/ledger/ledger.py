@@ -107,6 +107,9 @@ class Ledger:
         create: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        place: object = where
+        if not isinstance(place, str | Path | None):
+            raise ParameterTypeError("where", type(place).__name__, "must be a path or a URL")
         self._clock = clock
         self._heads: dict[str, tuple[int, str]] = {}
         self._store: LedgerStore = (
@@ -146,7 +149,9 @@ class Ledger:
         """
         name, who = read_name(population, "population"), read_name(who, "who")
         if not isinstance(budget, Budget):
-            raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
+            raise ParameterTypeError(
+                "budget", type(budget).__name__, "must be a Budget, such as Budget(PureDP(1))"
+            )
 
         def decide(last: Row | None, _: View) -> Row:
             if last is not None:
@@ -331,7 +336,9 @@ class Ledger:
             read_name(reason, "reason"),
         )
         if not isinstance(budget, Budget):
-            raise ParameterTypeError("budget", type(budget).__name__, "must be a Budget")
+            raise ParameterTypeError(
+                "budget", type(budget).__name__, "must be a Budget, such as Budget(PureDP(1))"
+            )
 
         def decide(last: Row | None, view: View) -> Row:
             before = self._authentic(_opened(last, name), view)

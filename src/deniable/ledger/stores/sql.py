@@ -115,12 +115,6 @@ class SqlStore:
                     raise LedgerError(f"{self._name}: other writers were always faster") from cause
         raise AssertionError
 
-    def extend(self, rows: list[Row]) -> None:
-        """Add rows that were made elsewhere, such as those of an export, in one transaction."""
-        if rows:
-            with self._writing(rows[0].population) as connection:
-                connection.execute(sa.insert(ENTRIES), [vars(row) for row in rows])
-
     def last(self, population: str) -> Row | None:
         """The last row."""
         with self._reading() as connection:

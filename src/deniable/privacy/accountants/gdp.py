@@ -16,11 +16,10 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from deniable.privacy.accountants.law import Floats, Reading
+from deniable.privacy.accountants.law import ULP, Floats, Reading
 from deniable.privacy.search import greatest
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-_ULP = 2.0**-53
 _SMALL = 1e-6  # μ below which δ is taken from the integral
 _BLOCK = 1 << 12
 
@@ -61,7 +60,7 @@ def curve(mu: float, epsilon: Floats) -> Reading:
     near, far = ndtr(-z), density * erfcx((z + mu) / math.sqrt(2)) / 2
     # Φ is right to 3(2 + z²) units, the other product to 10 + z²; μ is rounded, and ε off by 8.
     moved = far * (20 * np.minimum(epsilon, 1e150) + 3 * mu * np.abs(z)) + mu * density
-    error = _ULP * ((6 + 3 * z * z) * near + (10 + z * z) * far + moved) + 1e-305
+    error = ULP * ((6 + 3 * z * z) * near + (10 + z * z) * far + moved) + 1e-305
     return Reading(np.maximum(near - far, 0.0), error)
 
 

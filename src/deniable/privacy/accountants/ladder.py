@@ -33,9 +33,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import ULP, Atoms, Curve, Floats, Law, Reading, Rest
 
-_ULP = 2.0**-53
 _ROUNDING = 4e-16
 _ATOM_ERROR = 3e-13
 _MOST_ROUNDS = 100
@@ -152,7 +151,7 @@ def _atoms_below(atoms: Atoms, step: float) -> Ladder:
     if not moved.any():
         return Ladder(step, 0, np.array([p_all]), 0.0) if abs(p_all - q_all) < 1e-12 else nothing
     # The rung 0 takes from q_all - Σq to p_all - Σp: not empty, and not below 0.
-    room = 8 * _ULP * (p_all + q_all)
+    room = 8 * ULP * (p_all + q_all)
     short = (q_all - float(q[moved].sum())) - (p_all - float(p[moved].sum())) + room
     gain = float(p[up].sum()) - float(q[up].sum())
     if short > 0 and short >= gain:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+ULP = 2.0**-53  # half a unit in the last place of 1
 
 
 class Reading(NamedTuple):

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from deniable.privacy.accountants.law import Atoms, Curve, Floats, Law, Reading, Rest, mirrored
+from deniable.privacy.accountants.law import ULP, Atoms, Curve, Floats, Law, Reading, Rest, mirrored
 
-_ULP = 2.0**-53
 _LARGE = 600.0  # exponents from which sums are taken in logarithms
 _SMALL = 0.02  # exponents up to which differences are taken as series
 _LEAST = 1e-305
@@ -58,7 +57,7 @@ def _away(base: Curve, q: float, rest: float) -> Curve:
 
     def curve(epsilon: Floats) -> Reading:
         values, error = base(unmixed(epsilon, q, rest))
-        return Reading(q * values, q * (error + 4 * _ULP * values))
+        return Reading(q * values, q * (error + 4 * ULP * values))
 
     return curve
 
@@ -71,7 +70,7 @@ def _added(base: Curve, q: float, rest: float) -> Curve:
 
     def moved(epsilon: Floats, ulps: float) -> tuple[Floats, Floats]:
         rise = np.expm1(np.minimum(epsilon, 700.0))
-        w = q - rest * rise + ulps * _ULP * (q + rise)
+        w = q - rest * rise + ulps * ULP * (q + rise)
         inside = w > 0
         values, error = np.zeros(len(epsilon)), np.zeros(len(epsilon))
         found = base(np.log1p(rise[inside] / w[inside]))
@@ -81,7 +80,7 @@ def _added(base: Curve, q: float, rest: float) -> Curve:
     def curve(epsilon: Floats) -> Reading:
         high, error = moved(epsilon, 4)
         low, _ = moved(epsilon, -4)
-        return Reading((high + low) / 2, (high - low) / 2 + error + 4 * _ULP * high)
+        return Reading((high + low) / 2, (high - low) / 2 + error + 4 * ULP * high)
 
     return curve
 
@@ -106,7 +105,7 @@ def replaced_gaussian_law(mu: float, q: float, rest: float) -> Law:
         logs = [log_ndtr(mu - start), log_a + log_ndtr(-start), log_b + log_ndtr(-start - mu)]
         terms = np.exp(np.array([logs[0] + math.log(q), *logs[1:]]))
         ulps = 8 + 4 * epsilon - 2 * math.log(q) + 2 * (np.abs(start) + mu) ** 2
-        error = _ULP * ulps * terms.sum(axis=0) + 1e-305
+        error = ULP * ulps * terms.sum(axis=0) + 1e-305
         return Reading(np.maximum(terms[0] - terms[1] - terms[2], 0.0), error)
 
     return Law(rest=Rest(curve, curve))
@@ -125,7 +124,7 @@ def replaced_laplace_law(pure: float, top: float, q: float, rest: float) -> Law:
         start = np.logaddexp(log_a, epsilon + math.log(q) - pure) - math.log(q)
         share = -np.expm1(-np.maximum(pure - start, 0.0) / 2)
         ulps = 16 * share + 16 * (pure + epsilon) - 8 * math.log(q)
-        return Reading(q * share**2 / 2, q * share * _ULP * ulps)
+        return Reading(q * share**2 / 2, q * share * ULP * ulps)
 
     shrink = math.exp(-pure)
     mass = np.array([rest * shrink + q * shrink * shrink, rest * shrink + q]) / 2

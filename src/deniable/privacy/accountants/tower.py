@@ -26,9 +26,8 @@ import numpy as np
 
 from deniable.lazy import lazy
 from deniable.privacy.accountants.ladder import Ladder, TooLongError
-from deniable.privacy.accountants.law import Floats
+from deniable.privacy.accountants.law import ULP, Floats
 
-_ULP = 2.0**-53
 _FAR = 36.0
 _DEEP = 90.0  # spectra below e^-90 are left out
 _STEEPEST = 6.0  # tilts change masses by at most e^6 from one rung to the next
@@ -168,21 +167,21 @@ class Tower:
         first = _after(mass * weight)
         second = _after(mass * weight * np.exp(-ahead))
         lost = 2 * math.exp(-_FAR) * weight + math.exp(-60)
-        first = first * (1 + side * size * _ULP) + side * lost
+        first = first * (1 + side * size * ULP) + side * lost
         share = max(0.0, 1 + side * (self._rounding(tilt) + 1e-14))
         return Sums(
             x,
             centre,
             at.log - tilt * centre,
             share * first,
-            share * second * (1 - side * size * _ULP),
+            share * second * (1 - side * size * ULP),
             side,
         )
 
     def _rounding(self, tilt: float) -> float:
         """What rounding may have done to the tilted masses, all releases together."""
         return sum(
-            4 * _ULP * count * (750 + tilt * max(abs(float(x[0])), abs(float(x[-1]))))
+            4 * ULP * count * (750 + tilt * max(abs(float(x[0])), abs(float(x[-1]))))
             for (_, x), count in zip(self._logs, self.counts, strict=True)
         )
 
@@ -213,7 +212,7 @@ class Tower:
 
     def _convolve(self, weights: list[Floats], start: int, size: int) -> tuple[Floats, float]:
         """Masses of the tilted sum on the window, and how far each may be off."""
-        e = 8 * _ULP * math.log2(size)
+        e = 8 * ULP * math.log2(size)
         half = size // 2 + 1
         total, exact, phase = np.zeros(half), np.zeros(half), np.zeros(half)
         least, moved = np.zeros(half), 0

@@ -20,12 +20,11 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import zcdp
-from deniable.privacy.accountants.law import Floats, Law, Reading, Rest, mirrored
+from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest, mirrored
 from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 
 _LIST_ATOMS = 1 << 20  # shift up to which atoms are listed one by one
-_ULP = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +195,7 @@ def laplace_law(pure: float, error: float) -> Law:
     def curve(epsilon: Floats) -> Reading:
         share = -np.expm1(-np.maximum(pure - epsilon, 0.0) / 2)
         inside = np.where(epsilon < pure, error, 0.0)
-        return Reading(share**2 / 2, share * _ULP * (8 * share + 16 * pure) + inside)
+        return Reading(share**2 / 2, share * ULP * (8 * share + 16 * pure) + inside)
 
     ends = mirrored(np.array([-pure, pure]), np.array([math.exp(-pure) / 2, 0.5]))
     return Law(lambda _: ends, Rest(curve, curve, -math.expm1(-pure) / 2), grain=pure)

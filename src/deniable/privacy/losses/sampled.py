@@ -28,7 +28,7 @@ from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants.ladder import TooLongError, read
-from deniable.privacy.accountants.law import TELLS_NOTHING, Law
+from deniable.privacy.accountants.law import TELLS_NOTHING, ULP, Law
 from deniable.privacy.accountants.sampling import (
     gaussian_divergence,
     replaced_gaussian_law,
@@ -43,7 +43,6 @@ from deniable.privacy.losses.generic import ApproxLoss, PureLoss
 from deniable.privacy.losses.laplace import LaplaceLoss
 from deniable.privacy.units import Relation, read_relation
 
-_ULP = 2.0**-53
 _TINY = 1e-300
 _RUNGS = 1 << 20
 _FARTHEST = 1e4  # order times μ up to which divergences are integrated
@@ -131,7 +130,7 @@ class SampledLoss(Loss):
         q, rest = float(self.rate), float(1 - self.rate)
         away = q * self.base.profile(float(unmixed(np.array(at), q, rest)) * (1 - 1e-15))
         rise = math.expm1(min(at, 700.0))
-        w = q - rest * rise + 8 * _ULP * (q + rise)  # never too small
+        w = q - rest * rise + 8 * ULP * (q + rise)  # never too small
         added = w * self.base.profile(math.log1p(rise / w) * (1 - 1e-15)) if w > 0 else 0.0
         return _up(max(away, added))
 

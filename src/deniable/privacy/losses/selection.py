@@ -11,13 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.privacy.accountants import pure
-from deniable.privacy.accountants.law import Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest
 from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 from deniable.privacy.losses.generic import response_law
 from deniable.privacy.search import golden
-
-_ULP = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +57,7 @@ class ExponentialLoss(Loss):
 
         def curve(epsilon: Floats) -> Reading:
             share = -np.expm1(-np.maximum(bound - epsilon, 0.0) / 2)
-            return Reading(share**2 / scale, share * _ULP * (12 * share + 24 * bound) / scale)
+            return Reading(share**2 / scale, share * ULP * (12 * share + 24 * bound) / scale)
 
         return Law(rest=Rest(curve, curve))
 
