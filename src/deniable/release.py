@@ -23,6 +23,7 @@ from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger, Recorded, Reservation
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
+from deniable.trace import released, stated
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -95,7 +96,8 @@ class Door:
         _check_draw(mechanism, read)
         self._debit(mechanism.loss)
         try:
-            return mechanism.release(read())
+            value = read()
+            return released(mechanism, "release", value, lambda: mechanism.release(value))
         except Exception:  # noqa: S110  (whatever it says may quote private data)
             pass
         # Raised out here, so that it carries nothing of that error along.
@@ -123,6 +125,7 @@ class Door:
         """Record the answer and end the door."""
         with self._lock:
             self._check()
+            stated("answer", value)
             own = self._losses == [self._reservation.loss] or self._resumable
             drawn = None if own else self._losses
             recorded = self._ledger.answer(self._reservation, value, drawn=drawn)
@@ -157,6 +160,7 @@ class Gate:
         resumable: bool = False,
     ) -> Door | Answer:
         """Reserve a price and open a door; or give the recorded answer to the same question."""
+        stated("reserve", (loss, purpose, question, resumable))
         found = self.ledger.reserve(
             self.population,
             loss,
@@ -166,6 +170,7 @@ class Gate:
             resumable=resumable,
         )
         if isinstance(found, Recorded):
+            stated("a stored answer", found.number)
             return _answer(found, loss.price)
         return Door(self.ledger, found, Totals(), resumable=resumable)
 

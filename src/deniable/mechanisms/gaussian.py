@@ -29,6 +29,7 @@ from deniable.privacy.search import least
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import GaussianLaw, Noise, noise
+from deniable.trace import traced
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -87,6 +88,7 @@ class DiscreteGaussian:
     def _noise(self) -> Noise:
         return noise(GaussianLaw(self.sigma**2))
 
+    @traced
     def release(self, value: Any) -> int | Integers:
         """Release an integer, or an array of them, with noise."""
         return release_integers(value, self._noise)
@@ -177,6 +179,7 @@ class Gaussian:
     def _noise(self) -> LatticeNoise:
         return LatticeNoise(self.lattice, self._law)
 
+    @traced
     def release(self, value: Any) -> float | Floats:
         """Release a real number, or an array of them, with noise."""
         return self._noise.release(value)

@@ -20,6 +20,7 @@ from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import LaplaceLaw, noise
+from deniable.trace import traced
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -70,6 +71,7 @@ class Histogram:
             relation=self.relation,
         )
 
+    @traced
     def release(self, value: Mapping[Any, int]) -> dict[Hashable, int]:
         """Release the counts of all cells; cells that are missing count as 0."""
         counts = read_counts(value)
@@ -136,6 +138,7 @@ class StabilityHistogram:
         """What one release costs."""
         return ApproxLoss(bound=self.epsilon, slack=self.delta, relation=self.relation)
 
+    @traced
     def release(self, value: Mapping[Any, int]) -> dict[Hashable, int]:
         """Release the noisy counts of the cells that are large enough to show."""
         counts: dict[Hashable, int] = {}

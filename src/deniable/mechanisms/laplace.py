@@ -25,6 +25,7 @@ from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, Noise, noise
+from deniable.trace import traced
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -76,6 +77,7 @@ class Geometric:
     def _noise(self) -> Noise:
         return noise(LaplaceLaw(self.scale))
 
+    @traced
     def release(self, value: Any) -> int | Integers:
         """Release an integer, or an array of them, with noise."""
         return release_integers(value, self._noise)
@@ -153,6 +155,7 @@ class Laplace:
     def _noise(self) -> LatticeNoise:
         return LatticeNoise(self.lattice, self._law)
 
+    @traced
     def release(self, value: Any) -> float | Floats:
         """Release a real number, or an array of them, with noise."""
         return self._noise.release(value)

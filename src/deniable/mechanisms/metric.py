@@ -20,6 +20,7 @@ from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
+from deniable.trace import traced
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -74,6 +75,7 @@ class MetricExponential:
         except Exception:  # comparing a strange value may raise, with a message of its own
             raise PrivateValueError("the value is none of the points of the metric space") from None
 
+    @traced
     def release(self, value: Hashable) -> Hashable:
         """Report a point in place of the true one."""
         scores = [-d for d in self.distances[self._place(value)]]

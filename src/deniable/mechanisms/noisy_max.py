@@ -22,6 +22,7 @@ from deniable.privacy.units import Relation
 from deniable.randomness.categorical import Scores, exact_score
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
+from deniable.trace import traced
 
 Candidate = TypeVar("Candidate")
 
@@ -96,6 +97,7 @@ class ReportNoisyMax(Scored):
         moved = self.lattice.l1_steps(self.sensitivity, 1) * (1 if self.monotone else 2)
         return LaplaceLaw(moved / self.epsilon)
 
+    @traced
     def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
         """Choose a candidate."""
         if self.noise == MaxNoise.GUMBEL:

@@ -22,6 +22,7 @@ from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw
 from deniable.randomness.planar import draw_planar
 from deniable.randomness.source import SECURE
+from deniable.trace import traced
 
 _ROOT_TWO_UP = Fraction(math.isqrt(2 * 10**40) + 1, 10**20)
 
@@ -85,6 +86,7 @@ class PlanarLaplace:
         """What one release costs, for places up to `sensitivity` apart."""
         return PureLoss(bound=self.sensitivity / self.scale, relation=self.relation)
 
+    @traced
     def release(self, value: Any) -> Floats:
         """Release a place (x, y), or an array of places, one to a row."""
         places = read_reals(value)

@@ -21,6 +21,7 @@ from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import LaplaceLaw, noise
+from deniable.trace import traced
 
 # Interquartile ranges below this count as none.
 _LEAST_SPREAD = 1e-290
@@ -86,6 +87,7 @@ class ProposeTestRelease:
     def _value_noise(self) -> Laplace:
         return Laplace(epsilon=self.epsilon / 2, sensitivity=self.bound, relation=self.relation)
 
+    @traced
     def release(self, value: Any, distance: int) -> float | None:
         """Release a private value whose private distance to instability is known."""
         far = read_integer(distance)
@@ -98,6 +100,7 @@ class ProposeTestRelease:
         passed = far + noise(self._test_law).one() >= self.threshold
         return released if passed else None
 
+    @traced
     def median(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
         """Release the median of numbers clamped to public bounds, if it is stable enough."""
         self._needs_replace("median")
@@ -106,6 +109,7 @@ class ProposeTestRelease:
         distance = median_distance(ordered, self.bound, float(low), float(high))
         return self.release(float(ordered[(ordered.size - 1) // 2]), distance)
 
+    @traced
     def scale(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
         """Release the interquartile range, to within a constant factor, if it is stable enough.
 

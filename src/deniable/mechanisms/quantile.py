@@ -22,6 +22,7 @@ from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.lattice import Lattice, floor_log2
 from deniable.randomness.source import SECURE
+from deniable.trace import traced
 
 _STEPS = 40  # bits: grid points between the bounds
 _FINEST_SHARE = 10**6
@@ -87,6 +88,7 @@ class Quantile:
         """What one release costs."""
         return ExponentialLoss(bound=self.epsilon, relation=self.relation)
 
+    @traced
     def release(self, value: Any) -> float:
         """Release the quantile of an array of numbers; an empty list is allowed."""
         low = math.ceil(self.bounds[0] / self.lattice.step)

@@ -32,6 +32,7 @@ from deniable.privacy.losses.base import Loss, check_ratio
 from deniable.privacy.losses.channel import ChannelLoss
 from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.randomness.noise import ChoiceLaw, noise
+from deniable.trace import traced
 
 Rows = tuple[tuple[Fraction, ...], ...]
 Predicate = Callable[[Any], Hashable]
@@ -137,6 +138,7 @@ class RandomizedResponse:
         rows = tuple(self.rows[self._place(value)] for value in inputs)
         return Channel(tuple(inputs), self.categories, rows)
 
+    @traced
     def release(self, value: Any) -> Any:
         """Report on one answer (or record, where there is a predicate), or on a list of them."""
         if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0):

@@ -23,6 +23,7 @@ from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.categorical import CategoricalSampler, Scores, permute_and_flip
 from deniable.randomness.source import SECURE
+from deniable.trace import traced
 
 Candidate = TypeVar("Candidate")
 
@@ -98,6 +99,7 @@ class Exponential(Scored):
         """What one choice costs."""
         return ExponentialLoss(bound=self.epsilon, relation=self.relation)
 
+    @traced
     def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
         """Choose a candidate."""
         read = read_scores(candidates, scores)
@@ -139,6 +141,7 @@ class PermuteAndFlip(Scored):
         """What one choice costs."""
         return PureLoss(bound=self.epsilon, relation=self.relation)
 
+    @traced
     def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
         """Choose a candidate."""
         return candidates[permute_and_flip(read_scores(candidates, scores), self.factor, SECURE)]
@@ -191,6 +194,7 @@ class TopK:
         """k times the selector's loss."""
         return repeat(self.selector.loss, self.k)
 
+    @traced
     def choose(self, candidates: Sequence[Candidate], scores: Any) -> list[Candidate]:
         """Choose k different candidates."""
         read = read_scores(candidates, scores)

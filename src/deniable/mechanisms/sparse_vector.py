@@ -19,6 +19,7 @@ from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.fork import process_mark
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
+from deniable.trace import opened, traced
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -146,7 +147,8 @@ class SparseStream:
         self._mark = process_mark()
         self._left = mechanism.positives
         level = mechanism.lattice.nearest_exact(mechanism.threshold) / mechanism.lattice.step
-        self._threshold = int(level) + noise(mechanism.threshold_law).one()
+        drawn = opened(self, noise(mechanism.threshold_law).one)
+        self._threshold = int(level) + drawn
 
     @property
     def positives_left(self) -> int:
@@ -155,19 +157,26 @@ class SparseStream:
 
     def ask(self, value: Any) -> AboveThreshold:
         """Is this private value above the threshold? Raises `StreamExhaustedError` at the end."""
-        mechanism = self.mechanism
         if self._mark != process_mark():
             raise StreamExhaustedError("this stream was opened in another process; open one here")
-        exact_value = Fraction(read_real(value))
-        steps = int(mechanism.lattice.nearest_exact(exact_value) / mechanism.lattice.step)
+        read_real(value)  # what cannot be compared is refused, even at the end
         with self._lock:
             if self._left == 0:
                 raise StreamExhaustedError(
-                    f"this stream has given its {mechanism.positives} positive answers; "
+                    f"this stream has given its {self.mechanism.positives} positive answers; "
                     "open another one, at its full price"
                 )
-            above = steps + noise(mechanism.value_law).one() >= self._threshold
-            self._left -= above
+            answer = self._compare(value)
+            self._left -= answer.above
+        return answer
+
+    @traced
+    def _compare(self, value: Any) -> AboveThreshold:
+        """One comparison, which `ask` counts."""
+        mechanism = self.mechanism
+        point = mechanism.lattice.nearest_exact(Fraction(read_real(value)))
+        steps = int(point / mechanism.lattice.step)
+        above = steps + noise(mechanism.value_law).one() >= self._threshold
         if not above or mechanism.numbers is None:
             return AboveThreshold(above)
         released = mechanism.numbers.release(value)

@@ -27,6 +27,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
+from deniable.trace import traced
 
 _ANSWER = struct.Struct("<d")
 _LONGEST = 10**6
@@ -120,6 +121,7 @@ class SubsampleAggregate:
         """What one release costs."""
         return replace(self._combiner.loss, relation=self.relation)
 
+    @traced
     def release(self, value: Sequence[Any], function: Callable[[list[Any]], float]) -> float:
         """Run the function on blocks of the records and release what they agree on."""
         if not callable(function):

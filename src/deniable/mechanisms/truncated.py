@@ -22,6 +22,7 @@ from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
 from deniable.privacy.units import Relation
 from deniable.randomness.brackets import exp_minus
 from deniable.randomness.noise import LaplaceLaw, noise
+from deniable.trace import traced
 
 _MOST_OUTPUTS = 512
 _LARGEST_TABLE = 1 << 14
@@ -78,6 +79,7 @@ class TruncatedGeometric:
             scale=self.scale, sensitivity=self.sensitivity, relation=self.relation
         )
 
+    @traced
     def release(self, value: Any) -> int | Integers:
         """Release an integer, or an array of them, with noise, inside the range."""
         inside = self._clamp(read_integer(value) if is_scalar(value) else read_integers(value))

@@ -26,6 +26,7 @@ from deniable.randomness.fork import process_mark
 from deniable.randomness.gaussian import GaussianSampler
 from deniable.randomness.laplace import LaplaceSampler
 from deniable.randomness.source import SECURE, Source
+from deniable.trace import LISTENER
 
 _POOL = 4096
 _LARGEST = 1 << 56
@@ -138,10 +139,14 @@ class Noise:
 
     def many(self, count: int) -> npt.NDArray[np.int64]:
         """Draw `count` integers."""
+        if (listener := LISTENER.get()) is not None:
+            listener.noise(self.law, count)
         return self._sampler.sample(count, SECURE)
 
     def one(self) -> int:
         """Draw one integer from the pool."""
+        if (listener := LISTENER.get()) is not None:
+            listener.noise(self.law, 1)
         pool = self._pool
         if pool.mark != (mark := process_mark()):
             # A parent's pool, its lock included, is not ours. Two threads may both start anew:
@@ -149,7 +154,7 @@ class Noise:
             pool = self._pool = _Pool(mark)
         with pool.lock:
             if pool.left == 0:
-                pool.values = self.many(_POOL)
+                pool.values = self._sampler.sample(_POOL, SECURE)
                 pool.left = _POOL
             pool.left -= 1
             value = int(pool.values[pool.left])

@@ -1,0 +1,1 @@
+"""Verification and audit: exact channels, replayed pipelines, worst neighbours."""

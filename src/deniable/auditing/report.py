@@ -1,0 +1,79 @@
+"""Reports: the same facts as text, JSON and HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "color:#1f2933}table{border-collapse:collapse;width:100%}th,td{text-align:left;"
+    "padding:.3rem .6rem;border-bottom:1px solid #d9e2ec;vertical-align:top}"
+    ".good{color:#2f6b3a}.bad{color:#a8321c}"
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A title, a verdict, facts by name, and a table."""
+
+    title: str
+    good: bool
+    verdict: str
+    facts: Mapping[str, object]
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+
+    def text(self) -> str:
+        """For a terminal."""
+        lines = [self.title, f"  {self.verdict}"]
+        lines += [f"  {name}: {value}" for name, value in self.facts.items()]
+        for row in self.rows:
+            first, *rest = row
+            lines.append(f"  - {first}: " + ": ".join(rest))
+        return "\n".join(lines)
+
+    def json(self) -> str:
+        """For machines."""
+        table = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return json.dumps(
+            {
+                "title": self.title,
+                "good": self.good,
+                "verdict": self.verdict,
+                "facts": {name: str(value) for name, value in self.facts.items()},
+                "rows": table,
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+
+    def html(self) -> str:
+        """A page that needs nothing else."""
+        say = html.escape
+        facts = "".join(
+            f"<tr><th>{say(name)}</th><td>{say(str(value))}</td></tr>"
+            for name, value in self.facts.items()
+        )
+        head = "".join(f"<th>{say(column)}</th>" for column in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{say(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        table = f"<table><tr>{head}</tr>{body}</table>" if self.rows else ""
+        mood = "good" if self.good else "bad"
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{say(self.title)}</title>'
+            f"<style>{_STYLE}</style><h1>{say(self.title)}</h1>"
+            f'<p class="{mood}"><strong>{say(self.verdict)}</strong></p>'
+            f"<table>{facts}</table>{table}</html>"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file, by the ending of its name: .html, .json, or text."""
+        target = Path(path)
+        forms = {".html": self.html, ".json": self.json}
+        target.write_text(forms.get(target.suffix, self.text)(), encoding="utf-8")
+        return target

@@ -1,0 +1,95 @@
+"""The hook that `replay` listens to: off unless someone in this very context listens.
+
+Three kinds of things pass here: releases (the verbs of mechanisms, and draws at the gate's doors),
+draws of bare noise (the samplers' one entry point), and public facts (what a gate reserves and
+records). A listener may answer a release in the mechanism's stead, which is how recorded outputs
+are replayed. Who listens is a context variable: other threads never hear of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from inspect import signature
+from typing import Any, Protocol, TypeVar, cast
+
+Result = TypeVar("Result")
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+class Listener(Protocol):
+    """Who is told of releases, bare noise and public facts."""
+
+    def release(
+        self,
+        subject: object,
+        verb: str,
+        arguments: tuple[object, ...],
+        go: Callable[[], Result],
+    ) -> Result:
+        """Stand in for `go()`, which makes the release."""
+
+    def noise(self, law: object, count: int) -> None:
+        """Hear that so many draws of bare noise are made."""
+
+    def fact(self, name: str, content: object) -> None:
+        """Hear what must be the same whatever the data are."""
+
+    def opened(self, subject: object, go: Callable[[], Result]) -> Result:
+        """Hear of a stream that will be asked later; `go()` draws what it starts with."""
+
+
+LISTENER: ContextVar[Listener | None] = ContextVar("deniable_listener", default=None)
+
+
+def traced(method: Verb) -> Verb:
+    """A verb that makes a release: a listener may stand in for it."""
+    if tuple(signature(method).parameters) == ("self", "value"):
+        return cast("Verb", _traced_release(method))
+
+    @wraps(method)
+    def verb(self: object, *given: object, **named: object) -> object:
+        listener = LISTENER.get()
+        if listener is None:
+            return method(self, *given, **named)
+        try:
+            _, *arguments = signature(method).bind(self, *given, **named).arguments.values()
+        except TypeError:  # the call itself is wrong, and says so better
+            return method(self, *given, **named)
+        return listener.release(
+            self, method.__name__, tuple(arguments), lambda: method(self, *given, **named)
+        )
+
+    return cast("Verb", verb)
+
+
+def _traced_release(method: Callable[..., object]) -> Callable[[object, object], object]:
+    """The same for `verb(value)`, the common shape, at a fraction of the time."""
+
+    @wraps(method)
+    def verb(self: object, value: object) -> object:
+        listener = LISTENER.get()
+        if listener is None:
+            return method(self, value)
+        return listener.release(self, method.__name__, (value,), lambda: method(self, value))
+
+    return verb
+
+
+def released(subject: object, verb: str, value: object, go: Callable[[], Result]) -> Result:
+    """A release by something that need not be one of our mechanisms."""
+    listener = LISTENER.get()
+    return go() if listener is None else listener.release(subject, verb, (value,), go)
+
+
+def stated(name: str, content: object) -> None:
+    """A public fact: a price reserved, a question asked, an answer recorded."""
+    if (listener := LISTENER.get()) is not None:
+        listener.fact(name, content)
+
+
+def opened(subject: object, go: Callable[[], Result]) -> Result:
+    """A stream is opened; `go()` draws what it starts with."""
+    listener = LISTENER.get()
+    return go() if listener is None else listener.opened(subject, go)
