@@ -9,6 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deniable.auditing.neighbours import NeighbourPair, nasty_neighbours
+    from deniable.auditing.oblivious import Oblivious, least_expected_loss, oblivious
+    from deniable.auditing.replay import Replay, replay
+    from deniable.auditing.search import WorstPair, sensitivity_search
+    from deniable.auditing.verify import Verified, verify, verify_channel
     from deniable.errors import (
         BudgetError,
         CalibrationError,
@@ -104,6 +109,8 @@ __all__ = [
     "LossFormatError",
     "MetricExponential",
     "MissingExtraError",
+    "NeighbourPair",
+    "Oblivious",
     "ParameterError",
     "ParameterTypeError",
     "PermuteAndFlip",
@@ -120,6 +127,7 @@ __all__ = [
     "Relation",
     "RelationError",
     "ReleaseFailedError",
+    "Replay",
     "ReportNoisyMax",
     "SampledLoss",
     "SparseVector",
@@ -129,15 +137,20 @@ __all__ = [
     "TopK",
     "TruncatedGeometric",
     "Unit",
+    "Verified",
+    "WorstPair",
     "advanced_composition",
     "basic_composition",
     "compose",
     "kairouz_composition",
     "least_epsilon",
+    "least_expected_loss",
     "least_noise",
     "loss_from_json",
     "loss_to_json",
     "most_releases",
+    "nasty_neighbours",
+    "oblivious",
     "optimal_composition",
     "parallel",
     "plot_growth",
@@ -146,10 +159,19 @@ __all__ = [
     "poisson_sampled",
     "post_process",
     "repeat",
+    "replay",
+    "sensitivity_search",
     "shuffled",
+    "verify",
+    "verify_channel",
 ]
 
 _HOMES = {
+    "deniable.auditing.neighbours": ("NeighbourPair", "nasty_neighbours"),
+    "deniable.auditing.oblivious": ("Oblivious", "least_expected_loss", "oblivious"),
+    "deniable.auditing.replay": ("Replay", "replay"),
+    "deniable.auditing.search": ("WorstPair", "sensitivity_search"),
+    "deniable.auditing.verify": ("Verified", "verify", "verify_channel"),
     "deniable.errors": (
         "BudgetError",
         "CalibrationError",

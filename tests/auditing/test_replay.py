@@ -1,0 +1,390 @@
+"""Replay: every planted fault is found from one pair of runs, whatever else a pipeline does."""
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dp
+from auditing import pipelines
+from deniable.auditing.findings import Kind
+from deniable.mechanisms import sparse_vector
+from deniable.randomness.noise import LaplaceLaw, noise
+
+HERE, THERE = [3, 5, 9], [3, 5, 9, 10]
+COUNT = dp.Geometric(epsilon=1, sensitivity=1)
+
+PAIR = pipelines.random_pair(random.Random(1), "add_remove")
+EXPECTED = {
+    pipelines.half_the_sensitivity: Kind.SENSITIVITY,
+    pipelines.bounds_from_data: Kind.PARAMETERS,
+    pipelines.mean_over_true_n: Kind.PARAMETERS,
+    pipelines.branch_on_exact_value: Kind.CONTROL_FLOW,
+    pipelines.one_sided_exception: Kind.EXCEPTION,
+    pipelines.price_from_data: Kind.PRICE,
+    pipelines.no_noise_on_empty_groups: Kind.CONTROL_FLOW,
+    pipelines.unclamped: Kind.SENSITIVITY,
+}
+
+
+def kinds(pipeline, data=HERE, neighbour=THERE, **options):
+    return {f.kind for f in dp.replay(pipeline, data, neighbour, **options).findings}
+
+
+@pytest.mark.parametrize("fault", pipelines.FAULTS, ids=lambda f: f.__name__)
+def test_a_planted_fault_is_found_and_named_from_one_pair(fault):
+    found = dp.replay(lambda d: fault(d, pipelines.bare, "add_remove"), *PAIR)
+    assert EXPECTED[fault] in {finding.kind for finding in found.findings}
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("step", pipelines.STEPS + pipelines.RARE_STEPS, ids=lambda s: s.__name__)
+def test_every_mechanism_used_correctly_has_no_finding(step, relation):
+    pair = pipelines.random_pair(random.Random(7), relation)
+    found = dp.replay(lambda d: step(d, pipelines.bare, relation), *pair)
+    assert found.ok, str(found)
+
+
+def test_the_steps_cover_the_whole_catalogue():
+    used = " ".join(
+        name for step in pipelines.STEPS + pipelines.RARE_STEPS for name in step.__code__.co_names
+    )
+    exported = {
+        name
+        for name in dp.__all__
+        if isinstance(getattr(dp, name), type)
+        and any(hasattr(getattr(dp, name), verb) for verb in ("release", "choose", "open"))
+    }
+    assert all(name in used for name in exported - {"Gate", "Ledger"})
+
+
+def test_a_sensitivity_finding_tells_how_far_and_what_is_charged():
+    (finding,) = dp.replay(lambda d: COUNT.release(2 * len(d)), HERE, THERE).findings
+    assert (finding.kind, finding.moved, finding.allowed) == ("sensitivity", 2.0, 1.0)
+
+
+def test_the_answer_beyond_noise_must_not_depend_on_data():
+    assert kinds(lambda d: (COUNT.release(len(d)), len(d))) == {Kind.OUTPUT}
+    assert kinds(lambda d: [COUNT.release(0) for _ in range(2)] + [0] * len(d)) == {Kind.OUTPUT}
+
+
+@pytest.mark.parametrize(
+    ("show", "what"),
+    [
+        (lambda d: 1 if len(d) > 3 else 1.0, "type"),
+        (lambda d: np.zeros(len(d)), "shape"),
+        (lambda d: [None] * len(d), "shape"),
+        (lambda d: dict.fromkeys(d, 0), "row set"),
+        (lambda d: {"a": 1, "b": 2} if len(d) > 3 else {"b": 2, "a": 1}, "row set"),
+        (lambda d: np.array([len(d)]), "value"),
+        (lambda d: np.float32(1) if len(d) > 3 else np.float64(1), "type"),
+        (lambda d: pa.table({"n": d}), "shape"),
+        (lambda d: (x for x in d), "shape"),
+        (lambda d: -0.0 if len(d) > 3 else 0.0, "value"),
+        (lambda d: Fraction(1, len(d)), "value"),
+    ],
+)
+def test_outputs_are_compared_by_type_shape_rows_and_value(show, what):
+    (finding,) = dp.replay(show, HERE, THERE).findings
+    assert finding.kind == Kind.OUTPUT
+    assert f"differs in {what}" in finding.message
+
+
+def test_messages_of_errors_and_what_they_carry_are_compared():
+    def quotes(d):
+        raise ValueError(f"bad: {len(d)}")
+
+    def carries(d):
+        try:
+            raise KeyError(len(d))
+        except KeyError as cause:
+            raise ValueError("bad") from cause
+
+    assert kinds(quotes) == {Kind.EXCEPTION}
+    assert kinds(carries) == {Kind.EXCEPTION}
+    assert kinds(lambda d: sys.exit(len(d))) == {Kind.EXCEPTION}
+
+
+def test_warnings_and_prints_are_compared():
+    def warns(d):
+        warnings.warn(f"{len(d)} rows", stacklevel=1)
+
+    assert kinds(warns) == {Kind.WARNING}
+    assert kinds(lambda d: print(len(d))) == {Kind.PRINT}
+    assert kinds(lambda d: os.write(2, b"x" * len(d)) and None) == {Kind.PRINT}
+    assert kinds(lambda d: print("done")) == set()
+
+
+def test_the_same_failure_on_both_sides_is_no_finding_but_is_told():
+    found = dp.replay(lambda d: 1 / 0, HERE, THERE)
+    assert found.ok
+    assert found.ended == "with builtins.ZeroDivisionError"
+    assert "ZeroDivisionError" in str(found)
+
+
+def test_values_that_a_mechanism_refuses_on_one_side_only_are_found():
+    laplace = dp.Laplace(epsilon=1, sensitivity=10)
+    found = dp.replay(lambda d: laplace.release(sum(d)), [1.0], [1.0, float("nan")])
+    assert {f.kind for f in found.findings} == {Kind.EXCEPTION}
+    back = dp.replay(lambda d: laplace.release(sum(d)), [1.0, float("nan")], [1.0])
+    assert Kind.EXCEPTION in {f.kind for f in back.findings}
+
+
+def test_a_refusal_that_the_pipeline_hides_is_found_all_the_same():
+    laplace = dp.Laplace(epsilon=1, sensitivity=10)
+
+    def hides(d):
+        try:
+            return laplace.release(sum(d))
+        except dp.PrivateValueError:
+            return 0.0
+
+    assert Kind.EXCEPTION in kinds(hides, [1.0], [1.0, float("nan")])
+
+
+def test_pipelines_that_do_not_do_the_same_twice_are_named():
+    calls = []
+
+    def remembers(d):
+        calls.append(len(d))
+        return len(calls)
+
+    def in_a_thread(d):
+        found = []
+        worker = threading.Thread(target=lambda: found.append(COUNT.release(10**6 * len(d))))
+        worker.start()
+        worker.join()
+        return found
+
+    wide = dp.Geometric(epsilon=1e-9, sensitivity=1)
+    assert kinds(lambda d: random.random()) == {Kind.DETERMINISM}
+    assert kinds(remembers, time_limit=None) == {Kind.DETERMINISM}
+    assert kinds(lambda d: time.time_ns()) == {Kind.DETERMINISM}
+    assert wide.release(0) != wide.release(0)
+    assert kinds(in_a_thread)
+
+
+def test_data_that_a_pipeline_alters_are_given_afresh_to_each_run():
+    def eats(d):
+        d.clear()
+        return COUNT.release(len(d))
+
+    assert dp.replay(eats, HERE, THERE).ok
+    assert HERE == [3, 5, 9]
+
+
+def test_outputs_that_a_pipeline_alters_are_replayed_as_they_were():
+    def doubles(d):
+        noisy = dp.Geometric(epsilon=1, sensitivity=1).release([len(d), 0])
+        noisy *= 2
+        return noisy
+
+    assert dp.replay(doubles, HERE, THERE).ok
+
+
+def test_pipelines_that_hang_die_or_fork_end_in_findings():
+    def forks(d):
+        os.fork()
+        return COUNT.release(len(d))
+
+    def asks(d):
+        return input()
+
+    hang = dp.replay(lambda d: time.sleep(60) if len(d) > 3 else 0, HERE, THERE, time_limit=0.5)
+    (finding,) = hang.findings
+    assert (finding.kind, finding.where) == (Kind.TIME, "on the neighbour")
+    assert kinds(lambda d: os._exit(3)) == {Kind.CRASH}
+    assert kinds(lambda d: os.kill(os.getpid(), signal.SIGSEGV)) == {Kind.CRASH}
+    assert kinds(forks) == {Kind.FORK}
+    assert dp.replay(asks, HERE, THERE).ended == "with builtins.EOFError"
+
+
+def test_processes_that_a_pipeline_leaves_behind_are_ended(tmp_path):
+    def leaves(d):
+        child = os.fork()
+        if child == 0:
+            time.sleep(600)
+        with (tmp_path / "children").open("a") as file:
+            file.write(f"{child}\n")
+        return 0
+
+    assert kinds(leaves, time_limit=30) == {Kind.FORK}
+    for child in (tmp_path / "children").read_text().split():
+        deadline = time.monotonic() + 10
+        while _alive(int(child)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not _alive(int(child))
+
+
+def _alive(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_noise_drawn_by_hand_is_a_finding():
+    law = LaplaceLaw(Fraction(3))
+    assert Kind.NOISE in kinds(lambda d: len(d) + noise(law).one())
+    assert Kind.NOISE in kinds(lambda d: len(d) + int(noise(law).many(1)[0]))
+
+
+def test_a_mechanism_of_ones_own_needs_a_measure():
+    @dataclass(frozen=True)
+    class Mine:
+        loss: dp.Loss
+
+        def release(self, value):
+            return COUNT.release(value) + 1
+
+    def through_a_gate(made):
+        d, gate = made
+        return gate.release(
+            Mine(dp.PureLoss(bound=Fraction(1))), lambda: len(d), purpose="mine"
+        ).value
+
+    assert kinds(through_a_gate, factory=session) == {Kind.UNKNOWN}
+
+
+def session(data, ledger):
+    ledger.open("people", dp.Budget(dp.PureDP(3)), who="owner")
+    return data, dp.Gate(ledger, "people", "analyst")
+
+
+def test_sessions_are_replayed_with_a_fresh_ledger_each_time():
+    def asks_three_times(made):
+        d, gate = made
+        return [
+            gate.release(COUNT, lambda: len(d), purpose="n", question={"number": number})
+            for number in (1, 2, 1)  # the third is a repeat, and free
+        ]
+
+    found = dp.replay(asks_three_times, HERE, THERE, factory=session)
+    assert found.ok, str(found)
+    assert found.releases == 2
+
+
+def test_a_ledger_that_is_not_fresh_is_told_from_a_leak():
+    with dp.Ledger(key=bytes(32)) as ledger:
+        ledger.open("people", dp.Budget(dp.PureDP(3)), who="owner")
+        gate = dp.Gate(ledger, "people", "analyst")
+        found = dp.replay(
+            lambda d: gate.release(COUNT, lambda: len(d), purpose="n", question={"q": 1}).value,
+            HERE,
+            THERE,
+            time_limit=None,
+        )
+    (finding,) = found.findings
+    assert finding.kind == Kind.DETERMINISM
+
+
+def test_doors_and_what_they_record_are_compared():
+    loss = dp.repeat(COUNT.loss, 2)
+
+    def records_too_much(made):
+        d, gate = made
+        with gate.open(loss, purpose="two") as door:
+            drawn = door.draw(COUNT, lambda: len(d))
+            door.close([drawn, len(d)])
+
+    def price_by_data(made):
+        d, gate = made
+        with gate.open(dp.repeat(COUNT.loss, 1 + len(d) % 2), purpose="some") as door:
+            return door.close(0).value
+
+    def reads_fail(made):
+        d, gate = made
+        with gate.open(loss, purpose="two") as door:
+            return door.close(door.draw(COUNT, lambda: len(d) // (len(d) - 4))).value
+
+    assert kinds(records_too_much, factory=session) == {Kind.OUTPUT}
+    assert kinds(price_by_data, factory=session) == {Kind.PRICE}
+    assert Kind.EXCEPTION in kinds(reads_fail, factory=session)
+
+
+def test_streams_replay_their_answers_and_their_end():
+    def until_the_end(d):
+        stream = dp.SparseVector(epsilon=1, threshold=2, sensitivity=1, positives=2).open()
+        answers = []
+        for number in range(40):
+            try:
+                answers.append(bool(stream.ask(len(d) - number % 3)))
+            except dp.StreamExhaustedError:
+                answers.append(None)
+        return answers, stream.positives_left
+
+    assert dp.replay(until_the_end, HERE, THERE).ok
+    assert kinds(lambda d: until_the_end(d * 2)) == {Kind.SENSITIVITY}
+
+
+def test_a_broken_promise_of_monotone_values_is_found():
+    def both_ways(d):
+        stream = dp.SparseVector(epsilon=1, threshold=50, sensitivity=1, monotone=True).open()
+        return [bool(stream.ask(value)) for value in (len(d), -len(d))]
+
+    def scores(d):
+        mechanism = dp.Exponential(epsilon=1, sensitivity=1, monotone=True)
+        return mechanism.choose("ab", [len(d), -len(d)])
+
+    assert kinds(both_ways) == {Kind.SENSITIVITY}
+    assert kinds(scores) == {Kind.SENSITIVITY}
+
+
+def test_listening_is_off_by_default_and_heard_in_one_context_only():
+    heard = []
+    elsewhere = threading.Thread(target=lambda: heard.append(COUNT.release(10**6)))
+
+    def during(d):
+        elsewhere.start()
+        elsewhere.join()
+        return COUNT.release(len(d))
+
+    found = dp.replay(during, HERE, THERE, time_limit=None)
+    assert found.releases == 1  # the other thread's release was made, and is nobody's business
+    assert abs(heard[0] - 10**6) < 10**5
+    assert sparse_vector.noise(LaplaceLaw(Fraction(1))).one() is not None
+
+
+def test_reports_come_as_text_json_and_html(tmp_path):
+    found = dp.replay(lambda d: {"<b>": len(d)}, HERE, THERE)
+    assert "1 finding" in str(found)
+    told = json.loads(found.to_json())
+    assert (told["good"], told["rows"][0]["what"]) == (False, "output")
+    page = found.to_html()
+    assert page.startswith("<!doctype html>")
+    assert "<b>" not in page
+    for name, start in (("r.html", "<!doctype"), ("r.json", "{"), ("r.txt", "Replay")):
+        assert found.save(tmp_path / name).read_text().startswith(start)
+
+
+def test_no_private_value_stands_in_a_report():
+    secret = 987654321
+    found = dp.replay(lambda d: (sum(d), COUNT.release(sum(d))), [1], [1, secret])
+    assert str(secret) not in found.to_json().replace("9.87654e+08", "")
+    keys = dp.replay(lambda d: {key: key for key in d}, ["ann"], ["ann", "zelda"])
+    assert "zelda" not in keys.to_json()
+
+
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), 1e9, "x"])
+def test_bad_time_limits_are_refused(bad):
+    with pytest.raises(dp.ParameterError, match="time_limit"):
+        dp.replay(len, HERE, THERE, time_limit=bad)
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(dp.ParameterTypeError, match="pipeline"):
+        dp.replay("len", HERE, THERE)
+    with pytest.raises(dp.ParameterTypeError, match="factory"):
+        dp.replay(len, HERE, THERE, factory=3)
