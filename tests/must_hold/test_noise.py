@@ -58,7 +58,7 @@ def test_case_07_the_lowest_set_bit_of_gaussian_noise_shows_nothing(epsilon):
     assert attack(dp.Gaussian(epsilon=epsilon, delta=1e-6, sensitivity=1).release, epsilon) == 0
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS[:-1])  # e^10 is beyond what so few draws can certify
+@pytest.mark.parametrize("epsilon", EPSILONS[1:-1])  # where so few draws certify a breach surely
 def test_case_07_floating_point_noise_would_be_torn_open(epsilon):
     generator = np.random.default_rng()
     sigma = float(dp.Gaussian(epsilon=epsilon, delta=1e-6, sensitivity=1).sigma)
@@ -166,10 +166,18 @@ def tied(threshold, ties, count):
 @pytest.mark.parametrize("name", TABLES)
 def test_case_11_forced_ties_end_on_one_of_the_two_sides(name, count):
     table = TABLES[name]
-    for index in range(5):
-        source = ScriptedSource(tied(int(table._thresholds[index]), 40, count), seed=index)
+    both_occurred = 0
+    for index in range(10):
+        threshold = int(table._thresholds[index])
+        source = ScriptedSource(tied(threshold, 40, count), seed=index)
         found = {index_of(table, int(value)) for value in table.draw(count, source)[:40]}
-        assert found == {index, index + 1}
+        assert found <= {index, index + 1}
+        # How much of the unit lies below the true threshold: so often the lower side wins.
+        share = table._cumulative.brackets(index + 1, 128)[index].low % 2**64 / 2**64
+        if 0.2 < share < 0.8:
+            assert found == {index, index + 1}
+            both_occurred += 1
+    assert both_occurred >= 3
 
 
 @pytest.mark.parametrize("count", [1, 600], ids=["by search", "by lookup"])

@@ -179,6 +179,8 @@ def _three_runs(
 
 def _ended(*runs: Run) -> str:
     ends = {"an output" if run.raised is None else run.raised.kind for run in runs}
+    if any(run.diverged for run in runs):
+        return "differently"
     return f"with {ends.pop()}" if len(ends) == 1 else "differently"
 
 
