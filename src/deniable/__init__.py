@@ -9,16 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deniable.answer import Answer
     from deniable.auditing.neighbours import NeighbourPair, nasty_neighbours
     from deniable.auditing.oblivious import Oblivious, least_expected_loss, oblivious
     from deniable.auditing.replay import Replay, replay
     from deniable.auditing.search import WorstPair, sensitivity_search
     from deniable.auditing.verify import Verified, verify, verify_channel
+    from deniable.engines.duckdb import duckdb
     from deniable.errors import (
         BudgetError,
         CalibrationError,
         DeniableError,
         DoorError,
+        EngineError,
         LedgerError,
         LedgerTamperedError,
         LossFormatError,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
         ParameterError,
         ParameterTypeError,
         PrivateValueError,
+        QueryError,
         RandomnessError,
         RelationError,
         ReleaseFailedError,
@@ -72,7 +76,11 @@ if TYPE_CHECKING:
     )
     from deniable.privacy.units import ROW, Relation, Unit
     from deniable.privacy.wire import loss_from_json, loss_to_json
+    from deniable.query.build import count, count_distinct, mean, stddev, total, variance
+    from deniable.query.explain import Explanation
     from deniable.release import Gate
+    from deniable.session import Session
+    from deniable.tables import PrivateTable, PublicTable
 
 __version__ = "0.1.0"
 
@@ -80,6 +88,7 @@ __all__ = [
     "GDP",
     "ROW",
     "ZCDP",
+    "Answer",
     "ApproxDP",
     "ApproxLoss",
     "Bounds",
@@ -93,6 +102,8 @@ __all__ = [
     "DiscreteGaussianLoss",
     "DiscreteLaplaceLoss",
     "DoorError",
+    "EngineError",
+    "Explanation",
     "Exponential",
     "ExponentialLoss",
     "Gate",
@@ -116,11 +127,14 @@ __all__ = [
     "PermuteAndFlip",
     "PlanarLaplace",
     "Price",
+    "PrivateTable",
     "PrivateValueError",
     "ProposeTestRelease",
+    "PublicTable",
     "PureDP",
     "PureLoss",
     "Quantile",
+    "QueryError",
     "RandomizedResponse",
     "RandomizedResponseLoss",
     "RandomnessError",
@@ -130,6 +144,7 @@ __all__ = [
     "Replay",
     "ReportNoisyMax",
     "SampledLoss",
+    "Session",
     "SparseVector",
     "StabilityHistogram",
     "StreamExhaustedError",
@@ -142,12 +157,16 @@ __all__ = [
     "advanced_composition",
     "basic_composition",
     "compose",
+    "count",
+    "count_distinct",
+    "duckdb",
     "kairouz_composition",
     "least_epsilon",
     "least_expected_loss",
     "least_noise",
     "loss_from_json",
     "loss_to_json",
+    "mean",
     "most_releases",
     "nasty_neighbours",
     "oblivious",
@@ -162,11 +181,20 @@ __all__ = [
     "replay",
     "sensitivity_search",
     "shuffled",
+    "stddev",
+    "total",
+    "variance",
     "verify",
     "verify_channel",
 ]
 
 _HOMES = {
+    "deniable.answer": ("Answer",),
+    "deniable.engines.duckdb": ("duckdb",),
+    "deniable.query.build": ("count", "count_distinct", "mean", "stddev", "total", "variance"),
+    "deniable.query.explain": ("Explanation",),
+    "deniable.session": ("Session",),
+    "deniable.tables": ("PrivateTable", "PublicTable"),
     "deniable.auditing.neighbours": ("NeighbourPair", "nasty_neighbours"),
     "deniable.auditing.oblivious": ("Oblivious", "least_expected_loss", "oblivious"),
     "deniable.auditing.replay": ("Replay", "replay"),
@@ -177,6 +205,8 @@ _HOMES = {
         "CalibrationError",
         "DeniableError",
         "DoorError",
+        "EngineError",
+        "QueryError",
         "LedgerError",
         "LedgerTamperedError",
         "ReleaseFailedError",

@@ -11,6 +11,8 @@
     ├── BudgetError (RuntimeError)           a release would exceed a budget, or budgets disagree
     ├── LedgerError (RuntimeError)           the ledger cannot be read or written
     │   └── LedgerTamperedError              entries were changed, removed, reordered or cut off
+    ├── QueryError (ValueError)              a question cannot be answered privately as it stands
+    ├── EngineError (RuntimeError)           an engine could not run a statement
     ├── DoorError (RuntimeError)             a door to private data is used up, closed or elsewhere
     ├── ReleaseFailedError (RuntimeError)    a release failed after it was charged
     ├── StreamExhaustedError (RuntimeError)  an interactive mechanism has given its last answer
@@ -27,6 +29,7 @@ __all__ = [
     "CalibrationError",
     "DeniableError",
     "DoorError",
+    "EngineError",
     "LedgerError",
     "LedgerTamperedError",
     "LossFormatError",
@@ -34,6 +37,7 @@ __all__ = [
     "ParameterError",
     "ParameterTypeError",
     "PrivateValueError",
+    "QueryError",
     "RandomnessError",
     "RelationError",
     "ReleaseFailedError",
@@ -108,6 +112,14 @@ class LedgerError(DeniableError, RuntimeError):
 
 class LedgerTamperedError(LedgerError):
     """Entries of the ledger were changed, removed, reordered or cut off."""
+
+
+class QueryError(DeniableError, ValueError):
+    """A question cannot be answered privately as it stands. Nothing was read or spent."""
+
+
+class EngineError(DeniableError, RuntimeError):
+    """An engine could not run a statement. The message never quotes what the engine said."""
 
 
 class DoorError(DeniableError, RuntimeError):

@@ -34,6 +34,27 @@ def bars_with_errors(
     return _save(figure, path)
 
 
+def line_with_band(
+    labels: Sequence[str],
+    values: Values,
+    half_widths: Values,
+    *,
+    title: str,
+    y_label: str,
+    path: str | Path,
+) -> Path:
+    """Draw values in the order of their labels, with a band around them."""
+    figure, axes = _canvas()
+    x, middle, wide = np.arange(len(labels)), np.asarray(values), np.asarray(half_widths)
+    axes.fill_between(x, middle - wide, middle + wide, color=_BAR, alpha=0.3, linewidth=0)
+    axes.plot(x, middle, color=_INK, marker="o", markersize=3)
+    step = max(1, len(labels) // 12)
+    axes.set_xticks(x[::step], list(labels)[::step], rotation=30, ha="right")
+    axes.set_title(title, loc="left")
+    axes.set_ylabel(y_label)
+    return _save(figure, path)
+
+
 def grouped_bars(
     labels: Sequence[str],
     groups: Mapping[str, Values],

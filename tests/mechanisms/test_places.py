@@ -147,9 +147,7 @@ def test_planar_losses_are_bounded_by_distance():
     assert all((F(float(c)) / step).denominator == 1 for c in mechanism.release([0.1, 0.2]))
 
 
-@pytest.mark.parametrize(
-    "bad", [5.0, [1.0], [1.0, 2.0, 3.0], [math.nan, 1.0], "ab", None, [2**60 + 1, 0]]
-)
+@pytest.mark.parametrize("bad", [5.0, [1.0], [1.0, 2.0, 3.0], [math.nan, 1.0], "ab", None])
 def test_places_are_pairs(bad):
     with pytest.raises(dp.PrivateValueError):
         dp.PlanarLaplace(epsilon=1, sensitivity=1).release(bad)

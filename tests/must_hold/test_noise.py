@@ -1,6 +1,7 @@
 """Must-hold cases 7 to 16: the noise has its law exactly, on one grid, or is refused."""
 
 import math
+import re
 import time
 from fractions import Fraction
 from inspect import signature
@@ -81,10 +82,12 @@ def test_case_08_outputs_are_exact_multiples_of_the_grid(mechanism, value):
     outputs = mechanism.release(np.full((100, 2), value)).ravel().tolist()
     places = [Fraction(output) / mechanism.lattice.step for output in outputs]
     assert all(place.denominator == 1 for place in places)
-    naive = value + np.random.default_rng().laplace(scale=100, size=100)
-    assert any((Fraction(x) / mechanism.lattice.step).denominator > 1 for x in naive.tolist()) or (
-        value == 1e15  # whose own spacing is coarser than any of these grids
-    )
+
+
+def test_case_08_floating_point_noise_would_leave_the_grid():
+    step = ON_A_GRID[0].lattice.step
+    naive = np.random.default_rng().laplace(size=100).tolist()
+    assert any((Fraction(output) / step).denominator > 1 for output in naive)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-3, 1e15])
@@ -289,6 +292,14 @@ def test_case_13_impossible_parameters_are_refused_before_there_are_data(make, g
 
 
 EXTREMES = [Fraction(1, 10**300), Fraction(10**300), Fraction(1, 10**280), Fraction(10**270)]
+WHAT_IS_ALLOWED = r"1e-100 to 1e6|2\^-970 to 2\^930|1e-9 to 2\^56"
+
+
+def made_or_refused(make, scale):
+    try:
+        return make(scale), ""
+    except dp.ParameterError as refusal:
+        return None, str(refusal)
 
 
 @pytest.mark.parametrize("scale", EXTREMES, ids=["1e-300", "1e300", "1e-280", "1e270"])
@@ -304,10 +315,9 @@ EXTREMES = [Fraction(1, 10**300), Fraction(10**300), Fraction(1, 10**280), Fract
     ],
 )
 def test_case_14_extreme_scales_are_drawn_rightly_or_refused(make, cdf, scale):
-    try:
-        mechanism = make(scale)
-    except dp.ParameterError as refusal:
-        assert "from" in str(refusal) or "for 1e-9 to" in str(refusal)  # says what is allowed
+    mechanism, refusal = made_or_refused(make, scale)
+    if mechanism is None:
+        assert re.search(WHAT_IS_ALLOWED, refusal)
         return
     drawn = mechanism.release(np.zeros(20_000)) / float(scale)
     assert follows_continuous(drawn, cdf)
@@ -340,24 +350,36 @@ def test_case_15_none_one_and_a_million_draws_have_one_law(law, pmf, width):
 
 
 def timed_against_size(draw):
-    """p-value of Spearman's test that the time of a draw does not follow its size."""
-    times, sizes = np.empty(20_000), np.empty(20_000)
+    """p-value of Spearman's test that the time of a draw does not follow its size.
+
+    Python keeps the integers -5 to 256 ready, and handing one out takes some nanoseconds more or
+    less than making another: those draws are left out.
+    """
+    times, values = np.empty(20_000), np.empty(20_000)
     for i in range(times.size):
         start = time.perf_counter_ns()
         value = draw()
-        times[i], sizes[i] = time.perf_counter_ns() - start, abs(value)
-    return float(stats.spearmanr(times, sizes).pvalue)
+        times[i], values[i] = time.perf_counter_ns() - start, value
+    made = (values < -5) | (values > 256)
+    return float(stats.spearmanr(times[made], np.abs(values[made])).pvalue)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("law", [LaplaceLaw(Fraction(1000)), GaussianLaw(Fraction(10**6))])
-def test_case_16_the_time_of_a_draw_does_not_follow_its_size(law):
+@pytest.mark.parametrize(
+    ("law", "width"),
+    [
+        (LaplaceLaw(Fraction(1000)), 1000),
+        (GaussianLaw(Fraction(10**6)), 1000),
+        (LaplaceLaw(Fraction(2**40)), 2**40),
+    ],
+)
+def test_case_16_the_time_of_a_draw_does_not_follow_its_size(law, width):
     source = noise(law)
     assert timed_against_size(source.one) > FALSE_ALARM
 
     def counting_up():
         value = source.one()
-        for _ in range(abs(value) // 10):
+        for _ in range(100 * abs(value) // width):
             pass
         return value
 

@@ -32,12 +32,12 @@ DRAWS = 1000
 # So wide that two thousand draws against a thousand meet by chance less than once in 1e10 times.
 WIDE = LaplaceLaw(Fraction(2**55))
 PACKAGE = Path(dp.__file__).parent
+LAYERS = ("randomness", "mechanisms", "privacy", "ledger")
 RELEASE_PATHS = [
-    *(file for part in ("randomness", "mechanisms", "privacy", "ledger")
-      for file in sorted((PACKAGE / part).rglob("*.py"))),
+    *(file for layer in LAYERS for file in sorted((PACKAGE / layer).rglob("*.py"))),
     PACKAGE / "release.py",
     PACKAGE / "trace.py",
-]  # fmt: skip
+]
 
 
 def in_two_children(draw, fork):

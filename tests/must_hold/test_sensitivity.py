@@ -1,8 +1,8 @@
 """Must-hold cases 17 to 24: a value moves between neighbours by no more than is charged.
 
 Tested is what holds at the level of mechanisms. Wait for tables: sums and means that the library
-computes itself (of 17 to 19 and 22), contribution bounds that it enforces (of 23), and `n`, bins and
-classes of a schema (of 24).
+computes itself (of 17 to 19 and 22), contribution bounds that it enforces (of 23), and `n`, bins
+and classes of a schema (of 24).
 """
 
 import inspect
@@ -42,11 +42,16 @@ def running_sum(column, kind):
 
 
 def test_case_17_exact_sums_of_wide_integers_move_by_what_is_charged():
-    broken = 0
     for x, y in neighbouring_columns(3000):
         assert worst_loss(SUM, sum(x.tolist()), sum(y.tolist())) <= 1
-        broken += worst_loss(SUM, running_sum(x, np.float64), running_sum(y, np.float64)) > 1
-    assert broken > 30  # sums in floating point would have moved farther
+
+
+def test_case_17_sums_in_floating_point_would_be_seen():
+    column = LOW + np.arange(1000) * 37 % 65
+    other = column.copy()
+    other[44] = HIGH
+    assert worst_loss(SUM, sum(column.tolist()), sum(other.tolist())) <= 1
+    assert worst_loss(SUM, *(running_sum(c, np.float64) for c in (column, other))) > 1
 
 
 ADDENDS = [2**53] + [1] * 1000
@@ -91,7 +96,9 @@ def test_case_19_sums_of_a_float32_column_move_by_what_is_charged():
             other[place] = end
             # Multiples of 2^-14 below 2^28: doubles sum them exactly.
             assert worst_loss(mechanism, *(float(c.sum(dtype=float)) for c in (column, other))) <= 1
-            broken += worst_loss(mechanism, *(running_sum(c, np.float32) for c in (column, other))) > 1
+            broken += (
+                worst_loss(mechanism, *(running_sum(c, np.float32) for c in (column, other))) > 1
+            )
     assert broken
 
 
@@ -169,7 +176,6 @@ def test_case_21_values_outside_the_bounds_are_clamped_by_a_tested_median():
     assert PROPOSED.median([-1e300] * 101, bounds=(0, 10)) == pytest.approx(0, abs=1)
 
 
-@pytest.mark.xfail(strict=True, raises=dp.PrivateValueError, reason="wide integers are refused")
 @pytest.mark.parametrize("wide", [2**53 + 2, Fraction(1, 3)])
 def test_case_21_one_wide_integer_does_not_stop_a_tested_median(wide):
     values = [5.0] * 101
@@ -188,7 +194,6 @@ def test_case_22_no_one_and_many_units_are_answered_alike():
         assert hidden.release(counts) == {}
 
 
-@pytest.mark.xfail(strict=True, raises=dp.PrivateValueError, reason="empty arrays are refused")
 def test_case_22_an_empty_array_is_answered_as_an_empty_list_is():
     assert 0 <= dp.Quantile(epsilon=1, share=0.5, bounds=(0, 10)).release(np.array([])) <= 10
 

@@ -192,6 +192,7 @@ class Ledger:
         name, analyst = read_name(population, "population"), read_name(who, "who")
         told = read_name(purpose, "purpose")
         text = _loss_text(loss)
+        charged = loss_from_json(text)  # what is written is what is charged, whatever it was
         digest = None if question is None else _digest(name, text, question)
         if digest is not None and (found := self._recorded(name, digest)) is not None:
             return found
@@ -199,7 +200,7 @@ class Ledger:
         def decide(last: Row | None, view: View) -> Row:
             before = self._authentic(_opened(last, name), view)
             state = state_of(before)
-            after = replace(spent(state, loss, analyst), time=self._time(state))
+            after = replace(spent(state, charged, analyst), time=self._time(state))
             if resumable:
                 after = door_opened(after, before.number + 1)
             data = {

@@ -90,10 +90,15 @@ class PlanarLaplace:
     def release(self, value: Any) -> Floats:
         """Release a place (x, y), or an array of places, one to a row."""
         places = read_reals(value)
-        if places.shape[-1:] != (2,) or places.doubles is None:
+        if places.shape[-1:] != (2,):
             raise PrivateValueError("a place is a pair of floats; an array has one place to a row")
-        pairs = draw_planar(self._steps, places.doubles.size // 2, SECURE)
-        return self.lattice.add(self.lattice.nearest(places.doubles), pairs.reshape(places.shape))
+        doubles = places.doubles
+        if doubles is None:
+            nearest = [self.lattice.nearest_exact(real) for real in places.rationals]
+            doubles = np.array([self.lattice.to_float(point) for point in nearest])
+            doubles = doubles.reshape(places.shape)
+        pairs = draw_planar(self._steps, doubles.size // 2, SECURE)
+        return self.lattice.add(self.lattice.nearest(doubles), pairs.reshape(places.shape))
 
     def error(self, *, confidence: Number) -> float:
         """A distance within which the released place lies with this probability."""

@@ -220,6 +220,9 @@ def _interquartile(
 
 def _clamped(values: Any, low: Fraction, high: Fraction) -> npt.NDArray[np.float64]:
     reals = read_reals(values)
-    if len(reals.shape) != 1 or reals.doubles is None:
+    if len(reals.shape) != 1:
         raise PrivateValueError("a flat list of numbers is needed")
-    return np.sort(np.clip(reals.doubles, float(low), float(high)))
+    doubles = reals.doubles
+    if doubles is None:
+        doubles = np.array([float(min(max(real, low), high)) for real in reals.rationals])
+    return np.sort(np.clip(doubles, float(low), float(high)))

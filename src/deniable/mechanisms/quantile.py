@@ -112,7 +112,7 @@ class Quantile:
         return self.epsilon / (2 * self.reach * one * self.share.denominator)
 
     def _places(self, value: Any, low: int, high: int) -> Places:
-        if isinstance(value, list | tuple) and not value:
+        if isinstance(value, list | tuple | np.ndarray) and len(value) == 0:
             return np.empty(0, dtype=np.int64)
         reals = read_reals(value)
         if len(reals.shape) != 1:

@@ -1,0 +1,254 @@
+"""Answers: a table of released numbers, each with the interval in which the exact one lies."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table as RichTable
+
+from deniable import plots
+from deniable.errors import MissingExtraError, ParameterError
+from deniable.privacy.exact import Number, probability
+from deniable.privacy.price import Price
+
+Floats = npt.NDArray[np.float64]
+Interval = tuple[Floats, Floats]
+Intervals = Callable[[str, float], Interval | None]
+
+_SHOWN = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A released table. Everything about it may be shown, stored and computed with.
+
+    `cost` is what it was charged, `number` and `head` name its entry in the ledger, `repeated` says
+    that it was given before and cost nothing now. `intervals` tells where the exact values lie, as
+    far as noise is concerned: what bounds and contribution bounds cut off is not part of it.
+    """
+
+    table: pa.Table
+    interval_of: Intervals = field(repr=False)
+    cost: Price
+    number: int
+    head: str
+    repeated: bool = False
+    labels: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(self.table.column_names)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that hold noisy numbers."""
+        return tuple(name for name in self.columns if self.interval_of(name, 0.95) is not None)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The values of a column."""
+        if name not in self.columns:
+            raise ParameterError("column", name, f"the answer has {', '.join(self.columns)}")
+        values: list[Any] = self.table.column(name).to_pylist()
+        return values
+
+    def intervals(self, confidence: Number = 0.95) -> pa.Table:
+        """Every number with the ends of its interval, as `name`, `name_low` and `name_high`.
+
+        Each interval holds with at least this probability by itself, over the noise. Counts and
+        sums have the exact interval of the noise's law, means and ratios Fieller's, other
+        arithmetic a linearised one.
+        """
+        level = float(probability(confidence, "confidence"))
+        columns: dict[str, Any] = {}
+        for name in self.columns:
+            columns[name] = self.table.column(name)
+            ends = self.interval_of(name, level)
+            if ends is not None:
+                columns[f"{name}_low"], columns[f"{name}_high"] = map(pa.array, ends)
+        return pa.table(columns)
+
+    def consistent(self, *, non_negative: bool = False, integer: bool = False) -> Answer:
+        """The same numbers made to look like counts: cut at 0, or rounded; labelled as such.
+
+        Post-processing, and so free. Intervals are cut and rounded outwards likewise; they cover
+        the exact value as often as before where that is a count. Numbers cut at 0 are biased.
+        """
+
+        def mended(values: Floats, rounding: Callable[[Floats], Floats]) -> Floats:
+            made = np.maximum(values, 0.0) if non_negative else values
+            return rounding(made) if integer else made
+
+        columns = {}
+        for name in self.columns:
+            column = self.table.column(name)
+            if name in self.numbers:
+                floats = np.array(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+                column = pa.array(mended(floats, np.round))
+            columns[name] = column
+        before = self.interval_of
+
+        def interval_of(name: str, confidence: float) -> Interval | None:
+            ends = before(name, confidence)
+            if ends is None:
+                return None
+            return mended(ends[0], np.floor), mended(ends[1], np.ceil)
+
+        given = [("non-negative", non_negative), ("integer", integer)]
+        labels = tuple(label for label, wanted in given if wanted)
+        return replace(
+            self, table=pa.table(columns), interval_of=interval_of, labels=self.labels + labels
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """The table itself."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """A pandas table; needs pandas."""
+        try:
+            import pandas  # noqa: PLC0415, F401  (optional)
+        except ImportError:
+            raise MissingExtraError("pandas tables", "pandas") from None
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars table; needs polars."""
+        try:
+            import polars  # noqa: PLC0415  (optional)
+        except ImportError:
+            raise MissingExtraError("polars tables", "polars") from None
+        return polars.from_arrow(self.table)
+
+    def to_json(self) -> str:
+        """Rows with their intervals, the cost and the ledger's entry."""
+        rows = self.intervals().to_pylist()
+        plain = [{name: _plain(value) for name, value in row.items()} for row in rows]
+        cost = {
+            "epsilon": None if self.cost.epsilon is None else float(self.cost.epsilon),
+            "rho": float(self.cost.rho),
+            "delta": float(self.cost.delta),
+        }
+        told = {"rows": plain, "confidence": 0.95, "cost": cost, "entry": self.head}
+        return json.dumps({**told, "repeated": self.repeated, "labels": self.labels}, indent=2)
+
+    def to_csv(self) -> str:
+        """Rows with their 95 % intervals."""
+        table = self.intervals()
+        lines = [",".join(_cell(name) for name in table.column_names)]
+        lines += [",".join(_cell(value) for value in row.values()) for row in table.to_pylist()]
+        return "\n".join(lines) + "\n"
+
+    def plot(self, path: str | Path, *, column: str | None = None) -> Path:
+        """Bars with their 95 % intervals; a line with a band where the first column is a date."""
+        numbers = self.numbers
+        chosen = numbers[0] if column is None and numbers else column
+        if chosen is None or chosen not in numbers:
+            raise ParameterError("column", column, f"choose one of {', '.join(numbers) or 'none'}")
+        ends = self.interval_of(chosen, 0.95)
+        assert ends is not None
+        values = np.array(self.table.column(chosen).cast(pa.float64()).to_numpy())
+        half = np.nan_to_num((ends[1] - ends[0]) / 2, posinf=0.0)
+        keys = [name for name in self.columns if name not in numbers]
+        labels = [", ".join(str(row[key]) for key in keys) for row in self.table.to_pylist()]
+        title = f"{chosen}{' by ' + ', '.join(keys) if keys else ''}, 95 % intervals"
+        if keys and pa.types.is_temporal(self.table.column(keys[0]).type):
+            return plots.line_with_band(
+                labels, values, half, title=title, y_label=chosen, path=path
+            )
+        return plots.bars_with_errors(
+            labels, values.tolist(), half.tolist(), title=title, path=path
+        )
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console, options
+        yield self._rich()
+
+    def _rich(self) -> RichTable:
+        notes = [
+            f"cost {self.cost}",
+            *self.labels,
+            *(["given before, free"] if self.repeated else []),
+        ]
+        made = RichTable(caption="± 95 %; " + "; ".join(notes), caption_justify="left")
+        for name in self.columns:
+            made.add_column(name, justify="right" if name in self.numbers else "left")
+        for row in self._texts()[:_SHOWN]:
+            made.add_row(*row)
+        if len(self) > _SHOWN:
+            made.add_row(*["..." for _ in self.columns])
+        return made
+
+    def _texts(self) -> list[list[str]]:
+        texts = []
+        for name in self.columns:
+            values = self[name]
+            ends = self.interval_of(name, 0.95)
+            if ends is None:
+                texts.append([str(value) for value in values])
+            else:
+                texts.append(
+                    [_with_error(v, lo, hi) for v, lo, hi in zip(values, *ends, strict=True)]
+                )
+        return [list(row) for row in zip(*texts, strict=True)]
+
+    def __str__(self) -> str:
+        console = Console(width=100, no_color=True, legacy_windows=False)
+        with console.capture() as capture:
+            console.print(self._rich())
+        return capture.get().rstrip()
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        import html  # noqa: PLC0415  (notebooks only)
+
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._texts()[:_SHOWN]
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _with_error(value: object, low: float, high: float) -> str:
+    if not isinstance(value, int | float):
+        return "?" if value is None else str(value)
+    if math.isnan(value):
+        return "?"
+    if not math.isfinite(high - low):
+        return f"{_number(value, abs(value))} ± ?"
+    wide = max(high - value, value - low)
+    return f"{_number(value, wide)} ± {_number(wide, wide)}"
+
+
+def _number(value: float, wide: float) -> str:
+    """As many digits as the interval leaves room for."""
+    if wide == 0 or not math.isfinite(wide):
+        return f"{value:,.6g}"
+    digits = max(0, 1 - math.floor(math.log10(wide)))
+    return f"{round(value, digits):,.{digits}f}" if digits < 12 else f"{value:.6g}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, int | float | str | bool | None) else str(value)
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    if text[:1] in {"=", "+", "@"} and not isinstance(value, int | float):
+        text = "'" + text  # a spreadsheet must not run it
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n\r') else text

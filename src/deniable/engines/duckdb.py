@@ -1,0 +1,247 @@
+"""DuckDB: files, Arrow, pandas and polars tables, and tables of a DuckDB database."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import glob
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb as driver
+import pyarrow as pa
+
+from deniable.errors import EngineError, ParameterError, ParameterTypeError
+from deniable.tables import ColumnType, Schema, Source, nearest
+
+_TYPES = {
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+        ColumnType.INTEGER,
+    ),
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), ColumnType.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), ColumnType.NUMBER),
+    **dict.fromkeys(("VARCHAR", "UUID"), ColumnType.TEXT),
+    "BOOLEAN": ColumnType.BOOLEAN,
+    "DATE": ColumnType.DATE,
+    **dict.fromkeys(
+        ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
+        ColumnType.TIMESTAMP,
+    ),
+}
+_SQL_TYPES = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
+
+
+_AS_THEY_ARE = {
+    ColumnType.INTEGER: {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"},
+    ColumnType.NUMBER: {"DOUBLE"},
+    ColumnType.TEXT: {"VARCHAR"},
+    ColumnType.BOOLEAN: {"BOOLEAN"},
+    ColumnType.DATE: {"DATE"},
+    ColumnType.TIMESTAMP: {"TIMESTAMP"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DuckDBTable:
+    """A table of a DuckDB database."""
+
+    database: DuckDBDatabase
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class DuckDBDatabase:
+    """A DuckDB database: a file, opened for reading only, or an open connection."""
+
+    where: str | driver.DuckDBPyConnection
+
+    def table(self, name: str) -> DuckDBTable:
+        """One of its tables."""
+        named: object = name
+        if not (isinstance(named, str) and named):
+            raise ParameterTypeError("name", name, "must be the name of a table")
+        return DuckDBTable(self, name)
+
+
+def duckdb(where: str | Path | driver.DuckDBPyConnection) -> DuckDBDatabase:
+    """A DuckDB database whose tables can be opened to questions."""
+    if isinstance(where, driver.DuckDBPyConnection):
+        return DuckDBDatabase(where)
+    if not isinstance(where, str | Path):
+        raise ParameterTypeError("where", type(where).__name__, "must be a path or a connection")
+    if not Path(where).is_file():
+        raise ParameterError("where", str(where), "no such file")
+    return DuckDBDatabase(str(where))
+
+
+class DuckDB:
+    """One DuckDB for one session: sources become views with canonical types."""
+
+    dialect = "duckdb"
+
+    def __init__(self) -> None:
+        self._connection = driver.connect()
+        self._home: driver.DuckDBPyConnection | None = None
+        self._attached: dict[str, str] = {}
+        self._kept: list[object] = []
+
+    def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
+        """Make a source a view; its schema, declared or read from metadata."""
+        with _told(f"table {name}"):
+            relation, text_only = self._relation(source)
+            described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        found = {str(row[0]): str(row[1]) for row in described}
+        if text_only and columns is None:
+            raise ParameterError(
+                "columns",
+                name,
+                "a CSV file has no types; declare them: columns={'age': 'integer', ...}",
+            )
+        schema = Schema(_declared(found, columns) if columns else _canonical(found))
+        casts = ", ".join(
+            _read_column(column, kind, found[column]) for column, kind in schema.columns.items()
+        )
+        with _told(f"table {name}"):
+            self._connection.execute(
+                f"CREATE TEMP VIEW {quoted(name)} AS SELECT {casts} FROM {relation}"
+            )
+        return schema
+
+    def _relation(self, source: Source) -> tuple[str, bool]:
+        if isinstance(source, str):
+            if not any(char in source for char in "*?[") and not Path(source).is_file():
+                raise ParameterError("source", source, "no such file")
+            place = _literal(source)
+            if source.lower().endswith(".parquet"):
+                return f"read_parquet({place})", False
+            return f"read_csv({place}, {_csv_options(source)})", True
+        if isinstance(source, DuckDBTable):
+            return self._attach(source), False
+        if not hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__dataframe__"):
+            raise ParameterTypeError(
+                "source", type(source).__name__, "must be an Arrow, pandas or polars table"
+            )
+        self._kept.append(source)
+        hidden = f"deniable_source_{len(self._kept)}"
+        self._connection.register(hidden, source)
+        return quoted(hidden), False
+
+    def _attach(self, table: DuckDBTable) -> str:
+        where = table.database.where
+        if isinstance(where, str):
+            if where not in self._attached:
+                alias = f"deniable_database_{len(self._attached)}"
+                place = where.replace("'", "''")
+                self._connection.execute(f"ATTACH '{place}' AS {alias} (READ_ONLY)")
+                self._attached[where] = alias
+            return f"{self._attached[where]}.{quoted(table.name)}"
+        if self._home is None:
+            if self._kept or self._attached:
+                raise ParameterError(
+                    "source", table.name, "tables of an open connection come first in a session"
+                )
+            self._home = where
+            self._connection = where.cursor()
+        elif self._home is not where:
+            raise ParameterError("source", table.name, "one open connection for each session")
+        return quoted(table.name)
+
+    def run(self, statements: Sequence[str]) -> list[pa.Table]:
+        """Run statements in one transaction."""
+        with _told("the query"):
+            self._connection.execute("BEGIN TRANSACTION")
+            try:
+                return [self._connection.sql(text).to_arrow_table() for text in statements]
+            finally:
+                with contextlib.suppress(driver.Error):
+                    self._connection.execute("ROLLBACK")
+
+    def cancel(self) -> None:
+        """End what is running."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._connection.close()
+
+
+def quoted(name: str) -> str:
+    """An identifier that is nothing but a name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _csv_options(source: str) -> str:
+    """Text only, nothing sniffed; names from the first line, which is the file's schema.
+
+    Lines that do not fit are dropped, whatever is wrong with them.
+    """
+    separator = "\t" if source.lower().endswith(".tsv") else ","
+    first = sorted(glob.glob(source))[:1] or [source]  # noqa: PTH207  (globs may be absolute)
+    opener = gzip.open if first[0].lower().endswith(".gz") else open
+    with opener(first[0], "rt", encoding="utf-8", errors="replace", newline="") as file:
+        names = next(csv.reader(file, delimiter=separator), [])
+    if not names or len(set(names)) != len(names):
+        raise ParameterError("source", source, "the first line of a CSV file names its columns")
+    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+    return (
+        f"columns={{{columns}}}, header=true, auto_detect=false, delim={_literal(separator)}, "
+        "quote='\"', escape='\"', null_padding=true, ignore_errors=true, strict_mode=false, "
+        "nullstr=''"
+    )
+
+
+def _canonical(found: Mapping[str, str]) -> dict[str, ColumnType]:
+    """The canonical type of each column; columns of other types are left out."""
+    return {
+        name: ColumnType.NUMBER if kind.startswith("DECIMAL") else _type(kind)
+        for name, kind in found.items()
+        if kind.startswith(("DECIMAL", "ENUM")) or kind in _TYPES
+    }
+
+
+def _type(kind: str) -> ColumnType:
+    return ColumnType.TEXT if kind.startswith("ENUM") else _TYPES[kind]
+
+
+def _declared(found: Mapping[str, str], columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    for name in columns:
+        if name not in found:
+            raise ParameterError("columns", name, f"no such column; {nearest(name, found)}")
+    return dict(columns)
+
+
+def _read_column(name: str, kind: ColumnType, native: str) -> str:
+    column = quoted(name)
+    if native in _AS_THEY_ARE[kind]:
+        return column
+    if kind == ColumnType.TEXT:
+        return f"CAST({column} AS VARCHAR) AS {column}"
+    return f"TRY_CAST({column} AS {_SQL_TYPES[kind]}) AS {column}"
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Whatever the engine says may quote data; its kind does not."""
+    try:
+        yield
+    except (driver.Error, RuntimeError, OSError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        kind = type(error).__name__
+    else:
+        return
+    raise EngineError(f"{what}: DuckDB ended with {kind}; the file or table cannot be read as such")

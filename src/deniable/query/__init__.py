@@ -1,0 +1,1 @@
+"""From SQL or a builder to a plan, and from a plan to the SQL of an engine."""

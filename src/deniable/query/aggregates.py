@@ -1,0 +1,304 @@
+"""Aggregates as statistics: whole numbers summed by the engine, from which answers are made.
+
+A column is clamped to its bounds, put on its grid and centred there; COUNT, SUM, AVG and VARIANCE
+of one column share the same sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from deniable.errors import QueryError
+from deniable.query.columns import Column
+from deniable.query.expressions import (
+    Resolve,
+    bounds_of,
+    check,
+    columns_in,
+    is_integer,
+    safe,
+    safe_condition,
+)
+from deniable.query.measures import Linear, Measure, Ratio, Spread
+from deniable.query.plan import Statistic, power_of_two_below
+from deniable.tables import Bounds, grid_of
+
+_SQUARE_STEPS = 1 << 12
+_VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
+_LATER = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.Min, exp.Max)
+
+
+class Statistics:
+    """Collects the statistics of a question; equal ones are summed once."""
+
+    def __init__(self, find: Resolve) -> None:
+        self._find = find
+        self._places: dict[str, int] = {}
+        self.found: list[Statistic] = []
+        self.distinct: list[exp.Expr] = []
+
+    def measure(self, node: exp.Expr) -> Measure:
+        """What an aggregate is made of."""
+        condition: exp.Expr | None = None
+        if isinstance(node, exp.Filter):
+            condition = node.expression.this
+            self._check(condition, "FILTER")
+            node = node.this
+        if isinstance(node, exp.Count):
+            return self._count(node, condition)
+        if isinstance(node, exp.CountIf):
+            self._check(node.this, "COUNT_IF")
+            both = _and(condition, node.this)
+            return Linear(((self._rows(both, 1.0), 1.0),))
+        if isinstance(node, (exp.Sum, exp.Avg, *_VARIANCES)):
+            return self._numeric(node, condition)
+        if isinstance(node, _LATER):
+            raise QueryError(
+                f"{node.key.upper()} is not answered here; ask for AVG, or for counts in bins"
+            )
+        raise QueryError(
+            f"{node.key.upper()} is not answered; COUNT, SUM, AVG, VARIANCE and STDDEV are"
+        )
+
+    def _check(self, node: exp.Expr, where: str) -> None:
+        check(node, where)
+        for column in columns_in(node):
+            if self._find(column).is_unit:
+                raise QueryError(
+                    f"the unit column {column.name} in {where} is not answered: it may stand in "
+                    "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
+                )
+
+    def _count(self, node: exp.Count, condition: exp.Expr | None) -> Measure:
+        argument = node.this
+        if argument is None or isinstance(argument, exp.Star):
+            return Linear(((self._rows(condition, 1.0), 1.0),))
+        if not isinstance(argument, exp.Distinct):
+            self._check(argument, "COUNT(...)")
+            if isinstance(argument, exp.Literal):
+                return Linear(((self._rows(condition, 1.0), 1.0),))
+            present = _conditions(condition, _present(safe(argument)))
+            return Linear(((self._rows(present, 1.0, made=True), 1.0),))
+        if len(argument.expressions) != 1:
+            raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
+        (value,) = argument.expressions
+        if isinstance(value, exp.Column) and self._find(value).is_unit:
+            return Linear(((self._units(condition), 1.0),))
+        self._check(value, "COUNT(DISTINCT ...)")
+        kept = safe(value)
+        if condition is not None:
+            kept = _when(safe_condition(condition), kept)
+        self.distinct.append(kept)
+        return Linear(((-len(self.distinct), 1.0),))  # placed after the other statistics
+
+    def _numeric(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
+        name = node.key.upper()
+        if isinstance(node.this, exp.Distinct):
+            raise QueryError(f"{name}(DISTINCT ...) is not answered; COUNT(DISTINCT ...) is")
+        self._check(node.this, f"{name}(...)")
+        bounds = bounds_of(node.this, self._find)
+        whole = is_integer(node.this, self._find)
+        declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
+        step = grid_of(_wide(bounds), declared.grid, integer=whole)
+        low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
+        centre = (low + high) // 2
+        half = max(high - centre, centre - low, 1)
+        value = _on_grid(safe(node.this), bounds, step, whole=whole)
+        present = _and(condition, None)
+        size = max(abs(low), abs(high), 1)
+        count_matters = (centre / size) ** 2 if isinstance(node, exp.Sum) else 0.25
+        sum_matters = (half / size) ** 2 if isinstance(node, exp.Sum) else 1.0
+        counted = self._add(
+            _when(_conditions(present, _present(value)), exp.Literal.number(1)), 1, count_matters
+        )
+        centred = exp.Sub(this=exp.paren(value.copy()), expression=_number(centre))
+        summed = self._add(_when(_conditions(present), centred), half, sum_matters)
+        unit = float(step)
+        if isinstance(node, exp.Sum):
+            return Linear(((summed, unit), (counted, unit * centre)))
+        count, sums = Linear(((counted, 1.0),)), Linear(((summed, unit),))
+        if isinstance(node, exp.Avg):
+            middle = float(centre * step)
+            return Ratio(sums, count, middle, float(bounds[0]), float(bounds[1]))
+        squared = _Squares.of(exp.paren(centred), step, half)
+        place = self._add(_when(_conditions(present), squared.sql), squared.size, 1.0)
+        return squared.spread(node, place, sums, count)
+
+    def _rows(self, condition: exp.Expr | None, importance: float, *, made: bool = False) -> int:
+        if condition is None:
+            return self._add(exp.Literal.number(1), 1, importance)
+        kept = condition if made else safe_condition(condition)
+        return self._add(_when(kept, exp.Literal.number(1)), 1, importance)
+
+    def _units(self, condition: exp.Expr | None) -> int:
+        one: exp.Expr = exp.Literal.number(1)
+        if condition is not None:
+            one = _when(safe_condition(condition), one)
+        return self._add(one, 1, 1.0, per_unit=True)
+
+    def _add(self, sql: exp.Expr, size: int, importance: float, *, per_unit: bool = False) -> int:
+        text = f"{per_unit} {sql.sql('duckdb')}"
+        if text in self._places:
+            place = self._places[text]
+            known = self.found[place]
+            self.found[place] = replace(known, importance=known.importance + importance)
+            return place
+        self._places[text] = len(self.found)
+        self.found.append(Statistic(sql, size, per_unit, importance))
+        return self._places[text]
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """(x - c)² on a coarser grid, about span/2^12, so that sums of them fit; centred itself."""
+
+    sql: exp.Expr
+    size: int
+    middle: int
+    unit: float
+    correction: float
+    most: float
+
+    @classmethod
+    def of(cls, centred: exp.Expr, step: Fraction, half: int) -> _Squares:
+        coarse = math.ceil(power_of_two_below(Fraction(2 * half, _SQUARE_STEPS)))
+        most = math.ceil(half / coarse) ** 2
+        scaled = exp.Div(this=exp.cast(centred.copy(), "DOUBLE"), expression=_number(coarse))
+        steps = exp.cast(exp.Round(this=scaled), "BIGINT")
+        square = exp.Mul(this=steps, expression=steps.copy())
+        unit = float(step * coarse) ** 2
+        return cls(
+            sql=exp.Sub(this=square, expression=_number(most // 2)),
+            size=max(most - most // 2, 1),
+            middle=most // 2,
+            unit=unit,
+            correction=unit / 12 if coarse > 1 else 0.0,  # Sheppard's, for the coarser grid
+            most=float(half * step) ** 2,
+        )
+
+    def spread(self, node: exp.Expr, place: int, sums: Linear, count: Linear) -> Spread:
+        return Spread(
+            squares=Linear(((place, self.unit),)).plus(count.times(self.unit * self.middle)),
+            sums=sums,
+            count=count,
+            correction=self.correction,
+            sample=isinstance(node, exp.Variance | exp.Stddev | exp.StddevSamp),
+            root=isinstance(node, exp.Stddev | exp.StddevPop | exp.StddevSamp),
+            most=self.most,
+        )
+
+
+def settle(measure: Measure, statistics: int) -> Measure:
+    """Put counts of distinct values, numbered from the end, behind the other statistics."""
+    if not isinstance(measure, Linear):
+        return measure
+    terms = tuple((c if c >= 0 else statistics - 1 - c, w) for c, w in measure.terms)
+    return replace(measure, terms=terms)
+
+
+def linear_form(node: exp.Expr, measures: Callable[[str], Measure]) -> Linear | None:
+    """An expression of measures as a weighted sum of statistics, if it is one."""
+    if isinstance(node, exp.Paren):
+        return linear_form(node.this, measures)
+    if isinstance(node, exp.Column):
+        found = measures(node.name)
+        return found if isinstance(found, Linear) else None
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return Linear((), float(node.name))
+    if isinstance(node, exp.Neg):
+        inner = linear_form(node.this, measures)
+        return None if inner is None else inner.times(-1.0)
+    if not isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        return None
+    left, right = linear_form(node.left, measures), linear_form(node.right, measures)
+    if left is None or right is None:
+        return None
+    if isinstance(node, exp.Add | exp.Sub):
+        return left.plus(right, 1.0 if isinstance(node, exp.Add) else -1.0)
+    if isinstance(node, exp.Mul) and not (left.columns() and right.columns()):
+        factor, rest = (left, right) if not left.columns() else (right, left)
+        return rest.times(factor.constant)
+    if isinstance(node, exp.Div) and not right.columns() and right.constant:
+        return left.times(1 / right.constant)
+    return None
+
+
+def measure_form(node: exp.Expr, measures: Callable[[str], Measure]) -> Measure | None:
+    """A measure whose interval is known, for a column of the answer; None for other expressions."""
+    if isinstance(node, exp.Paren):
+        return measure_form(node.this, measures)
+    if isinstance(node, exp.Column):
+        return measures(node.name)
+    straight = linear_form(node, measures)
+    if straight is not None:
+        return straight
+    if isinstance(node, exp.Div):
+        top, bottom = linear_form(node.left, measures), linear_form(_divisor(node), measures)
+        if top is not None and bottom is not None and bottom.columns():
+            return Ratio(top, bottom)
+    return None
+
+
+def _divisor(node: exp.Div) -> exp.Expr:
+    right = node.right
+    while isinstance(right, exp.Nullif | exp.Paren):
+        right = right.this
+    return right
+
+
+def _wide(bounds: Bounds) -> Bounds:
+    low, high = bounds
+    return (low, high) if low < high else (low, low + 1)
+
+
+def _on_grid(value: exp.Expr, bounds: Bounds, step: Fraction, *, whole: bool) -> exp.Expr:
+    """The value, clamped, in whole steps; NULL for what is no number."""
+    low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
+    if whole and step == 1:
+        number: exp.Expr = exp.TryCast(this=value, to=exp.DataType.build("BIGINT"))
+        return _clamp(number, low, high)
+    double = exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
+    scaled = exp.Div(this=double, expression=exp.Literal.number(repr(float(step))))
+    steps = exp.cast(exp.Round(this=_clamp(scaled, low, high)), "BIGINT")
+    # NaN is no number, and is larger than any to the engine; infinities are clamped like others.
+    nan = exp.Anonymous(this="isnan", expressions=[double.copy()])
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=nan), true=steps)])
+
+
+def _clamp(value: exp.Expr, low: int, high: int) -> exp.Expr:
+    """Between the bounds; NULL stays NULL, which LEAST and GREATEST alone would forget."""
+    least = exp.Anonymous(this="LEAST", expressions=[value, _number(high)])
+    inside = exp.Anonymous(this="GREATEST", expressions=[least, _number(low)])
+    return exp.Case(ifs=[exp.If(this=_present(value.copy()), true=inside)])
+
+
+def _number(value: int) -> exp.Expr:
+    literal = exp.Literal.number(abs(value))
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def _present(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+
+
+def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
+    if condition is None:
+        return value
+    return exp.Case(ifs=[exp.If(this=condition, true=value)])
+
+
+def _and(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return exp.And(this=exp.paren(one.copy()), expression=exp.paren(other.copy()))
+
+
+def _conditions(condition: exp.Expr | None, made: exp.Expr | None = None) -> exp.Expr | None:
+    """A condition of the question, made safe, and one of ours."""
+    given = None if condition is None else safe_condition(condition)
+    return _and(given, made)

@@ -1,0 +1,209 @@
+"""The builder: a question step by step. It makes the same plan as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from deniable.answer import Answer
+from deniable.errors import ParameterError, ParameterTypeError, QueryError
+from deniable.privacy.exact import Number, read_bounds, whole
+from deniable.query.catalogue import Options
+from deniable.query.explain import Explanation
+from deniable.tables import read_keys
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate of the builder, as SQL: `dp.count()`, `dp.mean("cost")`."""
+
+    sql: str
+
+    def where(self, condition: str) -> Aggregate:
+        """The same, of rows that meet a condition."""
+        return Aggregate(f"{self.sql} FILTER (WHERE {_condition(condition)})")
+
+
+def count(expression: str | None = None) -> Aggregate:
+    """How many rows; or in how many an expression is not NULL."""
+    return Aggregate("COUNT(*)" if expression is None else f"COUNT({_expression(expression)})")
+
+
+def count_distinct(expression: str) -> Aggregate:
+    """How many different values; of the unit's column, how many units."""
+    return Aggregate(f"COUNT(DISTINCT {_expression(expression)})")
+
+
+def total(expression: str) -> Aggregate:
+    """The sum."""
+    return Aggregate(f"SUM({_expression(expression)})")
+
+
+def mean(expression: str) -> Aggregate:
+    """The mean."""
+    return Aggregate(f"AVG({_expression(expression)})")
+
+
+def variance(expression: str) -> Aggregate:
+    """The variance of the sample."""
+    return Aggregate(f"VAR_SAMP({_expression(expression)})")
+
+
+def stddev(expression: str) -> Aggregate:
+    """The standard deviation of the sample."""
+    return Aggregate(f"STDDEV_SAMP({_expression(expression)})")
+
+
+class Asks(Protocol):
+    """What a session does with a finished question."""
+
+    def __call__(self, tree: exp.Expr, options: Options, spend: Mapping[str, Any]) -> Any:
+        """Answer or explain it."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about one table. Every step gives a new one; `release` asks it."""
+
+    table: str
+    ask: Asks = field(repr=False)
+    tell: Asks = field(repr=False)
+    conditions: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    aggregates: tuple[tuple[str, Aggregate], ...] = ()
+    joins: tuple[tuple[str, str, str], ...] = ()
+    having_: str | None = None
+    order: tuple[str, ...] = ()
+    most: int | None = None
+    options: Options = field(default_factory=Options)
+
+    def where(self, condition: str) -> Question:
+        """Only rows that meet a condition: `"age >= 18 AND ward <> 'C'"`."""
+        return replace(self, conditions=(*self.conditions, _condition(condition)))
+
+    def join(self, table: str, on: str, *, how: str = "inner") -> Question:
+        """Join another table of the session: a public one, or a private one through the unit."""
+        if how not in {"inner", "left"}:
+            raise ParameterError("how", how, "must be 'inner' or 'left'")
+        return replace(self, joins=(*self.joins, (table, _condition(on), how)))
+
+    def group_by(self, *columns: str) -> Question:
+        """Group by columns or expressions."""
+        return replace(self, groups=(*self.groups, *(_expression(each) for each in columns)))
+
+    def agg(
+        self,
+        aggregates: Mapping[str, Aggregate] | None = None,
+        /,
+        **named: Aggregate,
+    ) -> Question:
+        """What to ask for, by name: `.agg(n=dp.count(), mean_cost=dp.mean("cost"))`."""
+        every = {**(aggregates or {}), **named}
+        for name, each in every.items():
+            if not isinstance(each, Aggregate):
+                raise ParameterTypeError(
+                    name, type(each).__name__, "must be dp.count() or the like"
+                )
+        return replace(self, aggregates=(*self.aggregates, *every.items()))
+
+    def having(self, condition: str) -> Question:
+        """Show only groups whose released numbers meet a condition."""
+        return replace(self, having_=_condition(condition))
+
+    def order_by(self, *columns: str) -> Question:
+        """Order the answer by released columns: `"n DESC"`."""
+        return replace(self, order=(*self.order, *columns))
+
+    def limit(self, most: int) -> Question:
+        """Show so many rows of the answer."""
+        return replace(self, most=whole(most, "limit"))
+
+    def keys(self, **values: Any) -> Question:
+        """Declare the values of a group: exactly these are shown, in this order."""
+        read = {name.lower(): read_keys(given) for name, given in values.items()}
+        return replace(self, options=replace(self.options, keys={**self.options.keys, **read}))
+
+    def bounds(self, **pairs: tuple[Number, Number]) -> Question:
+        """Declare bounds of columns for this question."""
+        read = {name.lower(): read_bounds(pair) for name, pair in pairs.items()}
+        return replace(self, options=replace(self.options, bounds={**self.options.bounds, **read}))
+
+    def sql(self) -> str:
+        """The same question as SQL."""
+        return str(self._tree().sql("duckdb"))
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Mapping[str, Number] | None = None,
+    ) -> Answer:
+        """Ask it."""
+        spend = {"epsilon": epsilon, "rho": rho, "error": error}
+        answer: Answer = self.ask(self._tree(), self.options, spend)
+        return answer
+
+    def explain(
+        self,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Mapping[str, Number] | None = None,
+    ) -> Explanation:
+        """What it would cost and how wrong it would be."""
+        spend = {"epsilon": epsilon, "rho": rho, "error": error}
+        explanation: Explanation = self.tell(self._tree(), self.options, spend)
+        return explanation
+
+    def _tree(self) -> exp.Expr:
+        if not self.aggregates:
+            raise QueryError("ask for something: .agg(n=dp.count())")
+        chosen = [*self.groups, *(f'{each.sql} AS "{_name(n)}"' for n, each in self.aggregates)]
+        made = _built(lambda: exp.select(*chosen, dialect="duckdb").from_(self.table))
+        for table, on, how in self.joins:
+            made = _built(lambda: made.join(table, on=on, join_type=how, dialect="duckdb"))  # noqa: B023
+        for condition in self.conditions:
+            made = _built(lambda: made.where(condition, dialect="duckdb"))  # noqa: B023
+        if self.groups:
+            made = _built(lambda: made.group_by(*self.groups, dialect="duckdb"))
+        if self.having_ is not None:
+            made = _built(lambda: made.having(self.having_, dialect="duckdb"))
+        if self.order:
+            made = _built(lambda: made.order_by(*self.order, dialect="duckdb"))
+        return made if self.most is None else made.limit(self.most)
+
+
+def _built(make: Callable[[], exp.Select]) -> exp.Select:
+    try:
+        return make()
+    except SqlglotError as error:
+        raise QueryError(
+            f"this cannot be read as SQL: {str(error).splitlines()[0][:150]}"
+        ) from None
+
+
+def _expression(text: str) -> str:
+    """The text of one expression, which must not hold anything else."""
+    given: object = text
+    if not (isinstance(given, str) and given.strip()):
+        raise ParameterTypeError("expression", text, "must be the text of a column or expression")
+    try:
+        return str(sqlglot.parse_one(text, read="duckdb").sql("duckdb"))
+    except SqlglotError:
+        raise QueryError(f"this is no expression: {text[:60]}") from None
+
+
+def _condition(text: str) -> str:
+    return _expression(text)
+
+
+def _name(name: str) -> str:
+    if '"' in name or not name:
+        raise ParameterError("agg", name, "names of columns have no quotes")
+    return name

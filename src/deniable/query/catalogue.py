@@ -1,0 +1,115 @@
+"""The tables that a question may name, with their public metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.errors import QueryError
+from deniable.privacy.units import Relation as Neighbours
+from deniable.query.columns import UNIT, Column, Relation
+from deniable.tables import Bounds, ColumnType, PrivateTable, Schema, nearest
+
+_SQL = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a question declares beside its text."""
+
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    max_rows: int | None = None
+    max_groups: int | None = None
+
+    def applied(self, name: str, column: Column) -> Column:
+        """A column with what the question declares about its name."""
+        return replace(
+            column,
+            bounds=self.bounds.get(name, column.bounds),
+            keys=self.keys.get(name, column.keys),
+        )
+
+    def describe(self) -> dict[str, object]:
+        """For the ledger."""
+        return {
+            "bounds": {name: [str(low), str(high)] for name, (low, high) in self.bounds.items()},
+            "keys": {name: [repr(key) for key in keys] for name, keys in self.keys.items()},
+            "max_rows": self.max_rows,
+            "max_groups": self.max_groups,
+        }
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Schemas of all tables, and the metadata of the private ones."""
+
+    schemas: Mapping[str, Schema]
+    private: Mapping[str, PrivateTable]
+
+    def sqlglot_schema(self) -> dict[str, object]:
+        """The names and types, in lower case, for the resolver."""
+        return {
+            name: {column.lower(): _SQL[kind] for column, kind in schema.columns.items()}
+            for name, schema in self.schemas.items()
+        }
+
+    def relation(self, name: str, options: Options) -> Relation:
+        """A table as rows that can be asked about."""
+        if name not in self.schemas:
+            raise QueryError(f"there is no table {name}; {nearest(name, self.schemas)}")
+        schema, table = self.schemas[name], self.private.get(name)
+        if table is None:
+            columns = {c.lower(): Column(kind) for c, kind in schema.columns.items()}
+            return Relation(exp.select("*").from_(exp.to_identifier(name, quoted=True)), columns)
+        unit = table.unit.lower() if isinstance(table.unit, str) else None
+        columns = {
+            column.lower(): options.applied(
+                column.lower(),
+                Column(
+                    kind,
+                    bounds=table.bounds.get(column),
+                    grid=table.grid.get(column),
+                    keys=table.keys.get(column),
+                    is_unit=column.lower() == unit,
+                    private=True,
+                ),
+            )
+            for column, kind in schema.columns.items()
+        }
+        sql = exp.select(*(exp.column(column, quoted=True) for column in columns))
+        sql = sql.from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
+        if unit is None:
+            number = exp.Window(this=exp.RowNumber())  # each row is a unit of its own
+            sql = sql.select(exp.alias_(number, UNIT, quoted=True))
+        else:
+            column = exp.column(unit, quoted=True)
+            sql = sql.select(exp.alias_(column.copy(), UNIT, quoted=True))
+            sql = sql.where(exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null())))
+        return Relation(
+            sql=sql,
+            columns=columns,
+            population=table.population,
+            tables=(name,),
+            rows=options.max_rows or table.max_rows,
+            single=unit is None,
+            unit_has_name=unit is not None,
+            max_groups=options.max_groups or table.max_groups,
+        )
+
+    def neighbours(self, tables: Sequence[str]) -> Neighbours:
+        """The relation under which all these tables are protected."""
+        kinds = {self.private[name].relation for name in tables}
+        if len(kinds) > 1:
+            raise QueryError("the tables are protected under different neighbour relations")
+        return kinds.pop()

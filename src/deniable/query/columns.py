@@ -1,0 +1,52 @@
+"""What is known of a column: its type, and, where declared or derived, its bounds and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.tables import Bounds, ColumnType
+
+UNIT = "deniable_unit"
+"""The hidden column that says whose row it is, in every private relation."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a relation."""
+
+    kind: ColumnType | None
+    bounds: Bounds | None = None
+    grid: Fraction | None = None
+    keys: tuple[Any, ...] | None = None
+    is_unit: bool = False
+    private: bool = False
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows that can be asked about: the SQL that makes them, and whose they are.
+
+    A private relation has the hidden column UNIT. Rows of one unit depend on that unit's own rows
+    and on public tables alone: whatever bounds a unit's rows bounds all that it adds. `rows` is
+    the number of rows that count in full; `single` says that no unit can have more.
+    """
+
+    sql: exp.Expr
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    population: str | None = None
+    tables: tuple[str, ...] = ()
+    rows: int = 1
+    single: bool = False
+    max_groups: int | None = None
+    simple: bool = True
+    unit_has_name: bool = True
+
+    @property
+    def private(self) -> bool:
+        """Whether it holds rows of people."""
+        return self.population is not None

@@ -1,0 +1,460 @@
+"""From a question to its plan: clauses are checked one by one, the rest is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from deniable.errors import QueryError
+from deniable.query.aggregates import Statistics, settle
+from deniable.query.catalogue import Catalogue, Options
+from deniable.query.columns import UNIT, Column, Relation
+from deniable.query.expressions import (
+    Resolve,
+    check,
+    columns_in,
+    find_bounds,
+    is_integer,
+    known_values,
+    resolver,
+    safe,
+    safe_condition,
+)
+from deniable.query.measures import Measure
+from deniable.query.per_unit import aggregate, window
+from deniable.query.plan import Group, Output, Plan
+from deniable.query.resolve import parse, resolved
+from deniable.query.sources import Named, Released, Sources, read_sources, union
+from deniable.tables import ColumnType
+
+_REFUSED = {
+    "qualify": "QUALIFY is not answered; filter in an outer SELECT",
+    "windows": "WINDOW is not answered; write the window in place",
+    "laterals": "LATERAL is not answered; join a table instead",
+    "sample": "USING SAMPLE is not answered: sampling of people is not a public fact",
+    "pivots": "PIVOT is not answered; group by the column instead",
+    "into": "SELECT INTO is not answered",
+    "locks": "locks are not answered",
+    "connect": "CONNECT BY is not answered",
+    "match": "MATCH_RECOGNIZE is not answered",
+}
+_MOST_CELLS = 1_000_000
+
+
+def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
+    """The plan of a question in SQL."""
+    return compile_tree(parse(text), catalogue, options)
+
+
+def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
+    """The plan of a parsed question."""
+    named = resolved(tree, catalogue)
+    try:
+        found = _Compiler(catalogue, options).compile(named, {})
+    except RecursionError:
+        raise QueryError("the question is nested too deeply; write it in steps") from None
+    if isinstance(found, Relation):
+        if not found.private:
+            raise QueryError("the question names no private table; ask the public one directly")
+        raise QueryError(
+            "rows of private tables are not shown; ask for aggregates: COUNT, SUM, AVG ... with "
+            "GROUP BY"
+        )
+    assert isinstance(found.plan, Plan)
+    plan = replace(found.plan, text=named.sql("duckdb"))
+    plan.check_sizes()
+    return plan
+
+
+@dataclass
+class _Compiler:
+    catalogue: Catalogue
+    options: Options
+
+    def compile(self, node: exp.Expr, named: Named) -> Relation | Released:
+        """Any relation: a table, a common table expression, a SELECT or a union."""
+        if isinstance(node, exp.Table):
+            known = named.get(node.name)
+            return self.catalogue.relation(node.name, self.options) if known is None else known
+        if isinstance(node, exp.Subquery):
+            return self.compile(node.this, named)
+        inside = dict(named)
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            if with_.args.get("recursive"):
+                raise QueryError("WITH RECURSIVE is not answered")
+            for cte in with_.expressions:
+                inside[cte.alias_or_name] = self.compile(cte.this, inside)
+        if isinstance(node, exp.Select):
+            return self._select(node, inside)
+        return union(node, inside, self.compile)
+
+    def _select(self, select: exp.Select, named: Named) -> Relation | Released:
+        for clause, sentence in _REFUSED.items():
+            if select.args.get(clause):
+                raise QueryError(sentence)
+        read = read_sources(select, named, self.compile)
+        if isinstance(read, Released):
+            raise QueryError(
+                "a SELECT over released aggregates is not answered yet; put its arithmetic, HAVING "
+                "and ORDER BY into the SELECT that aggregates"
+            )
+        find = resolver(read.columns)
+        where = select.args.get("where")
+        if where is not None:
+            check(where.this, "WHERE")
+            self._no_unit(where.this, find, "WHERE")
+            read = replace(read, sql=read.sql.where(safe_condition(where.this)))
+        groups = self._groups(select)
+        aggregates = [
+            n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)
+        ]
+        if not read.merged.private:
+            return self._public(select, read)
+        if not groups and not aggregates and not select.args.get("having"):
+            return self._rows(select, read, find)
+        if any(isinstance(g, exp.Column) and find(g).is_unit for g in groups):
+            return self._per_unit(select, read, find, groups)
+        return Released(
+            self._plan(select, read, find, groups), tuple(e.alias for e in select.expressions)
+        )
+
+    def _groups(self, select: exp.Select) -> list[exp.Expr]:
+        group = select.args.get("group")
+        if group is None:
+            return []
+        for clause in ("grouping_sets", "rollup", "cube", "totals"):
+            if group.args.get(clause):
+                raise QueryError(f"{clause.upper()} is not answered; ask for each grouping")
+        if group.args.get("all"):
+            return [
+                _bare(e) for e in select.expressions if next(e.find_all(exp.AggFunc), None) is None
+            ]
+        return list(group.expressions)
+
+    def _no_unit(self, node: exp.Expr, find: Resolve, where: str) -> None:
+        for column in columns_in(node):
+            if find(column).is_unit:
+                raise QueryError(
+                    f"the unit column {column.name} in {where} is not answered: it may stand in "
+                    "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
+                )
+
+    def _public(self, select: exp.Select, read: Sources) -> Relation:
+        """A SELECT of public tables is run as it stands, if it is the same each time."""
+        made = select.copy()
+        made.set("from_", read.sql.args["from_"])
+        made.set("joins", read.sql.args.get("joins"))
+        made.set("with_", None)
+        for expression in select.expressions:
+            _check_public(expression)
+        columns = {
+            e.alias: Column(_kind(_bare(e), resolver(read.columns))) for e in select.expressions
+        }
+        return Relation(made, columns)
+
+    def _rows(self, select: exp.Select, read: Sources, find: Resolve) -> Relation:
+        """Rows made of rows: every one still belongs to its unit."""
+        for clause in ("order", "limit", "offset"):
+            if select.args.get(clause):
+                raise QueryError(
+                    f"{clause.upper()} of private rows is not answered: which rows are kept would "
+                    "depend on other people's"
+                )
+        sql, columns = read.sql, {}
+        whose = False
+        for projection in select.expressions:
+            name, node = projection.alias, _bare(projection)
+            made, column = self._projected(node, read, find)
+            whose = whose or column.is_unit
+            columns[name] = self.options.applied(name, column)
+            sql = sql.select(exp.alias_(made, name, quoted=True))
+        if select.args.get("distinct") and not whose:
+            raise QueryError(
+                "SELECT DISTINCT of private rows is not answered; COUNT(DISTINCT ...) is, and "
+                "SELECT DISTINCT with the unit column"
+            )
+        sql = sql.select(exp.alias_(read.merged.sql.copy(), UNIT, quoted=True))
+        if select.args.get("distinct"):
+            sql = sql.distinct()
+        return replace(read.merged, sql=sql, columns=columns)
+
+    def _projected(self, node: exp.Expr, read: Sources, find: Resolve) -> tuple[exp.Expr, Column]:
+        if isinstance(node, exp.Column):
+            return node.copy(), find(node)
+        if isinstance(node, exp.Window):
+            return window(node, find, read.columns)
+        self._no_unit(node, find, "SELECT")
+        check(node, "SELECT")
+        return safe(node), self._known(node, find)
+
+    def _known(self, node: exp.Expr, find: Resolve) -> Column:
+        return Column(
+            _kind(node, find),
+            bounds=find_bounds(node, find),
+            keys=known_values(node, find),
+            private=True,
+        )
+
+    def _per_unit(
+        self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
+    ) -> Relation:
+        """GROUP BY the unit: rows of its own for each unit."""
+        for clause in ("order", "limit", "offset", "distinct"):
+            if select.args.get(clause):
+                raise QueryError(f"{clause.upper()} in a SELECT by unit is not answered")
+        keys = [_text(group) for group in groups]
+        sql, columns = read.sql, {}
+        for projection in select.expressions:
+            name, node = projection.alias, _bare(projection)
+            if _text(node) in keys:
+                made, column = self._projected(node, read, find)
+            else:
+                made, column = self._per_unit_value(node, find)
+            columns[name] = self.options.applied(name, column)
+            sql = sql.select(exp.alias_(made, name, quoted=True))
+        unit = read.merged.sql
+        sql = sql.select(exp.alias_(unit.copy(), UNIT, quoted=True))
+        sql = sql.group_by(unit.copy(), *(safe(g) for g in groups if not self._is_unit(g, find)))
+        having = select.args.get("having")
+        if having is not None:
+            sql = sql.having(self._per_unit_value(having.this, find)[0])
+        alone = all(self._is_unit(group, find) for group in groups)
+        merged = read.merged
+        return replace(
+            merged,
+            sql=sql,
+            columns=columns,
+            rows=1 if alone else merged.rows,
+            single=alone or merged.single,
+            simple=False,
+        )
+
+    def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:
+        return isinstance(node, exp.Column) and find(node).is_unit
+
+    def _per_unit_value(self, node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
+        """An aggregate of one unit's rows, or an expression of such."""
+        if isinstance(node, exp.AggFunc | exp.Filter):
+            return aggregate(node, find)
+        inner = [n for n in node.find_all(exp.AggFunc) if n.find_ancestor(exp.AggFunc) is None]
+        if not inner:
+            raise QueryError(f"{node.sql('duckdb')[:60]} is neither grouped by nor aggregated")
+        made: dict[int, exp.Expr] = {}
+        for each in inner:
+            whole = each.parent if isinstance(each.parent, exp.Filter) else each
+            made[id(whole)] = aggregate(whole, find)[0]
+        hollow = node.copy()
+        pairs = zip(_outer_aggregates(node), _outer_aggregates(hollow), strict=True)
+        for original, copied in pairs:
+            copied.replace(exp.column(f"deniable_{id(original)}"))
+        check(hollow, "SELECT")
+        filled = safe(hollow)
+        for column in list(filled.find_all(exp.Column)):
+            number = column.name.removeprefix("deniable_")
+            if number.isdigit() and int(number) in made:
+                column.replace(made[int(number)].copy())
+        # TRY cannot hold aggregates in every engine; what is left of it is arithmetic on them.
+        return _without_try(filled), Column(ColumnType.NUMBER, private=True)
+
+    def _plan(
+        self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
+    ) -> Plan:
+        made = tuple(self._group(group, select, find) for group in groups)
+        cells = 1
+        for group in made:
+            cells *= len(group.keys) if group.keys else 1
+        if cells > _MOST_CELLS:
+            raise QueryError(f"{cells:,} groups are too many; declare fewer keys")
+        statistics = Statistics(find)
+        measures: dict[str, Measure] = {}
+
+        def measured(node: exp.Expr) -> exp.Expr:
+            text = _text(node)
+            if text not in measures:
+                measures[text] = statistics.measure(node)
+            return exp.column(f"m{list(measures).index(text)}")
+
+        keys = {_text(group): number for number, group in enumerate(groups)}
+        outputs = tuple(
+            self._output(projection, keys, measured, find) for projection in select.expressions
+        )
+        having = select.args.get("having")
+        names = {output.name: output.sql for output in outputs}
+        condition = (
+            None if having is None else self._released(having.this, keys, measured, find, {})
+        )
+        ordered = self._order(select, keys, measured, find, names)
+        if not measures:
+            raise QueryError("a question asks for at least one aggregate: COUNT(*), SUM(x), ...")
+        if select.args.get("distinct"):
+            raise QueryError("SELECT DISTINCT of aggregates is not answered; groups differ anyway")
+        statistic = tuple(statistics.found)
+        settled = tuple(settle(m, len(statistic)) for m in measures.values())
+        merged = read.merged
+        assert merged.population is not None
+        return Plan(
+            source=read.sql,
+            unit=merged.sql,
+            groups=made,
+            statistics=statistic,
+            distinct=tuple(statistics.distinct),
+            measures=settled,
+            outputs=outputs,
+            having=condition,
+            order=ordered,
+            limit=_whole(select, "limit"),
+            offset=_whole(select, "offset") or 0,
+            rows=merged.rows,
+            single=merged.single,
+            simple=merged.simple,
+            unit_has_name=merged.unit_has_name,
+            max_groups=merged.max_groups,
+            population=merged.population,
+            tables=merged.tables,
+            text="",
+        )
+
+    def _group(self, node: exp.Expr, select: exp.Select, find: Resolve) -> Group:
+        if isinstance(node, exp.Literal):
+            raise QueryError("GROUP BY a constant is not answered")
+        check(node, "GROUP BY")
+        if self._is_unit(node, find):
+            raise QueryError("grouping by the unit shows people one by one; it is not answered")
+        self._no_unit(node, find, "GROUP BY")
+        name = next((e.alias for e in select.expressions if _text(_bare(e)) == _text(node)), None)
+        name = name or (node.name if isinstance(node, exp.Column) else f"key{id(node)}")
+        kind = _kind(node, find)
+        if kind == ColumnType.NUMBER:
+            raise QueryError(
+                f"GROUP BY {node.sql('duckdb')[:40]}: fractions are no groups; use FLOOR(...), a "
+                "CASE, or CAST to INTEGER"
+            )
+        return Group(name, safe(node), kind, self.options.keys.get(name, known_values(node, find)))
+
+    def _output(
+        self, projection: exp.Expr, keys: Mapping[str, int], measured: object, find: Resolve
+    ) -> Output:
+        name, node = projection.alias, _bare(projection)
+        if _text(node) in keys:
+            return Output(name, exp.column(f"g{keys[_text(node)]}"), keys[_text(node)])
+        return Output(name, self._released(node, keys, measured, find, {}), None)
+
+    def _released(
+        self,
+        node: exp.Expr,
+        keys: Mapping[str, int],
+        measured: object,
+        find: Resolve,
+        names: Mapping[str, exp.Expr],
+    ) -> exp.Expr:
+        """An expression of aggregates and groups, over the released table."""
+        if _text(node) in keys:
+            return exp.column(f"g{keys[_text(node)]}")
+        if isinstance(node, exp.AggFunc) or (
+            isinstance(node, exp.Filter) and isinstance(node.this, exp.AggFunc)
+        ):
+            assert callable(measured)
+            made: exp.Expr = measured(node)
+            return made
+        if isinstance(node, exp.Column):
+            if not node.table and node.name in names:
+                return names[node.name].copy()
+            raise QueryError(f"{node.sql('duckdb')} is neither grouped by nor inside an aggregate")
+        if isinstance(node, exp.Window | exp.Subquery | exp.Select | exp.Exists):
+            raise QueryError(f"{node.key.upper()} over aggregates is not answered")
+        hollow = node.copy()
+        for child, copied in zip(
+            list(node.iter_expressions()), list(hollow.iter_expressions()), strict=True
+        ):
+            copied.replace(self._released(child, keys, measured, find, names))
+        _check_public(hollow)
+        return hollow
+
+    def _order(
+        self,
+        select: exp.Select,
+        keys: Mapping[str, int],
+        measured: object,
+        find: Resolve,
+        names: Mapping[str, exp.Expr],
+    ) -> tuple[exp.Expr, ...]:
+        order = select.args.get("order")
+        if order is None:
+            return ()
+        made = []
+        for each in order.expressions:
+            inner = self._released(each.this, keys, measured, find, names)
+            made.append(
+                exp.Ordered(
+                    this=inner, desc=each.args.get("desc"), nulls_first=each.args.get("nulls_first")
+                )
+            )
+        return tuple(made)
+
+
+def _outer_aggregates(node: exp.Expr) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
+    for each in node.find_all(exp.AggFunc):
+        if each.find_ancestor(exp.AggFunc) is None:
+            found.append(each.parent if isinstance(each.parent, exp.Filter) else each)
+    return found
+
+
+def _without_try(node: exp.Expr) -> exp.Expr:
+    def bare(each: exp.Expr) -> exp.Expr:
+        if isinstance(each, exp.Anonymous) and each.name.upper() == "TRY":
+            return exp.paren(each.expressions[0])
+        return each
+
+    return node.transform(bare)
+
+
+def _windowed(node: exp.Expr) -> bool:
+    return node.find_ancestor(exp.Window) is not None
+
+
+def _bare(projection: exp.Expr) -> exp.Expr:
+    return projection.this if isinstance(projection, exp.Alias) else projection
+
+
+def _text(node: exp.Expr) -> str:
+    return str(_bare(node).sql("duckdb"))
+
+
+def _whole(select: exp.Select, clause: str) -> int | None:
+    given = select.args.get(clause)
+    if given is None:
+        return None
+    value = given.expression
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
+        raise QueryError(f"{clause.upper()} takes a whole number")
+    return int(value.name)
+
+
+def _check_public(node: exp.Expr) -> None:
+    """Of released or public values anything may be computed that is the same each time."""
+    for each in node.walk():
+        if isinstance(each, exp.Rand | exp.CurrentDate | exp.CurrentTimestamp | exp.Anonymous):
+            text = each.sql("duckdb")[:40]
+            raise QueryError(f"{text} is not answered: it is not known to be the same each time")
+
+
+def _kind(node: exp.Expr, find: Resolve) -> ColumnType | None:
+    """The type of an expression."""
+    if isinstance(node, exp.Column):
+        return find(node).kind
+    if is_integer(node, find):
+        return ColumnType.INTEGER
+    named = node.type.this.value.upper() if node.type is not None else "UNKNOWN"
+    families = {
+        ColumnType.TEXT: ("VARCHAR", "TEXT", "CHAR"),
+        ColumnType.INTEGER: ("INT", "BIGINT", "SMALLINT", "TINYINT", "INT128"),
+        ColumnType.NUMBER: ("DOUBLE", "FLOAT", "DECIMAL"),
+        ColumnType.BOOLEAN: ("BOOLEAN",),
+        ColumnType.DATE: ("DATE",),
+        ColumnType.TIMESTAMP: ("TIMESTAMP", "DATETIME"),
+    }
+    return next((kind for kind, members in families.items() if named in members), None)

@@ -1,0 +1,174 @@
+"""The statements of a plan: exact whole numbers by group, every unit bounded.
+
+A unit with at most `rows` rows cannot exceed the bound and is never looked at again. Of the others
+the sums by group are made, their joint norm is taken in whole numbers, and what lies beyond the
+bound is scaled down: v' = v·bound·SCALE // (norm rounded up), toward zero. So the totals are the
+plain ones, less what was cut off of a few heavy units, and no unit's part has a norm above
+bound·SCALE, in machine arithmetic, whatever the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from deniable.query.plan import SCALE, Group, Plan, names
+
+KEY_PLACEHOLDER = "<secret key>"
+
+
+def totals_statement(plan: Plan, *, l2: bool) -> str:
+    """SELECT groups, SCALE times each bounded statistic. One statement, one snapshot."""
+    keys, stats = names("g", plan.groups), names("t", plan.statistics)
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+    picked = "".join(f"{key}, " for key in keys)
+    sums = ", ".join(
+        f"{_total(name, per_unit=statistic.per_unit)} AS {name}"
+        for name, statistic in zip(stats, plan.statistics, strict=True)
+    )
+    once = plan.single and plan.rows == 1
+    base = f"WITH base AS {'' if plan.simple else 'MATERIALIZED '}({_base(plan)})"
+    totals = f"SELECT {picked}{sums} FROM base{grouped}"
+    if once:  # one row a unit: bounded as it stands
+        scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+        return f"{base} SELECT {picked}{scaled} FROM ({totals}) AS totals"
+    joined = " AND ".join(f"totals.{key} IS NOT DISTINCT FROM cut.{key}" for key in keys) or "TRUE"
+    answer = ", ".join(
+        f"{SCALE} * totals.{name}::HUGEINT - COALESCE(cut.{name}, 0) AS {name}" for name in stats
+    )
+    shown = "".join(f"totals.{key}, " for key in keys)
+    return (
+        f"{base}, {_heavy(plan, keys, stats, l2=l2)}, totals AS ({totals}) "
+        f"SELECT {shown}{answer} FROM totals LEFT JOIN cut ON {joined}"
+    )
+
+
+def _base(plan: Plan) -> str:
+    """One row for each row that counts: whose, in which group, with what numbers."""
+    sql = plan.source
+    for group in plan.groups:
+        sql = sql.where(_declared(group))
+    sql = sql.select(exp.alias_(plan.unit.copy(), "u"))
+    for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
+        sql = sql.select(exp.alias_(group.sql.copy(), name))
+    for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
+        sql = sql.select(exp.alias_(statistic.sql.copy(), name))
+    for name, value in zip(names("d", plan.distinct), plan.distinct, strict=True):
+        sql = sql.select(exp.alias_(value.copy(), name))
+    return str(sql.sql("duckdb"))
+
+
+def _declared(group: Group) -> exp.Expr:
+    """Only declared keys; without a declaration, anything but NULL."""
+    if group.keys is None:
+        return exp.Not(this=exp.Is(this=group.sql.copy(), expression=exp.Null()))
+    listed = [literal(key) for key in group.keys if key is not None]
+    inside: exp.Expr = exp.In(this=group.sql.copy(), expressions=listed)
+    if None in group.keys:
+        missing = exp.Is(this=group.sql.copy(), expression=exp.Null())
+        inside = exp.Or(this=inside, expression=missing) if listed else missing
+    return exp.paren(inside)
+
+
+def literal(key: object) -> exp.Expr:
+    """A declared key as a literal."""
+    if isinstance(key, bool):
+        return exp.Boolean(this=key)
+    if isinstance(key, int):
+        number = exp.Literal.number(abs(key))
+        return exp.Neg(this=number) if key < 0 else number
+    if isinstance(key, str):
+        return exp.Literal.string(key)
+    text = exp.Literal.string(str(key))
+    return exp.cast(text, "TIMESTAMP" if hasattr(key, "hour") else "DATE")
+
+
+def _total(name: str, *, per_unit: bool) -> str:
+    if per_unit:
+        return f"COUNT(DISTINCT CASE WHEN {name} IS NOT NULL THEN u END)"
+    return f"COALESCE(SUM({name}), 0)"
+
+
+def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -> str:
+    """What is cut off of units with too many rows, by group."""
+    picked = "".join(f"{key}, " for key in keys)
+    grouped = "".join(f", {key}" for key in keys)
+    sums = ", ".join(
+        (
+            f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
+            if statistic.per_unit
+            else f"COALESCE(SUM({name}), 0)::HUGEINT AS {name}"
+        )
+        for name, statistic in zip(stats, plan.statistics, strict=True)
+    )
+    bound = plan.bound(l2=l2)
+    if l2:
+        squares = " + ".join(
+            f"({weight} * {name}) * ({weight} * {name})"
+            for name, weight in zip(stats, plan.weights, strict=True)
+        )
+        # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
+        norm = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
+        limit = bound * bound
+    else:
+        squares = " + ".join(
+            f"{weight} * ABS({name})" for name, weight in zip(stats, plan.weights, strict=True)
+        )
+        norm, limit = "q", bound
+    cut = ", ".join(
+        f"SUM({SCALE} * {name} - SIGN({name})::HUGEINT * ((ABS({name}) * {bound * SCALE}) // m))"
+        f"::HUGEINT AS {name}"
+        for name in stats
+    )
+    return (
+        f"heavy AS MATERIALIZED (SELECT u FROM base GROUP BY u HAVING COUNT(*) > {plan.rows}), "
+        f"pairs AS MATERIALIZED (SELECT u{grouped}, {sums} FROM base "
+        f"WHERE u IN (SELECT u FROM heavy) GROUP BY u{grouped}), "
+        f"norms AS (SELECT u, SUM({squares})::HUGEINT AS q FROM pairs GROUP BY u), "
+        f"beyond AS (SELECT u, {norm} AS m FROM norms WHERE q > {limit}), "
+        f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u)"
+        f"{' GROUP BY ' + ', '.join(keys) if keys else ''})"
+    )
+
+
+def units_statement(plan: Plan, max_groups: int, secret: str) -> str:
+    """SELECT groups, the number of units in each, every unit in at most `max_groups` of them.
+
+    Which are kept is decided by a keyed hash of the unit and the group: the same on every run, and
+    nothing that data of others could change.
+    """
+    keys = names("g", plan.groups)
+    text = _hashed([*_name(plan), *keys], secret)
+    return (
+        f"WITH base AS ({_base(plan)}), pairs AS (SELECT DISTINCT u, {', '.join(keys)} FROM base), "
+        f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
+        f"{', '.join(keys)}) AS n FROM pairs) "
+        f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM ranked WHERE n - 1 < {max_groups} "
+        f"GROUP BY {', '.join(keys)}"
+    )
+
+
+def distinct_statement(plan: Plan, number: int, secret: str) -> str:
+    """SELECT groups, COUNT(DISTINCT value), every unit with at most `rows` values in all."""
+    keys, value = names("g", plan.groups), f"d{number}"
+    listed = "".join(f"{key}, " for key in keys)
+    text = _hashed([*_name(plan), *keys, value], secret)
+    return (
+        f"WITH base AS ({_base(plan)}), "
+        f"pairs AS (SELECT DISTINCT u, {listed}{value} FROM base WHERE {value} IS NOT NULL), "
+        f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, {listed}{value}) "
+        f"AS n FROM pairs) "
+        f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
+        f"{' GROUP BY ' + ', '.join(keys) if keys else ''}"
+    )
+
+
+def _name(plan: Plan) -> list[str]:
+    """The unit's name, where it has one: rows are numbered as they come, which others decide."""
+    return ["u"] if plan.unit_has_name else []
+
+
+def _hashed(columns: Sequence[str], secret: str) -> str:
+    parts = " || '|' || ".join(f"COALESCE({name}::VARCHAR, '')" for name in columns)
+    return f"MD5('{secret}' || {parts})"

@@ -1,0 +1,182 @@
+"""What a question would cost and how wrong its answer would be: nothing is spent, nothing read."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+
+from deniable.ledger.filters import Budget
+from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.privacy.price import Price
+from deniable.query.emit import (
+    KEY_PLACEHOLDER,
+    distinct_statement,
+    totals_statement,
+    units_statement,
+)
+from deniable.query.measures import Linear, Measure
+from deniable.query.price import Priced
+from deniable.query.shape import measure_of
+
+
+@dataclass(frozen=True)
+class ColumnError:
+    """A column of the answer: the law of its noise, and its expected 95 % half-width."""
+
+    name: str
+    noise: str
+    half_width: float | None
+    condition: str
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return "± ?"
+        return f"± {self.half_width:,.4g}{' ' + self.condition if self.condition else ''}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A question before it is asked."""
+
+    cost: Price
+    guarantee: str
+    columns: tuple[ColumnError, ...]
+    groups: str
+    contributions: str
+    threshold: int | None
+    statements: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """For machines."""
+        told = {
+            "cost": {
+                "epsilon": None if self.cost.epsilon is None else float(self.cost.epsilon),
+                "rho": float(self.cost.rho),
+                "delta": float(self.cost.delta),
+            },
+            "guarantee": self.guarantee,
+            "columns": [vars(column) for column in self.columns],
+            "groups": self.groups,
+            "contributions": self.contributions,
+            "threshold": self.threshold,
+            "statements": self.statements,
+        }
+        return json.dumps(told, indent=2, ensure_ascii=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console, options
+        yield f"cost: {self.cost}; {self.guarantee}"
+        table = Table("column", "noise", "95 % half-width")
+        for column in self.columns:
+            table.add_row(column.name, column.noise, str(column))
+        yield table
+        yield f"groups: {self.groups}"
+        yield f"one unit: {self.contributions}"
+        for statement in self.statements:
+            yield f"SQL: {statement}"
+
+    def __str__(self) -> str:
+        console = Console(width=100, no_color=True, legacy_windows=False)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get().rstrip()
+
+
+def explain(priced: Priced, budget: Budget, *, size: int | None) -> Explanation:
+    """Tell everything that is known before the question is asked."""
+    plan, noise = priced.plan, priced.noise
+    groups = plan.cells
+    rows = None if size is None or groups is None else size / groups
+
+    def column(name: str, measure: Measure | None) -> ColumnError:
+        if measure is None:
+            return ColumnError(name, "arithmetic on noisy numbers", None, "")
+        law = _law(priced, measure)
+        if isinstance(measure, Linear):
+            return ColumnError(name, law, measure.half_width(noise, 0.95), "")
+        if rows is None:
+            return ColumnError(name, law, None, "")
+        x = np.zeros((1, len(noise)))
+        for place in range(len(noise)):
+            x[0, place] = rows if _counts(priced, place) else 0.0
+        low, high = measure.interval(x, noise, 0.95)
+        wide = float(high[0] - low[0]) / 2
+        return ColumnError(
+            name, law, wide if math.isfinite(wide) else None, f"if a group has {rows:,.0f} rows"
+        )
+
+    columns = tuple(
+        column(output.name, measure_of(plan, output))
+        for output in plan.outputs
+        if output.group is None
+    )
+    return Explanation(
+        cost=priced.loss.price,
+        guarantee=_guarantee(priced, budget),
+        columns=columns,
+        groups=_groups(priced),
+        contributions=_contributions(priced),
+        threshold=None if priced.keys is None else priced.keys.threshold,
+        statements=_statements(priced),
+    )
+
+
+def _counts(priced: Priced, place: int) -> bool:
+    statistics = priced.plan.statistics
+    return place < len(statistics) and statistics[place].size == 1
+
+
+def _law(priced: Priced, measure: Measure) -> str:
+    parts = []
+    for place in measure.columns():
+        deviation = priced.noise[place].deviation
+        kind = "discrete Gaussian, σ" if priced.noise[place].gaussian else "discrete Laplace, sd"
+        parts.append(f"{kind} = {deviation:,.4g}")
+    return " and ".join(dict.fromkeys(parts)) or "none"
+
+
+def _guarantee(priced: Priced, budget: Budget) -> str:
+    if isinstance(budget.guarantee, PureDP):
+        return f"ε-DP with ε = {float(priced.loss.price.epsilon or 0):g}"
+    if isinstance(budget.guarantee, ApproxDP):
+        delta = budget.conversion_delta
+        epsilon = priced.loss.epsilon(delta=delta + priced.loss.price.delta)
+        return f"alone it is ({epsilon:.4g}, {float(delta + priced.loss.price.delta):.3g})-DP"
+    return f"ρ-zCDP with ρ = {float(priced.loss.price.rho):.4g}"
+
+
+def _groups(priced: Priced) -> str:
+    plan = priced.plan
+    if not plan.groups:
+        return "one"
+    if priced.keys is None:
+        return f"{plan.cells:,}, all of them public: every one is shown, empty ones too"
+    return (
+        f"chosen privately: shown where {priced.keys.threshold:,} units or more are counted, under "
+        f"noise; a unit counts in {priced.keys.max_groups:,} groups while they are chosen"
+    )
+
+
+def _contributions(priced: Priced) -> str:
+    plan = priced.plan
+    if plan.single and plan.rows == 1:
+        return "is one row"
+    return (
+        f"counts in full with up to {plan.rows:,} rows; one with more is scaled down to what "
+        f"{plan.rows:,} rows can add, all its numbers together"
+    )
+
+
+def _statements(priced: Priced) -> tuple[str, ...]:
+    plan, found = priced.plan, []
+    if priced.keys is not None:
+        found.append(units_statement(plan, priced.keys.max_groups, KEY_PLACEHOLDER))
+    if priced.joint is not None:
+        found.append(totals_statement(plan, l2=priced.joint.norm == "l2"))
+    found += [distinct_statement(plan, n, KEY_PLACEHOLDER) for n in range(len(plan.distinct))]
+    return tuple(found)

@@ -1,0 +1,238 @@
+"""Answers computed from noisy statistics, and the intervals in which their exact values lie.
+
+`x` holds one row a group and one column a statistic, `noise` the law of each column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Interval = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class ColumnNoise:
+    """The noise on one statistic: its standard deviation, and its exact half-width."""
+
+    deviation: float
+    half_width: Callable[[float], float]
+    gaussian: bool
+
+
+class Measure(Protocol):
+    """One aggregate."""
+
+    def value(self, x: Floats) -> Floats:
+        """The estimate, group by group."""
+
+    def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
+        """Where the exact value lies, as far as noise is concerned."""
+
+    def columns(self) -> tuple[int, ...]:
+        """The statistics it reads."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A weighted sum of statistics: COUNT, SUM and what is made of them by + - and constants."""
+
+    terms: tuple[tuple[int, float], ...]
+    constant: float = 0.0
+
+    def value(self, x: Floats) -> Floats:
+        """The weighted sum."""
+        total = np.full(len(x), self.constant)
+        for column, weight in self.terms:
+            total = total + weight * x[:, column]
+        return total
+
+    def half_width(self, noise: Sequence[ColumnNoise], confidence: float) -> float:
+        """Exact for one statistic; normal for Gaussian sums; Laplace sums by a union bound."""
+        used = [(noise[column], abs(weight)) for column, weight in self.terms if weight]
+        if len(used) == 1:
+            return used[0][1] * used[0][0].half_width(confidence)
+        if all(law.gaussian for law, _ in used):
+            spread = math.sqrt(sum((law.deviation * weight) ** 2 for law, weight in used))
+            return spread * normal_quantile(confidence)
+        each = 1 - (1 - confidence) / max(1, len(used))
+        return sum(weight * law.half_width(each) for law, weight in used)
+
+    def deviation(self, noise: Sequence[ColumnNoise]) -> float:
+        """The standard deviation of the estimate."""
+        return math.sqrt(sum((noise[c].deviation * w) ** 2 for c, w in self.terms))
+
+    def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
+        """The estimate, give or take."""
+        middle, wide = self.value(x), self.half_width(noise, confidence)
+        return middle - wide, middle + wide
+
+    def columns(self) -> tuple[int, ...]:
+        """The statistics it reads."""
+        return tuple(column for column, weight in self.terms if weight)
+
+    def plus(self, other: Linear, sign: float = 1.0) -> Linear:
+        """The sum, or difference, of two."""
+        weights: dict[int, float] = dict(self.terms)
+        for column, weight in other.terms:
+            weights[column] = weights.get(column, 0.0) + sign * weight
+        return Linear(tuple(weights.items()), self.constant + sign * other.constant)
+
+    def times(self, factor: float) -> Linear:
+        """A multiple."""
+        return Linear(tuple((c, factor * w) for c, w in self.terms), factor * self.constant)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """offset + top/bottom, kept within public bounds: AVG, and shares of aggregates.
+
+    The interval is Fieller's: all r for which top - r·bottom is no farther from 0 than its own
+    noise reaches. It covers exactly as often as is said where the noise is normal, and is
+    everything where the bottom may be 0.
+    """
+
+    top: Linear
+    bottom: Linear
+    offset: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+
+    def value(self, x: Floats) -> Floats:
+        """The ratio; the middle of the bounds where the bottom is no positive number."""
+        over, under = self.top.value(x), self.bottom.value(x)
+        fallback = (self.low + self.high) / 2 if math.isfinite(self.low + self.high) else math.nan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(under == 0, math.nan, over / under) + self.offset
+        if math.isfinite(self.low + self.high):
+            ratio = np.where(under <= 0, fallback, ratio)
+        return np.clip(ratio, self.low, self.high)
+
+    def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
+        """Fieller's interval."""
+        a, b = self.top.value(x), self.bottom.value(x)
+        if all(noise[c].gaussian for c in (*self.top.columns(), *self.bottom.columns())):
+            low, high = _fieller((a, b), self._moments(noise), normal_quantile(confidence))
+        else:
+            low, high = self._corners(a, b, noise, confidence)
+        return (
+            np.clip(low + self.offset, self.low, self.high),
+            np.clip(high + self.offset, self.low, self.high),
+        )
+
+    def _moments(self, noise: Sequence[ColumnNoise]) -> tuple[float, float, float]:
+        top, bottom = dict(self.top.terms), dict(self.bottom.terms)
+        shared = sum(
+            top[c] * bottom[c] * noise[c].deviation ** 2 for c in top.keys() & bottom.keys()
+        )
+        return self.top.deviation(noise) ** 2, self.bottom.deviation(noise) ** 2, shared
+
+    def _corners(
+        self, a: Floats, b: Floats, noise: Sequence[ColumnNoise], confidence: float
+    ) -> Interval:
+        """For other noise: both within their half-widths, by a union bound."""
+        each = 1 - (1 - confidence) / 2
+        wide, deep = self.top.half_width(noise, each), self.bottom.half_width(noise, each)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            corners = np.stack([(a + i * wide) / (b + j * deep) for i in (-1, 1) for j in (-1, 1)])
+        unknown = np.abs(b) <= deep
+        low = np.where(unknown, -math.inf, corners.min(axis=0))
+        return low, np.where(unknown, math.inf, corners.max(axis=0))
+
+    def columns(self) -> tuple[int, ...]:
+        """The statistics it reads."""
+        return tuple(dict.fromkeys((*self.top.columns(), *self.bottom.columns())))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """VARIANCE or STDDEV, of the population or the sample, from centred moments.
+
+    With e = mean of (x - c) and q = mean of (x - c)², the variance is q - e². `unit` turns grid
+    steps into the column's unit; the interval is linearised, which holds where n is large.
+    """
+
+    squares: Linear
+    sums: Linear
+    count: Linear
+    correction: float
+    sample: bool
+    root: bool
+    most: float
+
+    def value(self, x: Floats) -> Floats:
+        """The variance or its root, within what is possible."""
+        return self._shown(self._variance(x))
+
+    def _variance(self, x: Floats) -> Floats:
+        n = np.maximum(self.count.value(x), 1.0)
+        variance = self.squares.value(x) / n - (self.sums.value(x) / n) ** 2 - self.correction
+        return variance * n / np.maximum(n - 1, 1.0) if self.sample else variance
+
+    def _shown(self, variance: Floats) -> Floats:
+        inside = np.clip(variance, 0.0, self.most)
+        return np.sqrt(inside) if self.root else inside
+
+    def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
+        """Linearised; everything where there may be nobody."""
+        low, high = linearised(self._variance, x, noise, self.columns(), confidence)
+        few = self.count.value(x) <= 2 * self.count.half_width(noise, confidence)
+        return (
+            self._shown(np.where(few, 0.0, low)),
+            self._shown(np.where(few, self.most, high)),
+        )
+
+    def columns(self) -> tuple[int, ...]:
+        """The statistics it reads."""
+        each = (self.squares.columns(), self.sums.columns(), self.count.columns())
+        return tuple(dict.fromkeys(column for part in each for column in part))
+
+
+def linearised(
+    function: Callable[[Floats], Floats],
+    x: Floats,
+    noise: Sequence[ColumnNoise],
+    columns: Sequence[int],
+    confidence: float,
+) -> Interval:
+    """An approximate interval: each statistic moved by its deviation, moves added as squares."""
+    middle, square = function(x), np.zeros(len(x))
+    for column in columns:
+        moved = []
+        for sign in (-1, 1):
+            shifted = x.copy()
+            shifted[:, column] += sign * noise[column].deviation
+            moved.append(function(shifted))
+        with np.errstate(invalid="ignore"):
+            square = square + np.nan_to_num((moved[1] - moved[0]) / 2, nan=math.inf) ** 2
+    wide = np.sqrt(square) * normal_quantile(confidence)
+    with np.errstate(invalid="ignore"):
+        return middle - wide, middle + wide
+
+
+def normal_quantile(confidence: float) -> float:
+    """z with P(|Z| <= z) = confidence."""
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def _fieller(
+    means: tuple[Floats, Floats], moments: tuple[float, float, float], z: float
+) -> Interval:
+    """{r : (a - r b)² <= z² (va - 2 r vab + r² vb)}; everything where that is not an interval."""
+    (a, b), (va, vb, vab) = means, moments
+    lead = b**2 - z**2 * vb
+    middle = a * b - z**2 * vab
+    last = a**2 - z**2 * va
+    under = middle**2 - lead * last
+    known = (lead > 0) & (under >= 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(under, 0.0))
+        low, high = (middle - root) / lead, (middle + root) / lead
+    return np.where(known, low, -math.inf), np.where(known, high, math.inf)

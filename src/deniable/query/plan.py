@@ -1,0 +1,147 @@
+"""The plan of a question: what is counted, how far one unit can move it, what is made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.errors import QueryError
+from deniable.lazy import lazy
+from deniable.query.measures import Measure
+from deniable.tables import ColumnType
+
+SCALE = 1 << 16
+"""Steps to one: what is left of a unit that is scaled down is rounded to such steps."""
+
+_MOST_BITS = 126
+_ROW_BITS = 33  # no table that an engine can read has more than 2^33 rows
+
+
+@dataclass(frozen=True)
+class Group:
+    """A column that is grouped by, and its values where they are public."""
+
+    name: str
+    sql: exp.Expr
+    kind: ColumnType | None
+    keys: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A whole number in each row, NULL or of at most `size` in absolute value, to be summed.
+
+    `per_unit` statistics count a unit once in each group, however many rows it has there.
+    `importance` is how much the answers shown depend on it.
+    """
+
+    sql: exp.Expr
+    size: int
+    per_unit: bool = False
+    importance: float = 1.0
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer: a group's value, or an expression of measures m0, m1, ..."""
+
+    name: str
+    sql: exp.Expr
+    group: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a question but its price and the data."""
+
+    source: exp.Select
+    unit: exp.Expr
+    groups: tuple[Group, ...]
+    statistics: tuple[Statistic, ...]
+    distinct: tuple[exp.Expr, ...]
+    measures: tuple[Measure, ...]
+    outputs: tuple[Output, ...]
+    having: exp.Expr | None
+    order: tuple[exp.Expr, ...]
+    limit: int | None
+    offset: int
+    rows: int
+    single: bool
+    simple: bool
+    unit_has_name: bool
+    max_groups: int | None
+    population: str
+    tables: tuple[str, ...]
+    text: str
+
+    @property
+    def known_keys(self) -> bool:
+        """Whether the groups are public."""
+        return all(group.keys is not None for group in self.groups)
+
+    @property
+    def cells(self) -> int | None:
+        """How many groups there are, where that is public."""
+        return math.prod(len(g.keys) for g in self.groups if g.keys) if self.known_keys else None
+
+    @lazy
+    def weights(self) -> tuple[int, ...]:
+        """Whole weights under which the error of what is shown is least.
+
+        Noise on statistic j has deviation proportional to size_j sqrt(Σ α²)/α_j with
+        α = weight·size; the sum of squared errors, each relative to its own size and importance A,
+        is least for α_j² proportional to sqrt(A_j).
+        """
+        shares = [max(s.importance, 1e-6) ** 0.25 / s.size for s in self.statistics]
+        largest = max((s.size for s in self.statistics), default=1)
+        fine = 16 if largest < 1 << 24 else 1  # coarser weights, so that wide columns still fit
+        return tuple(max(1, round(fine * share / min(shares))) for share in shares)
+
+    def bound(self, *, l2: bool) -> int:
+        """The largest joint norm that a unit of `rows` rows can reach, as a whole number.
+
+        With its rows in g groups the norm is largest at one end of g: all in one group, or as many
+        groups as there can be.
+        """
+        pairs = list(zip(self.weights, self.statistics, strict=True))
+        most = self.rows if self.cells is None else min(self.rows, self.cells)
+        if not l2:
+            by_row = sum(w * s.size for w, s in pairs if not s.per_unit)
+            return self.rows * by_row + most * sum(w * s.size for w, s in pairs if s.per_unit)
+        by_row = sum((w * s.size) ** 2 for w, s in pairs if not s.per_unit)
+        by_group = sum((w * s.size) ** 2 for w, s in pairs if s.per_unit)
+        ends = [by_row * ((self.rows - g + 1) ** 2 + g - 1) + by_group * g for g in {1, most}]
+        return math.isqrt(max(ends) - 1) + 1 if max(ends) else 0
+
+    def check_sizes(self) -> None:
+        """Refuse what could overflow 127 bits at the largest table an engine can hold."""
+        norm = sum((w * s.size) ** 2 for w, s in zip(self.weights, self.statistics, strict=True))
+        largest = max((s.size for s in self.statistics), default=1)
+        product = largest * (self.bound(l2=False) + 1) * SCALE
+        if norm.bit_length() + 2 * _ROW_BITS > _MOST_BITS or (
+            product.bit_length() + _ROW_BITS > _MOST_BITS
+        ):
+            raise QueryError(
+                "the bounds are too wide for exact sums; declare narrower ones, or a coarser grid "
+                "(grid={'cost': 0.01})"
+            )
+
+
+def power_of_two_below(value: Fraction) -> Fraction:
+    """The largest power of two that is no larger."""
+    step = Fraction(1)
+    while step > value:
+        step /= 2
+    while step * 2 <= value:
+        step *= 2
+    return step
+
+
+def names(prefix: str, items: Sequence[object]) -> list[str]:
+    """g0, g1, ..."""
+    return [f"{prefix}{number}" for number in range(len(items))]

@@ -1,0 +1,168 @@
+"""What a question costs, and which noise that buys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from deniable.errors import CalibrationError, ParameterError, QueryError
+from deniable.ledger.filters import Budget
+from deniable.mechanisms.joint import JointNoise
+from deniable.mechanisms.keys import KeySelection
+from deniable.privacy.accountants.zcdp import largest_rho
+from deniable.privacy.composition import compose
+from deniable.privacy.exact import Number, positive
+from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.search import least
+from deniable.privacy.units import Relation
+from deniable.query.measures import ColumnNoise, Linear
+from deniable.query.plan import SCALE, Plan
+from deniable.query.shape import measure_of
+
+_KEYS_SHARE = Fraction(1, 5)
+_KEYS_DELTA = Fraction(1, 10)
+_GRID = 10**15
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A plan with its noise: what is drawn, in order, and what that costs together."""
+
+    plan: Plan
+    keys: KeySelection | None
+    joint: JointNoise | None
+    distinct: tuple[JointNoise, ...]
+
+    @property
+    def loss(self) -> Loss:
+        """What the whole question costs."""
+        parts = [each.loss for each in (self.keys, self.joint, *self.distinct) if each is not None]
+        return parts[0] if len(parts) == 1 else compose(*parts)
+
+    @property
+    def noise(self) -> tuple[ColumnNoise, ...]:
+        """The noise on each statistic, counts of distinct values last."""
+        found = []
+        if self.joint is not None:
+            found += [_column(self.joint, place, SCALE) for place in range(len(self.joint.weights))]
+        return tuple(found + [_column(each, 0, 1) for each in self.distinct])
+
+
+def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
+    return ColumnNoise(
+        deviation=mechanism.deviation(place) / scale,
+        half_width=lambda confidence: mechanism.error(place, confidence=confidence) / scale,
+        gaussian=mechanism.norm == "l2",
+    )
+
+
+def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
+    """Spend ε (under a PureDP budget) or ρ on a plan."""
+    pure = isinstance(budget.guarantee, PureDP)
+    share, left = Fraction(1), len(plan.distinct) + bool(plan.statistics)
+    keys = None
+    if not plan.known_keys:
+        keys = _selection(plan, budget, amount * _KEYS_SHARE)
+        share -= _KEYS_SHARE
+    each = amount * share / left
+    twice = 2 if budget.relation == Relation.REPLACE else 1
+    try:
+        joint = None
+        if plan.statistics:
+            bound = twice * SCALE * plan.bound(l2=not pure)
+            joint = _joint(pure, each, bound, plan.weights, budget.relation)
+        distinct = tuple(
+            _joint(pure, each, twice * plan.rows, (1,), budget.relation) for _ in plan.distinct
+        )
+    except ParameterError as cause:
+        raise QueryError(f"no noise fits this price and these bounds: {cause}") from None
+    return Priced(plan, keys, joint, distinct)
+
+
+def _joint(
+    pure: bool, amount: Fraction, bound: int, weights: tuple[int, ...], relation: Relation
+) -> JointNoise:
+    if pure:
+        return JointNoise(epsilon=amount, bound=bound, weights=weights, relation=relation)
+    return JointNoise(rho=amount, bound=bound, weights=weights, relation=relation)
+
+
+def _selection(plan: Plan, budget: Budget, rho: Fraction) -> KeySelection:
+    unknown = ", ".join(group.name for group in plan.groups if group.keys is None)
+    if not isinstance(budget.guarantee, ApproxDP) or not budget.keys_delta:
+        raise QueryError(
+            f"the groups of {unknown} are not public, and choosing them takes a δ that this budget "
+            f"does not have; declare keys={{'{unknown.split(', ')[0]}': [...]}}"
+        )
+    if plan.max_groups is None:
+        raise QueryError(
+            f"the groups of {unknown} are not public; declare keys=, or max_groups=: in how many "
+            "groups one unit counts while they are chosen"
+        )
+    return KeySelection(
+        rho=rho,
+        delta=budget.keys_delta * _KEYS_DELTA,
+        max_groups=plan.max_groups,
+        relation=budget.relation,
+    )
+
+
+def amount_of(budget: Budget, *, epsilon: Number | None, rho: Number | None) -> Fraction:
+    """ε under a PureDP budget, else the ρ that is spent."""
+    if (epsilon is None) == (rho is None):
+        raise ParameterError(
+            "epsilon", epsilon, "say what the question may cost: epsilon=, or rho="
+        )
+    if rho is not None:
+        if isinstance(budget.guarantee, PureDP):
+            raise ParameterError("rho", rho, "a PureDP budget is spent in epsilon=")
+        return positive(rho, "rho")
+    assert epsilon is not None
+    asked = positive(epsilon, "epsilon")
+    if isinstance(budget.guarantee, PureDP):
+        return asked
+    if not isinstance(budget.guarantee, ApproxDP):
+        raise ParameterError("epsilon", epsilon, "a budget without δ is spent in rho=")
+    return rho_for(asked, budget)
+
+
+def rho_for(epsilon: Fraction, budget: Budget) -> Fraction:
+    """The ρ that converts to (ε, δ_c), rounded down."""
+    found = largest_rho(float(epsilon), float(budget.conversion_delta))
+    whole = Fraction(math.floor(found * (1 - 1e-12) * _GRID), _GRID)
+    if whole <= 0:
+        raise ParameterError("epsilon", float(epsilon), "is too small to buy any answer")
+    return whole
+
+
+def amount_for_error(plan: Plan, budget: Budget, error: Mapping[str, Number]) -> Fraction:
+    """The least amount at which every named column has at most this 95 % half-width."""
+    if not error:
+        raise ParameterError("error", "empty", "name a column: error={'n': 50}")
+    outputs = {output.name: output for output in plan.outputs}
+    wanted = []
+    for name, width in error.items():
+        if name not in outputs:
+            raise ParameterError("error", name, f"the question has {', '.join(outputs)}")
+        measure = measure_of(plan, outputs[name])
+        if not isinstance(measure, Linear) or not measure.columns():
+            raise ParameterError(
+                "error", name, "only of counts and sums is the error known beforehand; use epsilon="
+            )
+        wanted.append((measure, float(positive(width, "error"))))
+
+    def enough(log_amount: float) -> bool:
+        try:
+            noise = price(plan, budget, Fraction(math.exp(log_amount))).noise
+        except QueryError:
+            return log_amount > 0  # no such noise: too wide below, too narrow above
+        return all(measure.half_width(noise, 0.95) <= width for measure, width in wanted)
+
+    top = math.log(1e9)
+    if not enough(top):
+        raise CalibrationError("no price makes the error that small; allow a larger one")
+    found = math.exp(least(enough, math.log(1e-15), top))
+    return Fraction(math.ceil(found * (1 + 1e-9) * _GRID), _GRID)

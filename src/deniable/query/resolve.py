@@ -1,0 +1,95 @@
+"""SQL text as a tree in which every name is resolved. Faults here are public, and cost nothing."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, ParseError, TokenError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+
+from deniable.errors import QueryError
+from deniable.query.catalogue import Catalogue
+from deniable.tables import nearest
+
+_LONGEST = 100_000
+
+
+def parse(text: str) -> exp.Expr:
+    """One SELECT."""
+    given: object = text
+    if not (isinstance(given, str) and given.strip()):
+        raise QueryError("a question is the text of one SELECT")
+    if len(text) > _LONGEST:
+        raise QueryError(
+            f"a question of {len(text):,} characters is too long; 100,000 are the most"
+        )
+    try:
+        statements = [each for each in sqlglot.parse(text, read="duckdb") if each is not None]
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        place = f"line {first.get('line', '?')}, column {first.get('col', '?')}"
+        raise QueryError(
+            f"the SQL is broken at {place}: {first.get('description', 'unreadable')}"
+        ) from None
+    except (TokenError, RecursionError, ValueError):
+        raise QueryError(
+            "the SQL is broken: it cannot be read; look for an open quote or bracket"
+        ) from None
+    if len(statements) != 1:
+        raise QueryError("a question is one SELECT, not several statements")
+    if not isinstance(statements[0], exp.Select | exp.Union | exp.Subquery):
+        raise QueryError(f"{statements[0].key.upper()} is not answered; a question is a SELECT")
+    return statements[0]
+
+
+def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
+    """Every column with its table, every output with a name, types where they are known."""
+    using = {
+        column.name.lower()
+        for join in tree.find_all(exp.Join)
+        for column in join.args.get("using") or []
+    }
+    for star in tree.find_all(exp.Star):
+        if not isinstance(star.parent, exp.Count):
+            raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
+    schema = catalogue.sqlglot_schema()
+    for table in tree.find_all(exp.Table):
+        inner = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
+        if table.name.lower() not in {*schema, *inner} and isinstance(table.this, exp.Identifier):
+            raise QueryError(f"there is no table {table.name}; {nearest(table.name, schema)}")
+    try:
+        made = qualify(tree.copy(), schema=schema, dialect="duckdb", expand_stars=False)
+        typed = annotate_types(made, schema=schema, dialect="duckdb")
+    except OptimizeError as error:
+        raise QueryError(_unresolved(str(error), catalogue)) from None
+    except (RecursionError, ValueError, KeyError, AttributeError, TypeError):
+        raise QueryError(
+            "the question cannot be read: a name or clause is not understood"
+        ) from None
+
+    def left_of_using(node: exp.Expr) -> exp.Expr:
+        same = isinstance(node, exp.Coalesce) and isinstance(node.this, exp.Column)
+        if (
+            same
+            and node.this.name in using
+            and all(
+                isinstance(other, exp.Column) and other.name == node.this.name
+                for other in node.expressions
+            )
+        ):
+            first: exp.Expr = node.this  # rows of the first table are kept: its value is the one
+            return first
+        return node
+
+    made_plain: exp.Expr = typed.transform(left_of_using)
+    return made_plain
+
+
+def _unresolved(message: str, catalogue: Catalogue) -> str:
+    name = message.split("'")[1] if "'" in message else message.rpartition(" ")[2].strip("\"'. ")
+    name = name.rpartition(".")[2].strip('"')
+    known = {column.lower() for schema in catalogue.schemas.values() for column in schema.columns}
+    if "mbiguous" in message:
+        return f"the column {name} is in several tables; write table.{name}"
+    return f"there is no column {name}; {nearest(name, sorted(known))}"

@@ -1,0 +1,230 @@
+"""FROM: tables, subqueries, joins and unions, and whose rows come out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from deniable.errors import QueryError
+from deniable.query.columns import UNIT, Column, Relation
+from deniable.query.expressions import check, columns_in, resolver, safe_condition
+
+
+@dataclass(frozen=True)
+class Released:
+    """A relation that was released: noisy aggregates, about which anything may be computed."""
+
+    plan: object
+    names: tuple[str, ...]
+
+
+Named = dict[str, "Relation | Released"]
+Compile = Callable[[exp.Expr, Named], "Relation | Released"]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a SELECT reads from: the FROM clause, and its columns by alias."""
+
+    sql: exp.Select
+    columns: Mapping[str, Mapping[str, Column]]
+    merged: Relation
+
+
+def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources | Released:
+    """Read FROM and JOIN."""
+    origin = select.args.get("from_")
+    if origin is None:
+        raise QueryError("a question needs FROM and a table")
+    first = source(origin.this, named, compile_)
+    alias = origin.this.alias_or_name
+    joins = select.args.get("joins") or []
+    if isinstance(first, Released):
+        if joins:
+            raise QueryError("a released answer is not joined; compute with its columns")
+        return first
+    sql = exp.Select().from_(_aliased(first, alias))
+    columns = {alias: first.columns}
+    merged, holder = first, (alias if first.private else None)
+    for join in joins:
+        right = source(join.this, named, compile_)
+        if isinstance(right, Released):
+            raise QueryError("a released answer is not joined; compute with its columns")
+        name = join.this.alias_or_name
+        if name in columns:
+            raise QueryError(f"the name {name} is used twice in FROM; give aliases")
+        columns[name] = right.columns
+        condition = join.args.get("on")
+        _check_side(join, merged, right)
+        if merged.private and right.private:
+            assert holder is not None
+            condition = _through_the_unit(condition, columns, holder, name)
+        elif condition is not None:
+            _check_on(condition, columns)
+        if condition is not None and not (merged.private and right.private):
+            condition = safe_condition(condition)
+        kind = exp.Join(this=_aliased(right, name), on=condition, side=join.side or None)
+        if condition is None:
+            kind = exp.Join(this=_aliased(right, name), kind="CROSS")
+        sql.append("joins", kind)
+        holder = holder if merged.private else (name if right.private else None)
+        merged = _merge(merged, right)
+    unit = {} if holder is None else {"deniable": {UNIT: Column(None)}}
+    located = replace(
+        merged, sql=exp.column(UNIT, table=holder, quoted=True) if holder else merged.sql
+    )
+    del unit
+    return Sources(sql, columns, located)
+
+
+def _aliased(relation: Relation, alias: str) -> exp.Subquery:
+    made = exp.Subquery(this=relation.sql.copy())
+    made.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return made
+
+
+def source(node: exp.Expr, named: Named, compile_: Compile) -> Relation | Released:
+    """One table, common table expression, subquery or union."""
+    if isinstance(node, exp.Table):
+        if node.args.get("db") or node.args.get("catalog"):
+            raise QueryError(f"{node.sql('duckdb')}: name the session's tables without a schema")
+        for clause in ("sample", "pivots", "joins", "laterals", "version"):
+            if node.args.get(clause):
+                raise QueryError(f"{clause.upper()} of a table is not answered")
+        if not isinstance(node.this, exp.Identifier):
+            raise QueryError("functions in FROM are not answered; name a table of the session")
+        return compile_(node, named)
+    if isinstance(node, exp.Subquery):
+        return compile_(node.this, named)
+    raise QueryError(f"{node.key.upper()} in FROM is not answered; name a table or a subquery")
+
+
+def _check_side(join: exp.Join, left: Relation, right: Relation) -> None:
+    side, kind = (join.side or "").upper(), (join.kind or "").upper()
+    if kind not in {"", "INNER", "CROSS", "OUTER"} or join.method:
+        raise QueryError(f"{join.method or kind} JOIN is not answered; use INNER or LEFT JOIN")
+    if side in {"RIGHT", "FULL"} or (side == "LEFT" and right.private and not left.private):
+        raise QueryError(
+            "an outer join that keeps rows of the public side is not answered; put the private "
+            "table first: private LEFT JOIN public"
+        )
+
+
+def _check_on(condition: exp.Expr, columns: Mapping[str, Mapping[str, Column]]) -> None:
+    check(condition, "ON")
+    find = resolver(columns)
+    if any(find(column).is_unit for column in columns_in(condition)):
+        return  # joining a public table on the unit's name tells nothing of others
+
+
+def _through_the_unit(
+    condition: exp.Expr | None,
+    columns: Mapping[str, Mapping[str, Column]],
+    left: str,
+    right: str,
+) -> exp.Expr:
+    """Rows of two private tables meet only within one unit."""
+    find = resolver(columns)
+    parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    units: list[exp.Expr | None] = []
+    rest: list[exp.Expr | None] = []
+    for part in parts:
+        both = isinstance(part, exp.EQ) and all(
+            isinstance(side, exp.Column) and find(side).is_unit for side in (part.left, part.right)
+        )
+        (units if both else rest).append(part)
+    if not units:
+        raise QueryError(
+            "private tables are joined through the unit: ON a.unit = b.unit (AND ...); other joins "
+            "would mix rows of different people"
+        )
+    made: exp.Expr = exp.EQ(
+        this=exp.column(UNIT, table=left, quoted=True),
+        expression=exp.column(UNIT, table=right, quoted=True),
+    )
+    for part in rest:
+        assert part is not None
+        _no_unit(part, find, "ON")
+        check(part, "ON")
+        made = exp.And(this=made, expression=safe_condition(part))
+    return made
+
+
+def _no_unit(node: exp.Expr, find: Callable[[exp.Column], Column], where: str) -> None:
+    for column in columns_in(node):
+        if find(column).is_unit:
+            raise QueryError(
+                f"the unit column {column.name} in {where} is not answered: it may stand in "
+                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
+            )
+
+
+def _merge(left: Relation, right: Relation) -> Relation:
+    if not right.private:
+        return replace(left, single=False, simple=False)
+    if not left.private:
+        return replace(right, single=False, simple=False)
+    if left.population != right.population:
+        raise QueryError(
+            f"tables of different populations ({left.population}, {right.population}) are not "
+            "joined: nobody's budget covers both"
+        )
+    return replace(
+        left,
+        tables=tuple(dict.fromkeys(left.tables + right.tables)),
+        rows=left.rows * right.rows,
+        single=left.single and right.single,
+        simple=False,
+        max_groups=left.max_groups or right.max_groups,
+    )
+
+
+def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
+    """UNION ALL of relations with the same columns and population."""
+    if not isinstance(node, exp.Union) or node.args.get("distinct"):
+        raise QueryError(f"{node.key.upper()} is not answered; UNION ALL of like tables is")
+    if node.args.get("by_name") or node.args.get("order") or node.args.get("limit"):
+        raise QueryError("a UNION ALL of private rows has no BY NAME, ORDER BY or LIMIT")
+    parts = [compile_(side, named) for side in (node.left, node.right)]
+    left, right = parts
+    if isinstance(left, Released) or isinstance(right, Released):
+        raise QueryError("released answers are not united; ask one question with more groups")
+    if left.private != right.private or left.population != right.population:
+        raise QueryError("UNION ALL needs tables of one population on both sides")
+    if len(left.columns) != len(right.columns):
+        raise QueryError("both sides of a UNION ALL have the same number of columns")
+    columns = {
+        name: _both(one, other)
+        for (name, one), other in zip(left.columns.items(), right.columns.values(), strict=True)
+    }
+    hidden = [UNIT] if left.private else []
+    sides = []
+    for relation in (left, right):
+        picked = [exp.column(name, quoted=True) for name in [*relation.columns, *hidden]]
+        inner = exp.Subquery(this=relation.sql.copy())
+        inner.set("alias", exp.TableAlias(this=exp.to_identifier("side", quoted=True)))
+        sides.append(exp.select(*picked).from_(inner))
+    return replace(
+        left,
+        sql=exp.Union(this=sides[0], expression=sides[1], distinct=False),
+        columns=columns,
+        tables=tuple(dict.fromkeys(left.tables + right.tables)),
+        rows=left.rows + right.rows,
+        single=False,
+        simple=False,
+    )
+
+
+def _both(one: Column, other: Column) -> Column:
+    if one.kind != other.kind or one.is_unit != other.is_unit:
+        raise QueryError("columns of a UNION ALL have the same types, and the unit in one place")
+    known = one.bounds is not None and other.bounds is not None
+    bounds = None
+    if one.bounds is not None and other.bounds is not None and known:
+        bounds = (min(one.bounds[0], other.bounds[0]), max(one.bounds[1], other.bounds[1]))
+    keys = None
+    if one.keys is not None and other.keys is not None:
+        keys = tuple(dict.fromkeys(one.keys + other.keys))
+    return replace(one, bounds=bounds, keys=keys, grid=one.grid if one.grid == other.grid else None)

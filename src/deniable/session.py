@@ -1,0 +1,363 @@
+"""A session: tables, a budget, a ledger, and questions that are answered through the gate."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import date, datetime
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.answer import Answer
+from deniable.engines.base import Engine
+from deniable.engines.duckdb import DuckDB
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.ledger.filters import Budget
+from deniable.ledger.ledger import Balance, Ledger
+from deniable.privacy.exact import Number, read_bounds, whole
+from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.query.build import Question
+from deniable.query.catalogue import Catalogue, Options
+from deniable.query.compile import compile_sql, compile_tree
+from deniable.query.emit import distinct_statement, totals_statement, units_statement
+from deniable.query.explain import Explanation, explain
+from deniable.query.plan import SCALE, Plan
+from deniable.query.price import Priced, amount_for_error, amount_of, price
+from deniable.query.shape import Noisy, check_shape, shape
+from deniable.release import Answer as Recorded
+from deniable.release import Gate
+from deniable.tables import PrivateTable, PublicTable, check_metadata, read_keys
+
+Key = tuple[Any, ...]
+Table = PrivateTable | PublicTable
+
+
+class Session:
+    """Private tables opened to questions, under one budget for each of their populations.
+
+    Every question passes the gate: its price is reserved in the ledger first, then the engine
+    counts, then noise is added; nothing else reads the tables. The same question again is answered
+    from the ledger, for free.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        *,
+        budget: Guarantee | Budget,
+        ledger: Ledger | str | Path,
+        who: str = "analyst",
+    ) -> None:
+        self._budget = _read_budget(budget)
+        self._tables = _read_tables(tables)
+        self._who = who
+        self._own_ledger = not isinstance(ledger, Ledger)
+        private = {n: t for n, t in self._tables.items() if isinstance(t, PrivateTable)}
+        if not private:
+            raise ParameterError("tables", "none private", "a session needs a PrivateTable")
+        for table in private.values():
+            if table.relation != self._budget.relation:
+                raise ParameterError(
+                    "budget",
+                    str(self._budget.relation),
+                    f"a table is protected under '{table.relation}'; give "
+                    f"dp.Budget(..., relation='{table.relation}')",
+                )
+        self._engine: Engine = DuckDB()
+        try:
+            schemas = {n: self._engine.add(n, t.source, t.columns) for n, t in self._tables.items()}
+            for name, table in private.items():
+                check_metadata(table, schemas[name])
+            self._catalogue = Catalogue(schemas, private)
+            self._ledger = _read_ledger(ledger)
+            for population in {table.population for table in private.values()}:
+                self._ledger.open(population, self._budget, who=who)
+        except BaseException:
+            self._engine.close()
+            raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the engine, and of the ledger if the session opened it."""
+        self._engine.close()
+        if self._own_ledger:
+            self._ledger.close()
+
+    def sql(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Mapping[str, Number] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, tuple[Number, Number]] | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+    ) -> Answer:
+        """Answer a SELECT privately, for a price or for an error."""
+        plan = compile_sql(question, self._catalogue, _options(keys, bounds, max_rows, max_groups))
+        return self._answer(self._priced(plan, epsilon, rho, error))
+
+    def explain(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        error: Mapping[str, Number] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, tuple[Number, Number]] | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+    ) -> Explanation:
+        """What a question would cost and how wrong it would be; spends and reads nothing."""
+        plan = compile_sql(question, self._catalogue, _options(keys, bounds, max_rows, max_groups))
+        return self._explanation(self._priced(plan, epsilon, rho, error))
+
+    def table(self, name: str) -> Question:
+        """Start a question step by step: `.group_by("ward").agg(n=dp.count()).release(...)`."""
+        if name not in self._tables:
+            raise ParameterError("table", name, f"the session has {', '.join(self._tables)}")
+        return Question(name, self._ask_tree, self._explain_tree)
+
+    def _ask_tree(self, tree: Any, options: Options, spend: Mapping[str, Any]) -> Answer:
+        plan = compile_tree(tree, self._catalogue, options)
+        return self._answer(self._priced(plan, spend["epsilon"], spend["rho"], spend["error"]))
+
+    def _explain_tree(self, tree: Any, options: Options, spend: Mapping[str, Any]) -> Explanation:
+        plan = compile_tree(tree, self._catalogue, options)
+        return self._explanation(self._priced(plan, spend["epsilon"], spend["rho"], spend["error"]))
+
+    def _explanation(self, priced: Priced) -> Explanation:
+        size = self._catalogue.private[priced.plan.tables[0]].size
+        return explain(priced, self._budget, size=size)
+
+    def _priced(
+        self,
+        plan: Plan,
+        epsilon: Number | None,
+        rho: Number | None,
+        error: Mapping[str, Number] | None,
+    ) -> Priced:
+        self._catalogue.neighbours(plan.tables)
+        check_shape(plan)
+        if error is not None:
+            if epsilon is not None or rho is not None:
+                raise ParameterError("error", dict(error), "goes without epsilon= and rho=")
+            return price(plan, self._budget, amount_for_error(plan, self._budget, error))
+        return price(plan, self._budget, amount_of(self._budget, epsilon=epsilon, rho=rho))
+
+    def _answer(self, priced: Priced) -> Answer:
+        plan, loss = priced.plan, priced.loss
+        question = {
+            "sql": plan.text,
+            "rows": plan.rows,
+            "max_groups": plan.max_groups,
+            "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
+            "statistics": [s.sql.sql("duckdb") for s in plan.statistics],
+            "tables": {name: self._catalogue.private[name].describe() for name in plan.tables},
+        }
+        gate = Gate(self._ledger, plan.population, self._who)
+        door = gate.open(loss, purpose=_purpose(plan), question=question)
+        if isinstance(door, Recorded):
+            return self._shown(priced, door)
+        with door:
+            secret = self._secret(question)
+            read = _Reader(self._engine, priced, secret)
+            keys = _public_keys(plan)
+            if priced.keys is not None:
+                keys = [tuple(key) for key in _rows(door.draw(priced.keys, read.units))]
+            columns: list[Any] = []
+            if keys:
+                if priced.joint is not None:
+                    drawn = _rows(door.draw(priced.joint, lambda: read.totals(keys)))
+                    columns += [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
+                for number, mechanism in enumerate(priced.distinct):
+                    drawn = _rows(door.draw(mechanism, partial(read.distinct, keys, number)))
+                    columns.append([int(row[0]) for row in drawn])
+            stored = {
+                "keys": [[_storable(part) for part in key] for key in keys],
+                "columns": columns,
+            }
+            return self._shown(priced, door.close(stored))
+
+    def _secret(self, question: Mapping[str, object]) -> str:
+        """The key of the hash by which groups of heavy units are kept: secret, and lasting."""
+        return hmac.new(self._ledger.key, repr(question).encode(), hashlib.sha256).hexdigest()[:32]
+
+    def _shown(self, priced: Priced, recorded: Recorded) -> Answer:
+        """The answer, from what the ledger holds."""
+        value = recorded.value
+        assert isinstance(value, dict)
+        kinds = [group.kind for group in priced.plan.groups]
+        keys = [
+            tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
+            for key in value["keys"]
+        ]
+        x = np.array(value["columns"], dtype=np.float64).T.reshape(len(keys), -1)
+        if not keys:
+            x = np.zeros((0, len(priced.plan.statistics) + len(priced.plan.distinct)))
+        shaped = shape(priced.plan, Noisy(keys, x, priced.noise))
+        return Answer(
+            table=shaped.table,
+            interval_of=shaped.interval,
+            cost=recorded.cost,
+            number=recorded.number,
+            head=recorded.head,
+            repeated=recorded.repeated,
+        )
+
+    @property
+    def remaining(self) -> dict[str, Balance]:
+        """What is left, by population; with the largest ε that one more question may cost."""
+        return {name: self._ledger.balance(name) for name in self._populations()}
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """The ε that was spent so far, by population."""
+        return {name: self._ledger.balance(name).spent for name in self._populations()}
+
+    @property
+    def history(self) -> dict[str, list[Any]]:
+        """The ledger's entries, by population."""
+        return {name: list(self._ledger.history(name)) for name in self._populations()}
+
+    def _populations(self) -> list[str]:
+        return sorted({table.population for table in self._catalogue.private.values()})
+
+
+class _Reader:
+    """Runs a question's statements once, in one snapshot, when the first number is needed."""
+
+    def __init__(self, engine: Engine, priced: Priced, secret: str) -> None:
+        self._engine, self._priced, self._secret = engine, priced, secret
+        self._results: dict[str, pa.Table] | None = None
+
+    def _run(self) -> dict[str, pa.Table]:
+        if self._results is None:
+            plan, texts = self._priced.plan, {}
+            if self._priced.keys is not None:
+                texts["units"] = units_statement(plan, self._priced.keys.max_groups, self._secret)
+            if self._priced.joint is not None:
+                texts["totals"] = totals_statement(plan, l2=self._priced.joint.norm == "l2")
+            for number in range(len(plan.distinct)):
+                texts[f"distinct {number}"] = distinct_statement(plan, number, self._secret)
+            found = self._engine.run(list(texts.values()))
+            self._results = dict(zip(texts, found, strict=True))
+        return self._results
+
+    def units(self) -> dict[Key, int]:
+        """How many units each group has."""
+        return {key: int(row[0]) for key, row in self._rows("units").items()}
+
+    def totals(self, keys: list[Key]) -> list[list[int]]:
+        """The bounded statistics of these groups; groups without rows have zeros."""
+        found, width = self._rows("totals"), len(self._priced.plan.statistics)
+        return [found.get(_plain_key(key), [0] * width) for key in keys]
+
+    def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
+        """How many different values these groups have."""
+        found = self._rows(f"distinct {number}")
+        return [found.get(_plain_key(key), [0]) for key in keys]
+
+    def _rows(self, name: str) -> dict[Key, list[int]]:
+        table, width = self._run()[name], len(self._priced.plan.groups)
+        columns = [column.to_pylist() for column in table.columns]
+        rows = zip(*columns, strict=True)
+        return {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+
+
+def _plain_key(key: Key) -> Key:
+    return tuple(part.isoformat() if hasattr(part, "isoformat") else part for part in key)
+
+
+def _rows(drawn: object) -> list[Any]:
+    assert isinstance(drawn, list | np.ndarray)
+    return list(drawn)
+
+
+def _storable(part: Any) -> Any:
+    return part.isoformat() if hasattr(part, "isoformat") else part
+
+
+def _typed(part: Any, kind: Any) -> Any:
+    """Dates as dates again."""
+    if isinstance(part, str) and kind == "date":
+        return date.fromisoformat(part[:10])
+    if isinstance(part, str) and kind == "timestamp":
+        return datetime.fromisoformat(part)
+    return part
+
+
+def _public_keys(plan: Plan) -> list[Key]:
+    """Every combination of declared keys; one empty one where nothing is grouped by."""
+    if not plan.known_keys:
+        return []
+    return list(product(*(group.keys or () for group in plan.groups)))
+
+
+def _purpose(plan: Plan) -> str:
+    return f"sql: {', '.join(output.name for output in plan.outputs)}"[:150]
+
+
+def _options(
+    keys: Mapping[str, Any] | None,
+    bounds: Mapping[str, tuple[Number, Number]] | None,
+    max_rows: int | None,
+    max_groups: int | None,
+) -> Options:
+    return Options(
+        bounds={str(name).lower(): read_bounds(pair) for name, pair in (bounds or {}).items()},
+        keys={str(name).lower(): read_keys(values) for name, values in (keys or {}).items()},
+        max_rows=None if max_rows is None else whole(max_rows, "max_rows"),
+        max_groups=None if max_groups is None else whole(max_groups, "max_groups"),
+    )
+
+
+def _read_budget(budget: Guarantee | Budget) -> Budget:
+    if isinstance(budget, Budget):
+        return budget
+    if isinstance(budget, PureDP | ApproxDP | ZCDP | GDP):
+        return Budget(budget)
+    raise ParameterTypeError(
+        "budget", type(budget).__name__, "must be a guarantee, such as dp.ApproxDP(3.0, 1e-6)"
+    )
+
+
+def _read_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
+    given: object = tables
+    if not (isinstance(given, Mapping) and given):
+        raise ParameterTypeError("tables", type(tables).__name__, "must map names to tables")
+    found: dict[str, Table] = {}
+    for name, table in tables.items():
+        named: object = name
+        if not (isinstance(named, str) and named.isidentifier()):
+            raise ParameterError("tables", name, "names of tables are words: letters, digits and _")
+        if not isinstance(table, PrivateTable | PublicTable):
+            raise ParameterTypeError(
+                "tables", type(table).__name__, "must be dp.PrivateTable or dp.PublicTable"
+            )
+        found[name.lower()] = table
+    return found
+
+
+def _read_ledger(ledger: Ledger | str | Path) -> Ledger:
+    if isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, str | Path):
+        return Ledger(ledger)
+    raise ParameterTypeError(
+        "ledger", type(ledger).__name__, "must be a path, a URL, or dp.Ledger(); none is no ledger"
+    )

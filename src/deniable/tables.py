@@ -1,0 +1,255 @@
+"""Tables: private ones, with what their owner declares about them, and public ones.
+
+Everything here is public metadata. Nothing is read from the rows: types come from the file's or
+database's schema, or are declared; bounds, keys and contribution bounds are declared.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.exact import Number, exact, positive, read_bounds, show, whole
+from deniable.privacy.units import ROW, Relation, Unit, read_relation
+
+Bounds = tuple[Fraction, Fraction]
+
+
+class ColumnType(StrEnum):
+    """What a column holds."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+class EngineTable(Protocol):
+    """A table that lives in an engine: `dp.duckdb("clinic.db").table("visits")`."""
+
+    @property
+    def name(self) -> str:
+        """Its name there."""
+
+
+Source = str | Path | Any
+"""A path or glob of CSV or Parquet files; an Arrow, pandas or polars table; an engine's table."""
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class PublicTable:
+    """A table that holds nothing private: it may be joined, and its values may show."""
+
+    source: Source
+    columns: Mapping[str, ColumnType] | None
+
+    def __init__(self, source: Source, *, columns: Mapping[str, str] | None = None) -> None:
+        object.__setattr__(self, "source", read_source(source))
+        object.__setattr__(self, "columns", read_columns(columns))
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class PrivateTable:
+    """A table about people, with what its owner declares.
+
+    Args:
+        source: a path or glob (CSV, Parquet), an Arrow, pandas or polars table, an engine's table.
+        unit: the column that says whose row it is, or `dp.ROW` where every row is one person.
+        population: whose budget is spent, "clinic/patient"; all tables of one population share it.
+        columns: names and types (integer, number, text, boolean, date, timestamp); needed for CSV.
+        bounds: (low, high) of numeric columns; values beyond are clamped, never refused.
+        keys: the values of a column that may be grouped by and shown without selection.
+        max_rows: how many rows of one unit count in full; more are scaled down together.
+        max_groups: in how many groups one unit counts, where groups are selected privately.
+        grid: the step of the fixed-point numbers in which a column is summed.
+        size: the number of rows, if that is public; it helps to foresee errors.
+        version: a public label of the data; a new one makes old answers stale, not free.
+        relation: "add_remove" (one unit more or less), or "replace".
+    """
+
+    source: Source
+    unit: str | Unit
+    population: str
+    columns: Mapping[str, ColumnType] | None
+    bounds: Mapping[str, Bounds]
+    keys: Mapping[str, tuple[Any, ...]]
+    max_rows: int
+    max_groups: int | None
+    grid: Mapping[str, Fraction]
+    size: int | None
+    version: str
+    relation: Relation
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        unit: str | Unit,
+        population: str,
+        columns: Mapping[str, str] | None = None,
+        bounds: Mapping[str, tuple[Number, Number]] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        grid: Mapping[str, Number] | None = None,
+        size: int | None = None,
+        version: str = "",
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        named: object = unit
+        if named is not ROW and not (isinstance(named, str) and named):
+            raise ParameterTypeError(
+                "unit", unit, "must name the column that says whose row it is, or be dp.ROW"
+            )
+        if max_rows is None and unit is not ROW:
+            raise ParameterError(
+                "max_rows", None, "say how many rows of one unit count in full, e.g. max_rows=20"
+            )
+        people: object = population
+        if not (isinstance(people, str) and re.fullmatch(r"[^\x00-\x1f]{1,200}", people)):
+            raise ParameterError("population", population, "must be a short name: 'clinic/patient'")
+        if not isinstance(version, str):
+            raise ParameterTypeError("version", version, "must be text")
+        for name, value in {
+            "source": read_source(source),
+            "unit": unit,
+            "population": population,
+            "columns": read_columns(columns),
+            "bounds": _each("bounds", bounds, read_bounds),
+            "keys": _each("keys", keys, read_keys),
+            "max_rows": whole(1 if max_rows is None else max_rows, "max_rows"),
+            "max_groups": None if max_groups is None else whole(max_groups, "max_groups"),
+            "grid": _each("grid", grid, lambda step: positive(step, "grid")),
+            "size": None if size is None else whole(size, "size"),
+            "version": version,
+            "relation": read_relation(relation),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def describe(self) -> dict[str, object]:
+        """The public metadata that an answer depends on, for the ledger."""
+        return {
+            "unit": str(self.unit),
+            "bounds": {name: [str(low), str(high)] for name, (low, high) in self.bounds.items()},
+            "keys": {name: [repr(key) for key in keys] for name, keys in self.keys.items()},
+            "max_rows": self.max_rows,
+            "max_groups": self.max_groups,
+            "grid": {name: str(step) for name, step in self.grid.items()},
+            "version": self.version,
+            "relation": str(self.relation),
+        }
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names and types of a table's columns, in order."""
+
+    columns: Mapping[str, ColumnType] = field(default_factory=dict)
+
+    def find(self, name: str) -> str:
+        """The column of this name, whatever its case."""
+        for column in self.columns:
+            if column.lower() == name.lower():
+                return column
+        raise ParameterError("column", name, f"is unknown; {nearest(name, self.columns)}")
+
+
+def nearest(name: str, known: Any) -> str:
+    """A hint at names that look alike."""
+    names = [str(each) for each in known]
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are {', '.join(names[:10])}" + (" and others" if len(names) > 10 else "")
+
+
+def check_metadata(table: PrivateTable, schema: Schema) -> None:
+    """Refuse metadata about columns that do not exist or are of the wrong type."""
+    if isinstance(table.unit, str):
+        schema.find(table.unit)
+    for argument in ("bounds", "keys", "grid"):
+        for name in getattr(table, argument):
+            kind = schema.columns.get(name)
+            if kind is None:
+                raise ParameterError(
+                    argument, name, f"no such column; {nearest(name, schema.columns)}"
+                )
+            if argument != "keys" and kind not in {ColumnType.INTEGER, ColumnType.NUMBER}:
+                raise ParameterError(argument, name, f"the column holds {kind}, not numbers")
+
+
+def grid_of(bounds: Bounds, step: Fraction | None, *, integer: bool) -> Fraction:
+    """The declared step; else 1 for integers and the power of two just below span/2^24."""
+    low, high = bounds
+    if step is not None:
+        return step
+    if integer:
+        return Fraction(1)
+    span, power = (high - low) / (1 << 24), Fraction(1)
+    while power > span:
+        power /= 2
+    while power * 2 <= span:
+        power *= 2
+    return power
+
+
+def read_source(source: Source) -> Source:
+    """A path as text; whatever else as it is."""
+    if isinstance(source, str | Path):
+        text = str(source)
+        if not re.search(r"\.(parquet|csv|csv\.gz|tsv)$", text.lower()):
+            raise ParameterError("source", text, "must end in .parquet, .csv, .csv.gz or .tsv")
+        return text
+    if source is None or isinstance(source, int | float | bytes | list | dict | set):
+        raise ParameterTypeError(
+            "source",
+            type(source).__name__,
+            "must be a path, an Arrow, pandas or polars table, or dp.duckdb(...).table(name)",
+        )
+    return source
+
+
+def read_columns(columns: Mapping[str, str] | None) -> Mapping[str, ColumnType] | None:
+    """Declared types by column."""
+    if columns is None:
+        return None
+    found = {}
+    for name, kind in _mapping("columns", columns).items():
+        try:
+            found[str(name)] = ColumnType(kind)
+        except ValueError:
+            allowed = ", ".join(ColumnType)
+            raise ParameterError("columns", kind, f"types are {allowed}") from None
+    return found
+
+
+def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Declared values of a column: different, plain, in the order in which they will show."""
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence | range):
+        raise ParameterTypeError("keys", type(values).__name__, "must be a list of values")
+    keys = tuple(values)
+    if not keys or len(set(keys)) != len(keys):
+        raise ParameterError("keys", len(keys), "must be one or more different values")
+    for key in keys:
+        if isinstance(key, float):
+            raise ParameterError("keys", show(exact(key, "keys")), "floats are no keys; bin them")
+    return keys
+
+
+def _mapping(argument: str, given: object) -> Mapping[Any, Any]:
+    if not isinstance(given, Mapping):
+        raise ParameterTypeError(argument, type(given).__name__, "must map columns to values")
+    return given
+
+
+def _each(argument: str, given: Mapping[str, Any] | None, read: Any) -> dict[str, Any]:
+    return {str(name): read(value) for name, value in _mapping(argument, given or {}).items()}
