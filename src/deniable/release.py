@@ -23,7 +23,7 @@ from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger, Recorded, Reservation
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
-from deniable.trace import released, stated
+from deniable.trace import stated
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -79,6 +79,7 @@ class Door:
         mine = self._process == os.getpid()
         if kind is not None and self._open and mine and not self._resumable:
             self._open = False
+            stated("a door left by an error", self.number)
             self._ledger.fail(self._reservation)
 
     @property
@@ -94,10 +95,10 @@ class Door:
     def draw(self, mechanism: Releases[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and release it, within the price of the door."""
         _check_draw(mechanism, read)
+        stated("draw", (self.number, mechanism.loss))
         self._debit(mechanism.loss)
         try:
-            value = read()
-            return released(mechanism, "release", value, lambda: mechanism.release(value))
+            return mechanism.release(read())
         except Exception:  # noqa: S110  (whatever it says may quote private data)
             pass
         # Raised out here, so that it carries nothing of that error along.
@@ -160,7 +161,6 @@ class Gate:
         resumable: bool = False,
     ) -> Door | Answer:
         """Reserve a price and open a door; or give the recorded answer to the same question."""
-        stated("reserve", (loss, purpose, question, resumable))
         found = self.ledger.reserve(
             self.population,
             loss,
@@ -170,7 +170,6 @@ class Gate:
             resumable=resumable,
         )
         if isinstance(found, Recorded):
-            stated("a stored answer", found.number)
             return _answer(found, loss.price)
         return Door(self.ledger, found, Totals(), resumable=resumable)
 

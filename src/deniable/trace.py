@@ -1,9 +1,9 @@
 """The hook that `replay` listens to: off unless someone in this very context listens.
 
-Three kinds of things pass here: releases (the verbs of mechanisms, and draws at the gate's doors),
-draws of bare noise (the samplers' one entry point), and public facts (what a gate reserves and
-records). A listener may answer a release in the mechanism's stead, which is how recorded outputs
-are replayed. Who listens is a context variable: other threads never hear of it.
+Three kinds of things pass here: releases (the verbs of mechanisms), noise that is asked for (the
+samplers' one entry point), and public facts (what the ledger and the gate's doors reserve, draw
+from and record). A listener may answer a release in the mechanism's stead, which is how recorded
+outputs are replayed. Who listens is a context variable: other threads never hear of it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Listener(Protocol):
     ) -> Result:
         """Stand in for `go()`, which makes the release."""
 
-    def noise(self, law: object, count: int) -> None:
-        """Hear that so many draws of bare noise are made."""
+    def noise(self, law: object) -> None:
+        """Hear that noise of this law is asked for."""
 
     def fact(self, name: str, content: object) -> None:
         """Hear what must be the same whatever the data are."""
@@ -75,12 +75,6 @@ def _traced_release(method: Callable[..., object]) -> Callable[[object, object],
         return listener.release(self, method.__name__, (value,), lambda: method(self, value))
 
     return verb
-
-
-def released(subject: object, verb: str, value: object, go: Callable[[], Result]) -> Result:
-    """A release by something that need not be one of our mechanisms."""
-    listener = LISTENER.get()
-    return go() if listener is None else listener.release(subject, verb, (value,), go)
 
 
 def stated(name: str, content: object) -> None:

@@ -80,3 +80,12 @@ def test_bad_input_is_refused():
     for options in ({"size": 0}, {"size": 10**6}, {"size": 2, "norm": 3}, {"size": 2, "budget": 0}):
         with pytest.raises(dp.ParameterError):
             dp.sensitivity_search(sum, [1, 2], **options)
+    with pytest.raises(dp.ParameterError, match="give two"):
+        dp.sensitivity_search(sum, [7], size=3, relation="replace")
+
+
+def test_a_query_that_alters_its_records_gets_fresh_ones():
+    found = dp.sensitivity_search(
+        lambda d: sum(r.pop("a") for r in d), [{"a": 1}, {"a": 4}], size=2
+    )
+    assert found.moved == 4

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, combinations, permutations, product
 
@@ -173,6 +174,59 @@ def test_mechanisms_keep_what_they_claim(mechanism, inputs):
     assert 0 < verified.epsilon <= float(mechanism.loss.pure) + 1e-9
 
 
+@dataclass(frozen=True)
+class Claimed:
+    """Some channel, and what is claimed of it."""
+
+    loss: dp.Loss
+    rows: tuple[tuple[F, ...], ...]
+
+    def channel(self, inputs):
+        return dp.Channel(tuple(inputs), tuple(range(len(self.rows[0]))), self.rows)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "true"),
+    [(F(1, 10), F(1, 10**6), False), (F(1, 10), F(1, 18), True), (F(1), F(1, 10**12), True)],
+)
+def test_claims_with_a_delta_are_held_to_their_own_point(epsilon, delta, true):
+    rows = ((F(55, 100), F(45, 100)), (F(45, 100), F(55, 100)))
+    claimed = Claimed(dp.ApproxLoss(bound=epsilon, slack=delta), rows)
+    assert dp.verify(claimed, [0, 1], adjacency=[(0, 1)]).holds is true
+
+
+def test_small_deltas_are_not_overlooked():
+    rows = ((1 - F(1, 10**9), F(1, 10**9)), (F(1), F(0)))
+    for slack, true in ((F(1, 10**12), False), (F(2, 10**9), True)):
+        claimed = Claimed(dp.ApproxLoss(bound=F(1), slack=slack), rows)
+        assert dp.verify(claimed, [0, 1], adjacency=[(0, 1)]).holds is true
+
+
+def test_what_underflows_is_refused_and_what_is_far_is_right():
+    noisy = dp.ReportNoisyMax(epsilon=1, sensitivity=1)
+    with pytest.raises(dp.ParameterError, match="too far"):
+        dp.verify(noisy, [[0, 3000], [1, 2999]])
+    gumbel = dp.ReportNoisyMax(epsilon=1, sensitivity=1, noise="gumbel")
+    assert dp.verify(gumbel, [[0, 1490], [0, 1491], [1, 1490]]).holds
+    sparse = dp.SparseVector(epsilon=1, threshold=0, sensitivity=1)
+    with pytest.raises(dp.ParameterError, match="too far"):
+        dp.verify(sparse, [[-9999], [-9998]])
+    far = dp.verify(sparse, [[200] * 12, [201] * 12])
+    assert far.holds
+    assert far.epsilon == pytest.approx(0.3865, abs=1e-3)
+    with pytest.raises(dp.ParameterError, match="numbers"):
+        dp.verify(dp.SparseVector(epsilon=1, threshold=0, sensitivity=1, numeric=True), [[0], [1]])
+
+
+def test_entries_that_floats_lose_are_refused():
+    row = [0.1234567890123456, 0.2345678901234567, 1 - 0.1234567890123456 - 0.2345678901234567]
+    with pytest.raises(dp.ParameterError, match="Fractions"):
+        dp.verify_channel([[*row, F(1, 10**400)], [*row, F(0)]])
+    wide = np.array([[1, "1e-4000"], [1, 0]], dtype=np.longdouble)
+    with pytest.raises(dp.ParameterError, match="Fractions"):
+        dp.verify_channel(wide)
+
+
 def test_a_claim_that_is_broken_is_told():
     half = dp.TruncatedGeometric(epsilon=1, sensitivity=1, lower=0, upper=5)
     doubled = dp.verify(half, range(6), adjacency=[(0, 2)])  # what was charged is a step of one
@@ -254,6 +308,9 @@ def test_other_bad_input_is_refused():
         dp.verify(len, [0, 1])
     with pytest.raises(dp.ParameterError, match="no two neighbours"):
         dp.verify(dp.TruncatedGeometric(epsilon=1, sensitivity=1, lower=0, upper=9), [0, 9])
+    for bad in (None, 7, [1, 2], [["a"], [1]]):
+        with pytest.raises(dp.ParameterError):
+            dp.verify(dp.SparseVector(epsilon=1, threshold=0, sensitivity=1), bad)
     with pytest.raises(dp.ParameterError, match="of one length"):
         dp.verify(dp.SparseVector(epsilon=1, threshold=0, sensitivity=1), [[1], [1, 2]])
 

@@ -10,8 +10,7 @@ from enum import StrEnum
 from deniable.auditing.gaps import Gap, directions_of, gap
 from deniable.auditing.recorder import BareNoise, Call, Event, Fact
 from deniable.auditing.runs import Run
-from deniable.auditing.tree import difference
-from deniable.errors import PrivateValueError
+from deniable.auditing.tree import difference, opaque
 
 
 class Kind(StrEnum):
@@ -28,7 +27,7 @@ class Kind(StrEnum):
     NOISE = "noise"
     UNKNOWN = "unknown mechanism"
     DETERMINISM = "determinism"
-    FORK = "fork"
+    STARTED = "threads or processes"
     TIME = "time"
     CRASH = "crash"
 
@@ -44,9 +43,12 @@ class Finding:
     allowed: float | None = None
 
 
-def compare(first: Run, second: Run) -> list[Finding]:
-    """All that differs between the run on the data and the replay on the neighbour."""
-    found = [*_events(first.events, second.events)]
+def compare(first: Run, second: Run, *, same_data: bool = False) -> list[Finding]:
+    """All that differs between the run on the data and the replay on the neighbour.
+
+    On the `same_data` nothing may move at all.
+    """
+    found = [*_events(first.events, second.events, same_data=same_data), *_alone(first, second)]
     same_path = not second.diverged and len(first.events) == len(second.events)
     if not second.diverged and not same_path and first.raised == second.raised:
         found.append(_more_or_less(first, second))
@@ -57,7 +59,22 @@ def compare(first: Run, second: Run) -> list[Finding]:
     return found
 
 
-def _events(first: tuple[Event, ...], second: tuple[Event, ...]) -> Iterator[Finding]:
+def _alone(first: Run, second: Run) -> Iterator[Finding]:
+    """What keeps runs from being compared at all."""
+    for what in sorted(first.started | second.started):
+        yield Finding(
+            Kind.STARTED, what, f"the pipeline starts {what}; what they release is not compared"
+        )
+    for run in (first, second):
+        hidden = None if run.output is None else opaque(run.output)
+        if hidden is not None:
+            message = f"it holds a {hidden}, which cannot be compared; return plain values"
+            yield Finding(Kind.UNKNOWN, "the output", message)
+
+
+def _events(
+    first: tuple[Event, ...], second: tuple[Event, ...], *, same_data: bool
+) -> Iterator[Finding]:
     streams: dict[int, list[Gap]] = defaultdict(list)
     for number, (one, other) in enumerate(zip(first, second, strict=False), start=1):
         where = f"event {number}, {one.name}"
@@ -74,7 +91,7 @@ def _events(first: tuple[Event, ...], second: tuple[Event, ...]) -> Iterator[Fin
                 "sensitivity; let a mechanism add it",
             )
         elif isinstance(one, Call) and isinstance(other, Call):
-            yield from _calls(one, other, where, streams)
+            yield from _calls(one, other, where, streams, same_data=same_data)
     for stream, gaps in streams.items():
         if len(directions_of(gaps)) > 1:
             yield Finding(
@@ -84,7 +101,9 @@ def _events(first: tuple[Event, ...], second: tuple[Event, ...]) -> Iterator[Fin
             )
 
 
-def _calls(one: Call, other: Call, where: str, streams: dict[int, list[Gap]]) -> Iterator[Finding]:
+def _calls(
+    one: Call, other: Call, where: str, streams: dict[int, list[Gap]], *, same_data: bool
+) -> Iterator[Finding]:
     if one.price != other.price:
         yield Finding(Kind.PRICE, where, "the price depends on the data; fix it beforehand")
     elif one.parameters != other.parameters:
@@ -100,13 +119,15 @@ def _calls(one: Call, other: Call, where: str, streams: dict[int, list[Gap]]) ->
         yield Finding(Kind.EXCEPTION, where, f"raises on {side} only; clamp or default such values")
         return
     if one.raised is None:
-        yield from _moved(one, other, where, streams)
+        yield from _moved(one, other, where, streams, same_data=same_data)
 
 
-def _moved(one: Call, other: Call, where: str, streams: dict[int, list[Gap]]) -> Iterator[Finding]:
+def _moved(
+    one: Call, other: Call, where: str, streams: dict[int, list[Gap]], *, same_data: bool
+) -> Iterator[Finding]:
     try:
         apart = gap(one.subject, one.verb, one.arguments, other.arguments)
-    except (PrivateValueError, TypeError, ValueError):
+    except Exception:  # whatever it says may quote private values
         apart = None
     if apart is None:
         yield Finding(
@@ -118,15 +139,19 @@ def _moved(one: Call, other: Call, where: str, streams: dict[int, list[Gap]]) ->
         return
     if one.stream is not None:
         streams[one.stream].append(apart)
-    if not apart.ok:
-        yield Finding(
-            Kind.SENSITIVITY,
-            where,
+    if same_data and apart.moved > 0:
+        yield Finding(Kind.SENSITIVITY, where, "what reaches it is not the same twice")
+    elif not apart.ok:
+        message = (
             f"what reaches it moves by {apart.moved:g} ({apart.measure}), {apart.allowed:g} is "
-            "charged",
-            apart.moved,
-            apart.allowed,
+            "charged"
         )
+        if apart.moved <= apart.allowed * (1 + 2.0**-30):
+            message = (
+                f"what reaches it moves by a rounding more than the {apart.allowed:g} that is "
+                "charged: sums of floats are not exact; add whole numbers or fractions"
+            )
+        yield Finding(Kind.SENSITIVITY, where, message, apart.moved, apart.allowed)
 
 
 def _facts(one: Fact, other: Fact, where: str) -> Iterator[Finding]:

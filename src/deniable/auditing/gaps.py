@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from deniable.auditing.tree import Tree, tree
+from deniable.auditing.tree import tree
 from deniable.mechanisms.base import PostProcessed
 from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from deniable.mechanisms.histogram import Histogram, StabilityHistogram, read_counts
+from deniable.mechanisms.joint import JointNoise, Norm, read_table
+from deniable.mechanisms.keys import KeySelection
 from deniable.mechanisms.laplace import Geometric, Laplace
 from deniable.mechanisms.metric import MetricExponential
 from deniable.mechanisms.planar import PlanarLaplace
@@ -26,7 +28,7 @@ from deniable.mechanisms.propose_test_release import ProposeTestRelease
 from deniable.mechanisms.quantile import Quantile
 from deniable.mechanisms.response import RandomizedResponse
 from deniable.mechanisms.selection import Scored, TopK
-from deniable.mechanisms.sparse_vector import SparseStream
+from deniable.mechanisms.sparse_vector import SparseStream, SparseVector
 from deniable.mechanisms.subsample import SubsampleAggregate
 from deniable.mechanisms.truncated import TruncatedGeometric
 from deniable.mechanisms.values import is_scalar, read_integer, read_integers, read_real, read_reals
@@ -35,7 +37,7 @@ from deniable.privacy.units import Relation
 
 Arguments = tuple[Any, ...]
 
-_FAR = Fraction(10) ** 400
+_FAR = Fraction(10) ** 300
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,34 @@ class Gap:
     directions: frozenset[int] = frozenset()
 
 
+def plain_subject(subject: object) -> object:
+    """The mechanism that is charged, without code of the pipeline: it survives pickling."""
+    while isinstance(subject, PostProcessed):
+        subject = subject.mechanism
+    if isinstance(subject, SparseStream):
+        return subject.mechanism
+    if isinstance(subject, RandomizedResponse):
+        return RandomizedResponse.from_channel(subject.rows, subject.categories)
+    return subject
+
+
+def view(subject: object, verb: str, arguments: Arguments) -> Arguments:
+    """The private arguments of a call as they are compared: plain, by this side's own code."""
+    if isinstance(subject, PostProcessed):
+        return view(subject.mechanism, verb, arguments)
+    if isinstance(subject, RandomizedResponse):
+        given = arguments[0]
+        several = isinstance(given, list) or (isinstance(given, np.ndarray) and given.ndim > 0)
+        read = subject.predicate or (lambda record: record)
+        records = list(given) if several else [given]
+        return ([subject.categories.index(read(record)) for record in records],)
+    if isinstance(subject, SubsampleAggregate):
+        return ([tree(record) for record in arguments[0]], tree(arguments[1]))
+    if verb == "choose":
+        return (tree(list(arguments[0])), arguments[1])
+    return arguments
+
+
 @singledispatch
 def gap(mechanism: object, _verb: str, _x: Arguments, _y: Arguments) -> Gap | None:
     """The gap between the arguments of two calls; None where the measure is not known."""
@@ -61,7 +91,7 @@ def gap(mechanism: object, _verb: str, _x: Arguments, _y: Arguments) -> Gap | No
 
 def _gap(moved: Fraction, allowed: Fraction | int, measure: str) -> Gap:
     short = float_above(moved) if moved < _FAR else float("inf")
-    return Gap(short, float_above(Fraction(allowed)), measure, moved <= allowed)
+    return Gap(short, float_above(min(Fraction(allowed), _FAR)), measure, moved <= allowed)
 
 
 def _misshapen(measure: str) -> Gap:
@@ -161,7 +191,7 @@ def _(_mechanism: MetricExponential, _verb: str, _x: Arguments, _y: Arguments) -
 
 @gap.register
 def _(mechanism: Scored, _verb: str, x: Arguments, y: Arguments) -> Gap:
-    if tree(x[0]) != tree(y[0]):
+    if x[0] != y[0]:
         return Gap(1.0, 0.0, "candidates, which are public", ok=False)
     moves = _real_moves(_flat(x[1]), _flat(y[1]))
     if moves is None:
@@ -188,10 +218,10 @@ def _(mechanism: TopK, verb: str, x: Arguments, y: Arguments) -> Gap | None:
 
 
 @gap.register
-def _(mechanism: SparseStream, _verb: str, x: Arguments, y: Arguments) -> Gap:
+def _(mechanism: SparseVector, _verb: str, x: Arguments, y: Arguments) -> Gap:
     move = Fraction(read_real(y[0])) - Fraction(read_real(x[0]))
-    found = _gap(abs(move), mechanism.mechanism.sensitivity, "each value")
-    promised = _directions([move]) if mechanism.mechanism.monotone else frozenset()
+    found = _gap(abs(move), mechanism.sensitivity, "each value")
+    promised = _directions([move]) if mechanism.monotone else frozenset()
     return Gap(found.moved, found.allowed, found.measure, found.ok, promised)
 
 
@@ -205,12 +235,16 @@ def _(mechanism: Histogram, _verb: str, x: Arguments, y: Arguments) -> Gap:
 
 @gap.register
 def _(mechanism: StabilityHistogram, _verb: str, x: Arguments, y: Arguments) -> Gap:
+    return _cells(x, y, mechanism.max_cells, mechanism.relation)
+
+
+def _cells(x: Arguments, y: Arguments, most: int, relation: Relation) -> Gap:
+    """Counts in which one unit may move so many cells, by one each."""
     before, after = (read_counts(value[0]) for value in (x, y))
     moves = [abs(before.get(c, 0) - after.get(c, 0)) for c in {*before, *after}]
     if max(moves, default=0) > 1:
         return _gap(Fraction(max(moves)), 1, "one count")
-    allowed = mechanism.max_cells * (2 if mechanism.relation == Relation.REPLACE else 1)
-    return _gap(Fraction(sum(moves)), allowed, "cells")
+    return _gap(Fraction(sum(moves)), most * (2 if relation == Relation.REPLACE else 1), "cells")
 
 
 @gap.register
@@ -241,23 +275,36 @@ def _records(
 
 @gap.register
 def _(mechanism: SubsampleAggregate, _verb: str, x: Arguments, y: Arguments) -> Gap:
-    before, after = ([tree(record) for record in value[0]] for value in (x, y))
-    return _records(before, after, mechanism.relation, 1, "records")
+    if x[1] != y[1]:
+        return Gap(1.0, 0.0, "the function, or what it holds, which is public", ok=False)
+    return _records(x[0], y[0], mechanism.relation, 1, "records")
 
 
 @gap.register
-def _(mechanism: RandomizedResponse, _verb: str, x: Arguments, y: Arguments) -> Gap:
-    def answers(value: Any) -> list[Tree]:
-        several = isinstance(value, list | np.ndarray)
-        records = list(value) if several else [value]
-        read = mechanism.predicate or (lambda record: record)
-        return [tree(mechanism.categories.index(read(record))) for record in records]
-
-    before, after = answers(x[0]), answers(y[0])
-    if len(before) != len(after):
+def _(_mechanism: RandomizedResponse, _verb: str, x: Arguments, y: Arguments) -> Gap:
+    if len(x[0]) != len(y[0]):
         return _misshapen("respondents")
-    moved = sum(a != b for a, b in zip(before, after, strict=True))
+    moved = sum(a != b for a, b in zip(x[0], y[0], strict=True))
     return _gap(Fraction(moved), 1, "respondents")
+
+
+@gap.register
+def _(mechanism: JointNoise, _verb: str, x: Arguments, y: Arguments) -> Gap:
+    before, after = (read_table(value[0], len(mechanism.weights)) for value in (x, y))
+    if before.shape != after.shape:
+        return _misshapen(str(mechanism.norm))
+    moves = [
+        Fraction(weight * int(move))
+        for weight, column in zip(mechanism.weights, (after - before).T, strict=True)
+        for move in column
+        if move
+    ]
+    return _by_norm(moves, 1 if mechanism.norm == Norm.L1 else 2, Fraction(mechanism.bound))
+
+
+@gap.register
+def _(mechanism: KeySelection, _verb: str, x: Arguments, y: Arguments) -> Gap:
+    return _cells(x, y, mechanism.max_groups, mechanism.relation)
 
 
 @gap.register
@@ -274,11 +321,6 @@ def _(mechanism: ProposeTestRelease, verb: str, x: Arguments, y: Arguments) -> G
         return Gap(0.0, float(mechanism.bound), "value, at no distance", ok=True)
     moves = _real_moves(x[0], y[0])
     return _by_norm(moves, 1, mechanism.bound)
-
-
-@gap.register
-def _(mechanism: PostProcessed, verb: str, x: Arguments, y: Arguments) -> Gap | None:
-    return gap(mechanism.mechanism, verb, x, y)
 
 
 def directions_of(gaps: Iterable[Gap]) -> frozenset[int]:

@@ -19,77 +19,65 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Ended:
-    """A child that gave no result: how it ended, and what it had last said it was doing."""
+    """A child that gave no result, and how it ended."""
 
     how: str
-    stage: str
+    late: bool = False
 
 
-def in_child(
-    function: Callable[[Callable[[str], None]], object], time_limit: float
-) -> object | Ended:
+def in_child(function: Callable[[], object], end: float) -> object | Ended:
     """The function's result, which must be picklable, or how the child ended without one.
 
-    `function` is given a way to say what it is doing. The child, and whatever it started, is killed
-    when the time is over.
+    The child, and whatever it started in its own session, is killed at `end` on the monotonic
+    clock.
     """
+    for stream in (sys.stdout, sys.stderr):  # or the child would write it once more
+        with contextlib.suppress(Exception):
+            stream.flush()
     read_end, write_end = os.pipe()
-    with (
-        warnings.catch_warnings()
-    ):  # newer Pythons warn of forks beside threads; the child is brief
+    with warnings.catch_warnings():  # newer Pythons warn of forks beside threads
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         os.close(read_end)
         _be_the_child(function, write_end)
     os.close(write_end)
+    status = 0
     try:
-        said, in_time = _read_until_closed(read_end, time.monotonic() + time_limit)
+        said, in_time = _read_message(read_end, end)
     finally:
         os.close(read_end)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-    return _read(said, in_time, status, time_limit)
-
-
-def _read(said: bytes, in_time: bool, status: int, time_limit: float) -> object | Ended:
-    messages = _messages(said)
-    for kind, body in messages:
-        if kind == b"R":
-            result: object = pickle.loads(body)  # noqa: S301  (written by our own child)
-            return result
-    stage = messages[-1][1].decode() if messages else ""
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # someone else reaps children here
+            _, status = os.waitpid(child, 0)
+    if said is not None:
+        result: object = pickle.loads(said)  # noqa: S301  (written by our own child)
+        return result
     if not in_time:
-        return Ended(f"did not end within {time_limit:g} s", stage)
+        return Ended("did not end in time", late=True)
     code = os.waitstatus_to_exitcode(status)
-    how = f"was killed by signal {-code}" if code < 0 else f"left its process with code {code}"
-    return Ended(how, stage)
+    return Ended(
+        f"was killed by signal {-code}" if code < 0 else f"left its process with code {code}"
+    )
 
 
-def _messages(said: bytes) -> list[tuple[bytes, bytes]]:
-    """The whole messages: a kind, a length, a body."""
-    found, at = [], 0
-    while at + 9 <= len(said):
-        end = at + 9 + int.from_bytes(said[at + 1 : at + 9], "big")
-        if end > len(said):
-            break
-        found.append((said[at : at + 1], said[at + 9 : end]))
-        at = end
-    return found
-
-
-def _be_the_child(function: Callable[[Callable[[str], None]], object], write_end: int) -> NoReturn:
+def _be_the_child(function: Callable[[], object], write_end: int) -> NoReturn:
     code = 1
     try:
         os.setsid()
-        empty = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(empty, 0)
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115  (a descriptor, open to the end)
-        result = function(lambda stage: _send(write_end, b"S", stage.encode()))
-        _send(write_end, b"R", pickle.dumps(result))
+        # Inherited streams may hold a lock of a thread that does not exist here.
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        try:
+            body = pickle.dumps(function())
+        except Exception as error:  # the tool's own fault, or a result that cannot be sent
+            body = pickle.dumps(Ended(f"could not be observed ({type(error).__name__})"))
+        left = len(body).to_bytes(8, "big") + body
+        while left:
+            left = left[os.write(write_end, left) :]
         code = 0
     except BaseException:  # noqa: S110  (the parent tells it from the missing result)
         pass
@@ -97,22 +85,16 @@ def _be_the_child(function: Callable[[Callable[[str], None]], object], write_end
         os._exit(code)
 
 
-def _send(descriptor: int, kind: bytes, body: bytes) -> None:
-    left = kind + len(body).to_bytes(8, "big") + body
-    while left:
-        left = left[os.write(descriptor, left) :]
-
-
-def _read_until_closed(descriptor: int, end: float) -> tuple[bytes, bool]:
-    """All that is written until the writer is gone or has given its result, or time is over."""
-    said = b""
-    while True:
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
+def _read_message(descriptor: int, end: float) -> tuple[bytes | None, bool]:
+    """The one message, if it came before the writer ended and time was over."""
+    poll, said = select.poll(), b""
+    poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    while len(said) < 8 or len(said) < 8 + int.from_bytes(said[:8], "big"):
+        ready = poll.poll(max(0.0, end - time.monotonic()) * 1000)
         if not ready:
-            return said, False
+            return None, False
         more = os.read(descriptor, _CHUNK)
         if not more:
-            return said, True
+            return None, True
         said += more
-        if any(kind == b"R" for kind, _ in _messages(said)):
-            return said, True  # whoever else holds the pipe open is not waited for
+    return said[8:], True

@@ -7,7 +7,7 @@ reads each output in the best way for her (Alvim, Andrés, Chatzikokolakis & Pal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -18,7 +18,7 @@ import numpy as np
 from deniable.auditing.verify import Adjacency, Verified, verify_channel
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.channel import Channel
-from deniable.privacy.exact import Number, exact, not_negative
+from deniable.privacy.exact import Number, exact, log_float, not_negative
 
 Cost = Callable[[Any, Any], Number]
 
@@ -77,7 +77,9 @@ class Oblivious:
             of_answer[answer] = of_answer.get(answer, Fraction(0)) + chance
             of_output[output] = of_output.get(output, Fraction(0)) + chance
         terms = [
-            float(chance) * math.log2(chance / (of_answer[answer] * of_output[output]))
+            float(chance)
+            * log_float(chance / (of_answer[answer] * of_output[output]))
+            / math.log(2)
             for (answer, output), chance in joint.items()
             if chance
         ]
@@ -98,10 +100,17 @@ def oblivious(
     """Compose a query with a mechanism, or a `Channel`, that sees only its answer."""
     if not callable(query):
         raise ParameterTypeError("query", type(query).__name__, "must be callable on a database")
-    given = tuple(databases)
+    several: object = databases
+    given = tuple(databases) if isinstance(several, Iterable) else ()
     if len(given) < 2:
         raise ParameterError("databases", len(given), "give two databases or more")
     answers = tuple(query(database) for database in given)
+    try:
+        hash((given, answers))
+    except TypeError:
+        raise ParameterTypeError(
+            "databases", "lists", "databases and answers must be hashable: give tuples"
+        ) from None
     if isinstance(mechanism, Channel):
         return Oblivious(given, answers, mechanism)
     if not callable(getattr(mechanism, "channel", None)):
@@ -136,6 +145,8 @@ def least_expected_loss(prior: Sequence[Number], cost: Cost, *, epsilon: Number)
     solved = linprog(
         costs, A_ub=np.array(limits), b_ub=np.zeros(len(limits)), A_eq=sums, b_eq=np.ones(n)
     )
+    if solved.fun is None:
+        raise ParameterError("cost", "too large", "the linear program found no answer; rescale it")
     return float(solved.fun)
 
 
@@ -147,6 +158,9 @@ def _expected(known: dict[Hashable, Fraction], guess: Hashable, cost: Cost) -> F
 
 
 def _read_prior(prior: Sequence[Number], length: int | None) -> list[Fraction]:
+    given: object = prior
+    if not isinstance(given, Iterable):
+        raise ParameterTypeError("prior", type(given).__name__, "must be a list of probabilities")
     weights = [not_negative(p, "prior") for p in prior]
     if length is not None and len(weights) != length:
         raise ParameterError("prior", len(weights), f"must have {length} entries, one a database")

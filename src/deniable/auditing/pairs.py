@@ -19,6 +19,8 @@ Worst = tuple[Fraction | float, int, int, int]
 Row = Sequence[Fraction]
 Floats = npt.NDArray[np.float64]
 
+_MOST_BENDS = 500
+
 
 class Pairs(Protocol):
     """What pairs of neighbouring rows tell."""
@@ -42,6 +44,12 @@ class Pairs(Protocol):
 
     def tradeoff(self, alpha: Fraction) -> Fraction | float:
         """The least type-II error at this level over ordered pairs, never rounded up."""
+
+    def ratios(self) -> list[Fraction]:
+        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
+
+    def as_floats(self) -> FloatPairs:
+        """The same in floats, to be drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +118,15 @@ class RationalPairs:
         """The least type-II error at this level over ordered pairs."""
         return min(_type_two(list(self._both(x, y)), alpha) for x, y in self._ordered())
 
+    def ratios(self) -> list[Fraction]:
+        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
+        found = {p / q for x, y in self._ordered() for p, q in self._both(x, y) if p > q > 0}
+        return sorted(found)[-_MOST_BENDS:]
+
+    def as_floats(self) -> FloatPairs:
+        """The same in floats, to be drawn."""
+        return FloatPairs(np.array([[float(p) for p in row] for row in self.rows]), self.places)
+
     def _both(self, x: int, y: int) -> Iterator[tuple[Fraction, Fraction]]:
         return zip(self.rows[x], self.rows[y], strict=True)
 
@@ -148,7 +165,20 @@ class FloatPairs:
         Where P > ratio·Q both are at most 1: each term is wrong by a few last places of 1, and
         numpy's pairwise sum by less than one for each term.
         """
-        return float(self.rows.shape[1]) * 2.0**-51
+        missing = float(np.abs(self.rows.sum(axis=1) - 1).max())
+        return float(self.rows.shape[1]) * 2.0**-51 + missing
+
+    def ratios(self) -> list[Fraction]:
+        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
+        found: set[float] = set()
+        for x, y in self._ordered():
+            ratios = _ratios(self.rows[x], self.rows[y])
+            found.update(ratios[np.isfinite(ratios) & (ratios > 1)].tolist())
+        return [Fraction(ratio) for ratio in sorted(found)[-_MOST_BENDS:]]
+
+    def as_floats(self) -> FloatPairs:
+        """Itself."""
+        return self
 
     def worst(self) -> Worst:
         """The largest ratio, its output, and the rows above and below."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from deniable.auditing.gaps import Arguments, plain_subject, view
 from deniable.auditing.tree import Tree, tree
 from deniable.privacy.losses.base import Loss
 
@@ -23,14 +25,17 @@ class Diverged(BaseException):
 
 @dataclass(frozen=True)
 class Call:
-    """One release: by what, on which private arguments, with what outcome."""
+    """One release: by what, on which private arguments, with what outcome.
+
+    `subject` and `arguments` are plain: they survive pickling, and hold no code of the pipeline.
+    """
 
     name: str
     subject: object
     verb: str
     parameters: Tree
     price: Tree
-    arguments: tuple[object, ...]
+    arguments: Arguments
     stream: int | None
     raised: Tree | None
     output: object
@@ -46,14 +51,15 @@ class Fact:
 
 @dataclass(frozen=True)
 class BareNoise:
-    """Noise drawn outside of any mechanism."""
+    """Noise asked for outside of any mechanism."""
 
     name: str
     law: Tree
-    count: int
 
 
 Event = Call | Fact | BareNoise
+
+_INSIDE: ContextVar[bool] = ContextVar("deniable_inside_a_release", default=False)
 
 
 class Recorder:
@@ -61,15 +67,18 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.forked = False
-        self._inside = False
-        self._process = os.getpid()
+        self.started: set[str] = set()
+        self._process = 0
         self._streams: list[object] = []
+
+    def begin(self) -> None:
+        """Listen in this process, and in no child of it."""
+        self._process = os.getpid()
 
     @property
     def listens(self) -> bool:
         """Not inside a release, whose own draws are its affair, nor in a forked child."""
-        return not self._inside and self._process == os.getpid()
+        return not _INSIDE.get() and self._process == os.getpid()
 
     def release(
         self, subject: object, verb: str, arguments: tuple[object, ...], go: Callable[[], Result]
@@ -77,49 +86,51 @@ class Recorder:
         """Keep one release."""
         if not self.listens:
             return go()
-        kept = tuple(map(_copied, arguments))
-        self._inside = True
+        given = _copied(arguments)
         try:
-            output = go()
+            output = self._alone(go)
         except Exception as error:
-            self.events.append(self._call(subject, verb, kept, tree(error), None))
+            self.events.append(self._call(subject, verb, (), tree(error), None))
             raise
-        finally:
-            self._inside = False
-        return self.settle(self._call(subject, verb, kept, None, _copied(output)), output)
+        seen = view(subject, verb, given)
+        kept = _indices(verb, arguments, output)
+        return self.settle(self._call(subject, verb, seen, None, _copied(kept)), output, arguments)
 
-    def settle(self, call: Call, output: Result) -> Result:
+    def _alone(self, go: Callable[[], Result]) -> Result:
+        token = _INSIDE.set(True)
+        try:
+            return go()
+        finally:
+            _INSIDE.reset(token)
+
+    def settle(self, call: Call, output: Result, arguments: tuple[object, ...]) -> Result:
         """Keep a call that was made, and say what the pipeline gets."""
+        del arguments
         self.events.append(call)
         return output
 
     def _call(
-        self,
-        subject: object,
-        verb: str,
-        arguments: tuple[object, ...],
-        raised: Tree | None,
-        output: object,
+        self, subject: object, verb: str, seen: Arguments, raised: Tree | None, output: object
     ) -> Call:
         ordinal = next((i for i, each in enumerate(self._streams) if each is subject), None)
-        mechanism = getattr(subject, "mechanism", subject) if ordinal is not None else subject
+        mechanism = plain_subject(subject)
         loss = getattr(mechanism, "loss", None)
         return Call(
             name=f"{type(subject).__name__}.{verb.lstrip('_')}",
-            subject=subject,
+            subject=mechanism,
             verb=verb,
-            parameters=tree(mechanism),
+            parameters=tree(getattr(subject, "mechanism", subject)),
             price=tree(loss.price if isinstance(loss, Loss) else None),
-            arguments=arguments,
+            arguments=seen,
             stream=ordinal,
             raised=raised,
             output=output,
         )
 
-    def noise(self, law: object, count: int) -> None:
-        """Keep a draw outside of any mechanism."""
+    def noise(self, law: object) -> None:
+        """Keep that noise was asked for outside of any mechanism."""
         if self.listens:
-            self.meet(BareNoise("bare noise", tree(law), count))
+            self.meet(BareNoise("bare noise", tree(law)))
 
     def fact(self, name: str, content: object) -> None:
         """Keep a public fact."""
@@ -132,11 +143,7 @@ class Recorder:
             return go()
         self._streams.append(subject)
         self.meet(Fact("stream opened", tree(getattr(subject, "mechanism", None))))
-        self._inside = True
-        try:
-            return go()
-        finally:
-            self._inside = False
+        return self._alone(go)
 
     def meet(self, event: Event) -> None:
         """Keep an event without a private argument."""
@@ -146,18 +153,20 @@ class Recorder:
 class Replayer(Recorder):
     """Listens to a second run and puts in the outputs of the first, release by release."""
 
-    def __init__(self, script: list[Event]) -> None:
+    def __init__(self, script: tuple[Event, ...]) -> None:
         super().__init__()
         self._script = script
 
-    def settle(self, call: Call, output: Result) -> Result:
+    def settle(self, call: Call, output: Result, arguments: tuple[object, ...]) -> Result:
         """Give what the first run got: what was drawn here only shows that nothing raises."""
         expected = self._expected(call)
-        del output
         assert isinstance(expected, Call)
         if expected.raised is not None:
             raise Diverged
-        return _copied(expected.output)  # type: ignore[return-value]
+        del output
+        given: Any = _from_indices(call.verb, arguments, _copied(expected.output))
+        result: Result = given
+        return result
 
     def meet(self, event: Event) -> None:
         """Keep an event, and stop where the first run met another."""
@@ -171,7 +180,32 @@ class Replayer(Recorder):
         return self._script[at]
 
 
-def _copied(value: object) -> object:
+def _indices(verb: str, arguments: tuple[Any, ...], output: Any) -> Any:
+    """A choice as its place, so that a replay hands out its own candidate."""
+    if verb != "choose":
+        return output
+    candidates = list(arguments[0])
+    if isinstance(output, list):
+        return [_place(candidates, each) for each in output]
+    return _place(candidates, output)
+
+
+def _place(candidates: list[Any], chosen: Any) -> int:
+    return next(i for i, each in enumerate(candidates) if each is chosen or each == chosen)
+
+
+def _from_indices(verb: str, arguments: tuple[Any, ...], output: Any) -> Any:
+    if verb != "choose":
+        return output
+    candidates, chosen = list(arguments[0]), output
+    places = chosen if isinstance(chosen, list) else [chosen]
+    if any(place >= len(candidates) for place in places):
+        raise Diverged
+    found = [candidates[place] for place in places]
+    return found if isinstance(chosen, list) else found[0]
+
+
+def _copied(value: Any) -> Any:
     """A copy, so that what happens to the value later does not change what was kept."""
     try:
         return copy.deepcopy(value)

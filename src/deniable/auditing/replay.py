@@ -8,8 +8,11 @@ pair of runs shows a breach that black-box statistics would need thousands for.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,8 @@ from deniable.privacy.exact import Number, positive
 Factory = Callable[[Any, Ledger], Any]
 
 _STAGES = ("on the data", "again on the data", "on the neighbour")
-_KEY = bytes(32)  # of ledgers that live for one run
+# Of ledgers that live for one run: equal entries look alike in all of them.
+_KEY, _CLOCK = bytes(32), datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -118,63 +122,77 @@ def replay(
 
     `data` and `neighbour` differ in one unit, under the relation that the mechanisms state.
     `factory(data, ledger)` makes what the pipeline is given, a session for instance, each time with
-    a fresh ledger in memory; without it the pipeline is given the data. All runs happen in a child
-    process, killed after `time_limit` seconds; with `time_limit=None` they happen here, which data
-    need that cannot cross a fork (an open connection), and nothing ends a pipeline that hangs.
+    a fresh ledger in memory; without it the pipeline is given the data. Each run happens in a child
+    process of its own, so that nothing is remembered from one to the next; all end after
+    `time_limit` seconds. With `time_limit=None` they happen here, which data need that cannot cross
+    a fork (an open connection); then nothing ends a pipeline that hangs, and what it remembers
+    between runs may hide a difference.
 
-    The pipeline runs once more on the data, to see that it does the same twice. Threads that it
-    starts are not listened to.
+    The pipeline runs once more on the data, to see that it does the same twice. What its threads
+    and processes release is not listened to, and such are findings.
     """
     for name, given in (("pipeline", pipeline), ("factory", factory)):
         if not callable(given) and not (name == "factory" and given is None):
             raise ParameterTypeError(name, type(given).__name__, "must be callable")
     if time_limit is None:
-        return _three_runs(pipeline, data, neighbour, factory, lambda _: None)
+        return _compared(lambda run: run(whole_process=False), pipeline, (data, neighbour), factory)
     seconds = float(positive(time_limit, "time_limit"))
     if seconds > 10**6:
         raise ParameterError("time_limit", time_limit, "must be 1e6 seconds or less, or None")
-    found = in_child(
-        lambda say: _three_runs(pipeline, data, neighbour, factory, say), time_limit=seconds
-    )
-    if isinstance(found, Ended):
-        kind = Kind.TIME if "within" in found.how else Kind.CRASH
-        where = found.stage or _STAGES[0]
-        return Replay((Finding(kind, where, f"the pipeline {found.how}"),), 0, "not at all")
-    assert isinstance(found, Replay)
-    return found
+    end = time.monotonic() + seconds
+
+    def alone(run: Callable[..., Run]) -> Run | Ended:
+        found = in_child(lambda: run(whole_process=True), end)
+        assert isinstance(found, Run | Ended)
+        return found
+
+    return _compared(alone, pipeline, (data, neighbour), factory)
 
 
-def _three_runs(
+def _compared(
+    perform: Callable[[Callable[..., Run]], Run | Ended],
     pipeline: Callable[[Any], object],
-    data: object,
-    neighbour: object,
+    pair: tuple[object, object],
     factory: Factory | None,
-    say: Callable[[str], None],
 ) -> Replay:
-    def run(given: object, stage: str, recorder: Recorder) -> Run:
-        say(stage)
+    def run(given: object, recorder: Recorder, *, whole_process: bool) -> Run:
         if factory is None:
-            return observe(pipeline, given, recorder)
-        made = factory
-        with Ledger(key=_KEY) as ledger:
-            return observe(lambda subject: pipeline(made(subject, ledger)), given, recorder)
+            return observe(pipeline, given, recorder, whole_process=whole_process)
+        make = factory
+        with Ledger(key=_KEY, clock=lambda: _CLOCK) as ledger:
+            return observe(
+                lambda subject: pipeline(make(subject, ledger)),
+                given,
+                recorder,
+                whole_process=whole_process,
+            )
 
-    first = run(data, _STAGES[0], Recorder())
-    again = run(data, _STAGES[1], Replayer(list(first.events)))
+    first = perform(partial(run, pair[0], Recorder()))
+    if isinstance(first, Ended):
+        return _ended_early(first, _STAGES[0])
+    again = perform(partial(run, pair[0], Replayer(first.events)))
+    if isinstance(again, Ended):
+        return _ended_early(again, _STAGES[1])
     releases = sum(isinstance(event, Call) for event in first.events)
-    alone = [each for each in compare(first, again) if each.kind in _OF_ONE_RUN]
-    unlike = [each for each in compare(first, again) if each.kind not in _OF_ONE_RUN]
-    if first.forked:
-        alone.append(Finding(Kind.FORK, "processes", _FORKED))
+    twice = compare(first, again, same_data=True)
+    alone = [each for each in twice if each.kind in _OF_ONE_RUN]
+    if first.raised is not None and not releases:
+        alone.append(Finding(Kind.CRASH, _STAGES[0], _NOTHING.format(first.raised.kind)))
+    unlike = [each for each in twice if each.kind not in _OF_ONE_RUN]
     if unlike:
         reasons = "; ".join(f"{each.kind} at {each.where}" for each in unlike[:3])
         alone.append(Finding(Kind.DETERMINISM, _STAGES[1], _UNLIKE.format(reasons)))
         return Replay(tuple(dict.fromkeys(alone)), releases, _ended(first))
-    second = run(neighbour, _STAGES[2], Replayer(list(first.events)))
+    second = perform(partial(run, pair[1], Replayer(first.events)))
+    if isinstance(second, Ended):
+        return _ended_early(second, _STAGES[2])
     findings = compare(first, second)
-    if second.forked:
-        findings.append(Finding(Kind.FORK, "processes", _FORKED))
     return Replay(tuple(dict.fromkeys(alone + findings)), releases, _ended(first, second))
+
+
+def _ended_early(ended: Ended, stage: str) -> Replay:
+    kind = Kind.TIME if ended.late else Kind.CRASH
+    return Replay((Finding(kind, stage, f"the pipeline {ended.how}"),), 0, "not at all")
 
 
 def _ended(*runs: Run) -> str:
@@ -185,10 +203,10 @@ def _ended(*runs: Run) -> str:
 
 
 # Found on any run, however alike two are.
-_UNTOLD = (Kind.DETERMINISM, Kind.TIME, Kind.CRASH, Kind.FORK, Kind.UNKNOWN)
-_OF_ONE_RUN = (Kind.NOISE, Kind.UNKNOWN)
+_OF_ONE_RUN = (Kind.NOISE, Kind.UNKNOWN, Kind.STARTED)
+_UNTOLD = (Kind.DETERMINISM, Kind.TIME, Kind.CRASH, Kind.STARTED, Kind.UNKNOWN)
 _UNLIKE = (
     "the pipeline does not do the same twice on the same data and released values ({}); "
     "randomness, clocks, threads and state kept between runs must be arguments"
 )
-_FORKED = "the pipeline starts processes of its own; what they release is not compared"
+_NOTHING = "ends with {} before anything is released: nothing was compared"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import io
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from deniable.auditing.recorder import Diverged, Event, Recorder
 from deniable.auditing.tree import Tree, tree
+from deniable.errors import ParameterTypeError
 from deniable.trace import LISTENER
 
 
@@ -25,21 +29,33 @@ class Run:
     events: tuple[Event, ...]
     output: Tree | None
     raised: Tree | None
-    warned: tuple[str, ...]
-    printed: str
-    forked: bool
+    warned: tuple[Tree, ...]
+    printed: tuple[str, ...]
+    started: frozenset[str]
     diverged: bool
 
 
-def observe(pipeline: Callable[[Any], object], data: object, recorder: Recorder) -> Run:
-    """Run a pipeline on a copy of the data, and keep whatever it shows."""
+def observe(
+    pipeline: Callable[[Any], object], data: object, recorder: Recorder, *, whole_process: bool
+) -> Run:
+    """Run a pipeline on a copy of the data, and keep whatever it shows.
+
+    With `whole_process`, what is written beneath Python's streams is kept too: for children only.
+    """
     given, process = _copied(data), os.getpid()
     output = raised = None
     diverged = False
-    with _listening(recorder), _captured() as printed, warnings.catch_warnings(record=True) as seen:
+    _watch()
+    recorder.begin()
+    with (
+        _listening(recorder),
+        _threads_noticed(),
+        _captured(beneath=whole_process) as printed,
+        warnings.catch_warnings(record=True) as seen,
+    ):
         warnings.simplefilter("always")
         try:
-            output = tree(pipeline(given))
+            output = tree(_finished(pipeline(given)))
         except Diverged:
             diverged = True
         except (Exception, SystemExit) as error:
@@ -51,11 +67,22 @@ def observe(pipeline: Callable[[Any], object], data: object, recorder: Recorder)
         events=tuple(recorder.events),
         output=output,
         raised=raised,
-        warned=tuple(f"{warning.category.__name__}: {warning.message}" for warning in seen),
-        printed=printed(),
-        forked=recorder.forked,
+        warned=tuple(tree((each.message, each.filename, each.lineno)) for each in seen),
+        printed=tuple(printed()),
+        started=frozenset(recorder.started),
         diverged=diverged,
     )
+
+
+def _finished(value: object) -> object:
+    if inspect.isawaitable(value) or inspect.isasyncgen(value):
+        close = getattr(value, "close", None)
+        if close is not None:
+            close()
+        raise ParameterTypeError(
+            "pipeline", "a coroutine", "must run to its end: lambda data: asyncio.run(main(data))"
+        )
+    return value
 
 
 @contextlib.contextmanager
@@ -67,41 +94,93 @@ def _listening(recorder: Recorder) -> Iterator[None]:
         LISTENER.reset(token)
 
 
-def _forking() -> None:
+_STARTS = frozenset({"os.fork", "os.posix_spawn", "subprocess.Popen"})
+
+
+def _note(what: str) -> None:
     listener = LISTENER.get()
     if isinstance(listener, Recorder) and listener.listens:
-        listener.forked = True
+        listener.started.add(what)
 
 
-os.register_at_fork(before=_forking)
+@cache
+def _watch() -> None:
+    """Notice processes that a pipeline starts; a hook cannot be taken away again."""
+    sys.addaudithook(lambda event, _: _note("processes") if event in _STARTS else None)
 
 
 @contextlib.contextmanager
-def _captured() -> Iterator[Callable[[], str]]:
-    """What is written to the standard streams, by Python or beneath it."""
-    text = io.StringIO()
-    with tempfile.TemporaryFile() as beneath:
-        kept = [os.dup(1), os.dup(2)]
-        _flush()
-        for descriptor in (1, 2):
-            os.dup2(beneath.fileno(), descriptor)
-        caught: list[str] = []
+def _threads_noticed() -> Iterator[None]:
+    """Notice threads that a pipeline starts, for which there is no such hook."""
+    start = threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        _note("threads")
+        start(thread)
+
+    threading.Thread.start = noted  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def _captured(*, beneath: bool) -> Iterator[Callable[[], list[str]]]:
+    """What is written to the standard streams: one text each, and what is written beneath them."""
+    caught: list[str] = []
+    raw = (io.BytesIO(), io.BytesIO())
+    streams = [
+        io.TextIOWrapper(io.BufferedWriter(_Kept(each)), "utf-8", write_through=True)
+        for each in raw
+    ]
+    with contextlib.ExitStack() as stack:
+        below = stack.enter_context(_beneath()) if beneath else (lambda: "")
+        stack.enter_context(contextlib.redirect_stdout(streams[0]))
+        stack.enter_context(contextlib.redirect_stderr(streams[1]))
         try:
-            with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-                yield lambda: "".join(caught)
+            yield lambda: caught
         finally:
-            _flush()
+            for stream in streams:
+                with contextlib.suppress(Exception):
+                    stream.flush()
+            caught += [each.getvalue().decode(errors="replace") for each in raw]
+            caught.append(below())
+
+
+class _Kept(io.RawIOBase):
+    """Bytes that stay readable after a pipeline has closed its stream."""
+
+    def __init__(self, target: io.BytesIO) -> None:
+        self._target = target
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Keep them."""
+        return self._target.write(bytes(data))
+
+
+@contextlib.contextmanager
+def _beneath() -> Iterator[Callable[[], str]]:
+    """The descriptors 1 and 2 themselves; only where the process is ours."""
+    with tempfile.TemporaryFile() as file:
+        kept = [os.dup(1), os.dup(2)]
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+
+        def read() -> str:
+            file.seek(0)
+            return file.read().decode(errors="replace")
+
+        try:
+            yield read
+        finally:
             for descriptor, before in zip((1, 2), kept, strict=True):
                 os.dup2(before, descriptor)
                 os.close(before)
-            beneath.seek(0)
-            caught += [text.getvalue(), beneath.read().decode(errors="replace")]
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
 
 
 def _copied(data: object) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -30,6 +31,7 @@ _FEW = 24  # neighbours looked at from one place of a search
 _SOME = 64  # changes tried from one place of a search
 _PATIENCE = 3  # rounds without a gain before a new start
 _LARGEST = 1000
+_BEYOND = Fraction(10) ** 300
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,23 @@ def sensitivity_search(
 ) -> WorstPair:
     """Look for two neighbours, of up to `size` records, between which a query moves most.
 
+    Data sets are bags: the query is given their records in the order of the domain, and must not
+    depend on it.
+
     `domain` is a list of possible records, or a pair of bounds as a tuple, of which the ends and
     some points between are tried. All data sets are tried where `budget` pairs suffice; otherwise
     the search climbs from random starts. `norm` is 1 or 2, for queries that give vectors.
     """
     if not callable(query):
         raise ParameterTypeError("query", type(query).__name__, "must be callable on a list")
-    if norm not in {1, 2}:
+    if norm not in (1, 2):
         raise ParameterError("norm", norm, "must be 1 or 2")
     kind, most = read_relation(relation), whole(budget, "budget")
     records = _read_domain(domain)
     if whole(size, "size") > _LARGEST:
         raise ParameterError("size", size, f"{_LARGEST} records are the most")
+    if kind == Relation.REPLACE and len(records) < 2:
+        raise ParameterError("domain", len(records), "a record is replaced by another: give two")
     hunt = _Hunt(query, records, size, kind, norm)
     count = sum(math.comb(len(records) + k - 1, k) for k in range(hunt.size + 1))
     continuous = isinstance(domain, tuple)
@@ -183,7 +190,7 @@ class _Hunt:
     def _value(self, places: Records) -> list[Fraction] | None:
         """What the query says, exactly; None where it raises or gives no finite number."""
         if places not in self._known:
-            self._known[places] = self._ask([self._records[place] for place in places])
+            self._known[places] = self._ask([deepcopy(self._records[place]) for place in places])
         return self._known[places]
 
     def _ask(self, data: list[Any]) -> list[Fraction] | None:
@@ -204,7 +211,7 @@ class _Hunt:
                 "query", "no number", "the query gave a finite number on no data set that was tried"
             )
         return WorstPair(
-            moved=math.inf if moved == math.inf else float_above(Fraction(moved)),
+            moved=math.inf if moved > _BEYOND else float_above(Fraction(moved)),
             data=[self._records[place] for place in here],
             neighbour=[self._records[place] for place in there],
             exhaustive=exhaustive,

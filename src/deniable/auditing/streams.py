@@ -19,6 +19,8 @@ from deniable.errors import ParameterError
 Floats = npt.NDArray[np.float64]
 
 _LONGEST = 12
+_LEAST = 1e-250
+_MOST_PANELS = 20_000
 _FAR = 45.0  # scales, beyond which a Laplace law has less than 1e-19
 
 
@@ -52,6 +54,10 @@ def stream_channel(
     rows = np.array(
         [_row(stream, outputs, threshold, threshold_scale, value_scale) for stream in streams]
     )
+    if value_scale and bool((rows < _LEAST).any()):
+        raise ParameterError(
+            "inputs", "streams", "lie too far from the threshold: answers rarer than 1e-250"
+        )
     return StreamChannel(outputs, rows)
 
 
@@ -98,8 +104,11 @@ def _tail(gaps: Floats, scale: float) -> Floats:
 
 def _panels(values: Floats, threshold_scale: float, value_scale: float) -> tuple[Floats, Floats]:
     """Gauss-Legendre points and weights between all kinks, out to where nothing is left."""
-    far = _FAR * threshold_scale
+    # Where many values lie far off, what counts is noise that goes to meet them.
+    far = float(np.abs(values).max()) + _FAR * (threshold_scale + value_scale)
     width = min(threshold_scale, value_scale or threshold_scale)
+    if far / width > _MOST_PANELS / 2:
+        raise ParameterError("inputs", "streams", "lie too far from the threshold for this noise")
     inner = [value for value in values.tolist() if -far < value < far]
     grid = np.linspace(-far, far, max(121, int(2 * far / width)) + 1).tolist()
     edges = sorted({0.0, *inner, *grid})

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.gaps import gap
+from deniable.auditing.gaps import gap, plain_subject, view
 from deniable.auditing.pairs import FloatPairs, Pairs, RationalPairs
 from deniable.auditing.report import Report
 from deniable.auditing.streams import stream_channel
@@ -32,6 +32,7 @@ from deniable.privacy.exact import (
     Number,
     decimal,
     exact,
+    float_above,
     high_precision,
     log_float,
     log_up,
@@ -40,6 +41,7 @@ from deniable.privacy.exact import (
     show,
 )
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.generic import ApproxLoss
 
 Matrix = Sequence[Sequence[Number]] | npt.NDArray[Any] | Channel
 Adjacency = Iterable[tuple[Hashable, Hashable]]
@@ -138,12 +140,13 @@ class Verified:
         low, high = p / (p + (1 - p) * factor), p * factor / (p * factor + 1 - p)
         if self.pairs.exact:
             return PosteriorBounds(low, high, miss)
-        return PosteriorBounds(float(low), float(high), miss)
+        return PosteriorBounds(-float_above(-low), float_above(high), miss)
 
     @property
     def holds(self) -> bool:
         """Whether the mechanism's own claim is kept: its ε, or its δ(ε) where there is none.
 
+        δ(ε) is compared where the claim is stated, at 0, and wherever the table's own curve bends.
         Probabilities that are stated to so many bits may miss it by 1e-30, floats by 1e-9.
         """
         if self.claim is None:
@@ -153,10 +156,11 @@ class Verified:
                 return False
             slack = _SLACK if self.pairs.exact else Fraction(1, 10**9)
             return log_up(Fraction(self.ratio)) <= self.claim.pure + slack
-        bounds = [Fraction(k, 4) for k in range(1, 25)]
+        slack = Fraction(_SLACK if self.pairs.exact else Fraction(1, 10**9))
+        claimed = [self.claim.bound] if isinstance(self.claim, ApproxLoss) else []
         return all(
-            float(self.delta(epsilon=each)) <= self.claim.delta(epsilon=each) + 1e-9
-            for each in bounds
+            self.delta(epsilon=each) <= Fraction(self.claim.delta(epsilon=each)) + slack
+            for each in [Fraction(0), *claimed, *map(_log_down, self.pairs.ratios())]
         )
 
     @property
@@ -197,8 +201,9 @@ class Verified:
 
     def plot(self, path: str | Path) -> Path:
         """Draw the trade-off curve."""
-        x = np.linspace(0, 1, 101)
-        curve = [float(self.tradeoff(Fraction(i, 100))) for i in range(101)]
+        x = np.linspace(0, 1, 41)
+        floats = self.pairs.as_floats()
+        curve = [floats.tradeoff(Fraction(i, 40)) for i in range(41)]
         return lines(
             x,
             {"no information": 1 - x, "this mechanism": curve},
@@ -231,10 +236,19 @@ def verify(mechanism: Any, inputs: Sequence[Any], adjacency: Adjacency | None = 
     loss = getattr(mechanism, "loss", None)
     if not isinstance(loss, Loss):
         raise ParameterTypeError("mechanism", type(mechanism).__name__, "must have a loss")
+    if isinstance(inputs, str | bytes) or not isinstance(inputs, Iterable):
+        inputs = list(inputs) if isinstance(inputs, str) else []
     given = [_label(value) for value in inputs]
     if not given:
         raise ParameterError("inputs", "empty", "give two inputs or more")
-    outputs, rows = _channel(mechanism, list(inputs), given)
+    try:
+        outputs, rows = _channel(mechanism, list(inputs), given)
+    except (TypeError, ValueError) as cause:
+        if isinstance(cause, ParameterError):
+            raise
+        raise ParameterTypeError(
+            "inputs", type(inputs).__name__, "must be a list of what the mechanism takes"
+        ) from None
     if adjacency is None:
         adjacency = _neighbours(mechanism, list(inputs), given)
     return _verified(given, outputs, rows, adjacency, loss)
@@ -250,6 +264,12 @@ def _label(value: Any) -> Hashable:
 def _channel(mechanism: Any, inputs: list[Any], given: list[Hashable]) -> tuple[Any, Any]:
     """The outputs and rows of a mechanism."""
     if isinstance(mechanism, SparseVector):
+        if mechanism.numeric:
+            raise ParameterError(
+                "numeric",
+                True,
+                "the numbers of a stream are no finite outputs; verify without them",
+            )
         channel = stream_channel(
             inputs,
             threshold=float(mechanism.threshold),
@@ -259,11 +279,7 @@ def _channel(mechanism: Any, inputs: list[Any], given: list[Hashable]) -> tuple[
         )
         return channel.outputs, channel.rows
     if isinstance(mechanism, Exponential | PermuteAndFlip | ReportNoisyMax):
-        rows = [mechanism.probabilities(scores) for scores in inputs]
-        if len({len(row) for row in rows}) > 1:
-            raise ParameterError("inputs", "ragged", "all inputs score the same candidates")
-        floats = np.array(rows, dtype=float) if isinstance(mechanism, ReportNoisyMax) else rows
-        return range(len(rows[0])), floats
+        return _choices(mechanism, inputs)
     if not callable(getattr(mechanism, "channel", None)):
         raise ParameterTypeError(
             "mechanism",
@@ -275,6 +291,27 @@ def _channel(mechanism: Any, inputs: list[Any], given: list[Hashable]) -> tuple[
     return channel.outputs, channel.rows
 
 
+def _choices(
+    mechanism: Exponential | PermuteAndFlip | ReportNoisyMax, inputs: list[Any]
+) -> tuple[Any, Any]:
+    """The probabilities of each candidate, for lists of scores."""
+    exact_law = mechanism.same_law() if isinstance(mechanism, ReportNoisyMax) else mechanism
+    if exact_law is None:
+        _close_scores(mechanism, inputs)
+    rows = [(exact_law or mechanism).probabilities(scores) for scores in inputs]
+    if len({len(row) for row in rows}) > 1:
+        raise ParameterError("inputs", "ragged", "all inputs score the same candidates")
+    return range(len(rows[0])), np.array(rows, dtype=float) if exact_law is None else rows
+
+
+def _close_scores(mechanism: Any, inputs: list[Any]) -> None:
+    """Noisy maxima are integrated: probabilities of far losers would be lost to rounding."""
+    for scores in inputs:
+        read = [exact(score, "inputs") for score in scores]
+        if (max(read) - min(read)) * mechanism.factor > 50:
+            raise ParameterError("inputs", "scores", "lie too far apart to be verified: 50/factor")
+
+
 def _neighbours(
     mechanism: Any, inputs: list[Any], labels: list[Hashable]
 ) -> list[tuple[Hashable, Hashable]]:
@@ -284,9 +321,12 @@ def _neighbours(
         if isinstance(mechanism, SparseVector):
             close = _close_streams(mechanism, inputs[i], inputs[j])
         else:
-            x, y = ((None, value) for value in (inputs[i], inputs[j]))
-            single = callable(getattr(mechanism, "release", None))
-            apart = gap(mechanism, "release", x[1:] if single else x, y[1:] if single else y)
+            verb = "release" if callable(getattr(mechanism, "release", None)) else "choose"
+            x, y = (
+                view(mechanism, verb, (value,) if verb == "release" else ((), value))
+                for value in (inputs[i], inputs[j])
+            )
+            apart = gap(plain_subject(mechanism), verb, x, y)
             close = apart is not None and apart.ok
         if close:
             found.append((labels[i], labels[j]))
@@ -354,6 +394,9 @@ def _read(matrix: Any) -> Any:
         rounded = "sums to" in str(cause) and _has_floats(matrix)
         if not rounded:
             raise
+    lost = any(p != 0 and float(p) == 0 for row in matrix for p in row)
+    if lost:
+        raise ParameterError("matrix", "an entry below 1e-308", "give such tables as Fractions")
     return _floats(np.array(matrix, dtype=np.float64))
 
 
@@ -367,6 +410,8 @@ def _floats(matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
             "matrix", matrix.shape, "a channel has inputs as rows, outputs as columns"
         )
     rows = matrix.astype(np.float64)
+    if bool(((rows == 0) & (matrix != 0)).any()):
+        raise ParameterError("matrix", "an entry below 1e-308", "give such tables as Fractions")
     if not bool(np.isfinite(rows).all()) or bool((rows < 0).any()):
         raise ParameterError("matrix", "NaN, infinite or negative", "probabilities lie in [0, 1]")
     off = np.abs(rows.sum(axis=1) - 1)
@@ -388,5 +433,12 @@ def _exp_down(epsilon: Fraction) -> Fraction:
         return Fraction(decimal(epsilon).exp()) * (1 - Fraction(1, 10**58))
 
 
+def _log_down(ratio: Fraction | float) -> Fraction:
+    """A rational at or below ln(ratio), and 0 at least."""
+    return max(Fraction(0), log_up(Fraction(ratio)) - Fraction(2, 10**40))
+
+
 def _shown(number: Fraction | float) -> str:
-    return show(number) if isinstance(number, Fraction) else repr(number)
+    if not isinstance(number, Fraction):
+        return repr(number)
+    return show(number) if number < 10**300 else f"about 1e{len(str(int(number))) - 1}"

@@ -9,6 +9,9 @@ import typer
 from deniable import __version__
 from deniable.cli import ledger
 from deniable.cli.demo import demo
+from deniable.cli.explain import explain
+from deniable.cli.init import init
+from deniable.cli.query import query
 
 app = typer.Typer(
     name="deniable",
@@ -16,6 +19,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command()(init)
+app.command()(query)
+app.command()(explain)
 app.command()(demo)
 app.add_typer(ledger.app, name="ledger")
 

@@ -1,106 +1,155 @@
-"""`deniable demo`: a private count and a private histogram of a made-up clinic."""
+"""`deniable demo`: four questions about a made-up clinic, answered privately in DuckDB."""
 
 from __future__ import annotations
 
 import json
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from deniable import plots
-from deniable.errors import DeniableError
-from deniable.mechanisms.laplace import Geometric
-from deniable.privacy.composition import compose
-from deniable.privacy.exact import positive
-from deniable.privacy.losses.base import Loss
-from deniable.randomness.noise import GaussianLaw, noise
+from deniable.answer import Answer
+from deniable.cli.clinic import MOST, PATIENTS, VISITS, WARDS, write_clinic
+from deniable.cli.failures import told
+from deniable.cli.query import check_picture, left_line, plain_console, waiting
+from deniable.ledger.ledger import Balance, Ledger
+from deniable.ledger.verify import Verified
+from deniable.ledger.verify import verify as verify_chain
+from deniable.privacy.guarantees import ApproxDP
+from deniable.session import Session
+from deniable.tables import PrivateTable
 
-PATIENTS = 5_000
-_EDGES = np.arange(0, 111, 10)
-_BANDS = [f"{low}-{low + 9}" for low in _EDGES[:-1]]
+_PEOPLE = "clinic/patient"
+_BUDGET = ApproxDP(3.0, 1e-6)
 
 
 @dataclass(frozen=True)
-class DemoAnswer:
-    """Noisy numbers with 95 % half-widths, and what they cost."""
+class DemoQuestion:
+    """A question; `alone` where a patient counts once, in one group."""
 
-    seniors: int
-    seniors_error: int
-    bands: list[int]
-    bands_error: int
-    loss: Loss
+    title: str
+    sql: str
+    alone: bool = False
 
 
+QUESTIONS = (
+    DemoQuestion(
+        "How many visits did each ward have?",
+        "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward",
+    ),
+    DemoQuestion(
+        "What did a visit cost on average?",
+        "SELECT ward, AVG(cost) AS mean_cost FROM visits GROUP BY ward",
+    ),
+    DemoQuestion(
+        "How old are the patients?",
+        "SELECT age // 10 * 10 AS decade, COUNT(DISTINCT patient_id) AS patients "
+        "FROM visits GROUP BY decade ORDER BY decade",
+        alone=True,
+    ),
+    DemoQuestion(
+        "When did they come?",
+        "SELECT CAST(DATE_TRUNC('month', visited) AS DATE) AS month, COUNT(*) AS visits "
+        "FROM visits GROUP BY month ORDER BY month",
+    ),
+)
+DRAWN = 2  # the question that makes the picture: patients by decade
+
+
+@dataclass(frozen=True)
+class DemoAnswers:
+    """Four answers, what is left of the budget, and the ledger, checked."""
+
+    answers: tuple[Answer, ...]
+    balance: Balance
+    verified: Verified
+
+
+@told("demo")
 def demo(
-    epsilon: Annotated[float, typer.Option(help="Privacy loss of the two answers together.")] = 1.0,
-    picture: Annotated[Path | None, typer.Option(help="Also draw the histogram here.")] = None,
+    epsilon: Annotated[float, typer.Option(help="ε of each of the four questions.")] = 0.5,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the patients by age here (.svg or .png).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Count and draw the ages of a made-up clinic's patients, privately, with error bars."""
-    try:
-        answer = ask(clinic_ages(), epsilon)
-        if picture is not None:
-            errors = [float(answer.bands_error)] * len(_BANDS)
-            title = f"Patients by age, ε = {epsilon / 2:g}, 95 % error bars"
-            plots.bars_with_errors(
-                _BANDS, [float(n) for n in answer.bands], errors, title=title, path=picture
-            )
-    except (DeniableError, OSError) as error:
-        typer.echo(f"deniable demo: {error}", err=True)
-        raise typer.Exit(2) from None
+    """Ask four questions about a made-up clinic, privately, with error bars.
+
+    Example: deniable demo --picture demo.png
+    """
+    if picture is not None:
+        check_picture(picture)
+    with waiting("making up a clinic, and asking about it"), TemporaryDirectory() as folder:
+        found = ask(write_clinic(Path(folder) / "visits.parquet"), epsilon)
+    if picture is not None:
+        found.answers[DRAWN].plot(picture)
     if as_json:
-        typer.echo(json.dumps(_as_dict(answer)))
-    else:
-        _print(answer)
-        if picture is not None:
-            typer.echo(f"picture: {picture}")
+        typer.echo(json.dumps(_as_dict(found), indent=2, ensure_ascii=False))
+        return
+    _print(found)
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
 
 
-def clinic_ages() -> npt.NDArray[np.int64]:
-    """Made-up ages, new on each run: two generations around 34 and 71."""
-    spread = noise(GaussianLaw(Fraction(12**2)))
-    young, old = spread.many(PATIENTS * 3 // 5) + 34, spread.many(PATIENTS * 2 // 5) + 71
-    return np.concatenate([young, old]).clip(0, 109)
+def visits_table(file: Path) -> PrivateTable:
+    """The visits, with what the clinic declares about them."""
+    return PrivateTable(
+        file,
+        unit="patient_id",
+        population=_PEOPLE,
+        bounds={"age": (0, 110), "cost": (0, MOST)},
+        keys={"ward": WARDS},
+        max_rows=20,
+        max_groups=12,
+        size=VISITS,
+    )
 
 
-def ask(ages: npt.NDArray[np.int64], epsilon: float) -> DemoAnswer:
-    """Release a count and a histogram, each at half of ε: one patient changes one cell by one."""
-    mechanism = Geometric(epsilon=positive(epsilon, "epsilon") / 2, sensitivity=1)
-    cells, _ = np.histogram(ages, bins=_EDGES)
-    seniors, bands = mechanism.release(int((ages >= 65).sum())), mechanism.release(cells)
-    assert isinstance(seniors, int)
-    assert isinstance(bands, np.ndarray)
-    error = mechanism.error(confidence=0.95)
-    loss = compose(mechanism.loss, mechanism.loss)
-    return DemoAnswer(seniors, error, bands.tolist(), error, loss)
+def ask(file: Path, epsilon: float) -> DemoAnswers:
+    """Put the four questions to a file of visits, with a ledger beside it."""
+    # A key of its own: a demo leaves nothing in anybody's configuration folder.
+    key = secrets.token_bytes(32)
+    with (
+        Ledger(file.with_name("ledger.db"), key=key) as ledger,
+        Session({"visits": visits_table(file)}, budget=_BUDGET, ledger=ledger) as session,
+    ):
+        answers = tuple(_answer(session, each, epsilon) for each in QUESTIONS)
+        verified = verify_chain(ledger, _PEOPLE, head=answers[-1].head)
+        return DemoAnswers(answers, session.remaining[_PEOPLE], verified)
 
 
-def _as_dict(answer: DemoAnswer) -> dict[str, object]:
-    return {
-        "seniors": {"estimate": answer.seniors, "error": answer.seniors_error},
-        "bands": [
-            {"age": band, "estimate": estimate, "error": answer.bands_error}
-            for band, estimate in zip(_BANDS, answer.bands, strict=True)
-        ],
-        "epsilon": answer.loss.epsilon(delta=0),
-    }
+def _answer(session: Session, question: DemoQuestion, epsilon: float) -> Answer:
+    most = 1 if question.alone else None
+    return session.sql(question.sql, epsilon=epsilon, max_rows=most, max_groups=most)
 
 
-def _print(answer: DemoAnswer) -> None:
-    console = Console()
-    console.print(f"A made-up clinic with some {PATIENTS:,} patients. Nobody's age shows below.\n")
-    console.print(f"Patients of 65 and more: {answer.seniors} ± {answer.seniors_error}\n")
-    table = Table("age", "patients", "± (95 %)", "", title="Patients by age", title_justify="left")
-    longest = max(*answer.bands, 1)
-    for band, estimate in zip(_BANDS, answer.bands, strict=True):
-        bar = "█" * max(0, round(40 * estimate / longest))
-        table.add_row(band, str(estimate), str(answer.bands_error), bar)
-    console.print(table)
-    console.print(f"\nBoth answers together are {answer.loss.epsilon(delta=0):g}-DP.")
+def _as_dict(found: DemoAnswers) -> Mapping[str, Any]:
+    questions = [
+        {"title": question.title, "sql": question.sql, **json.loads(answer.to_json())}
+        for question, answer in zip(QUESTIONS, found.answers, strict=True)
+    ]
+    left = {name: float(value) for name, value in found.balance.remaining.items()}
+    ledger = {"entries": found.verified.entries, "head": found.verified.head}
+    return {"questions": questions, "left": left, "ledger": ledger}
+
+
+def _print(found: DemoAnswers) -> None:
+    console, verified = plain_console(), found.verified
+    console.print(f"A made-up clinic: {VISITS:,} visits of {PATIENTS:,} patients.")
+    console.print(f"Budget: {_BUDGET} for every patient, all questions together.")
+    for question, answer in zip(QUESTIONS, found.answers, strict=True):
+        console.print(f"\n{question.title}\n  {question.sql}")
+        console.print(answer)
+    console.print(
+        "\n± is about the noise; patients with very many visits count for less, so that none "
+        "of them shows."
+    )
+    console.print(f"Budget: {left_line(found.balance, found.answers[-1].cost)}.")
+    console.print(
+        f"Ledger: {verified.entries} entries, {verified.reservations} questions charged, "
+        f"{verified.answers} answered; the chain holds. head {verified.head[:18]}..."
+    )

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,7 +15,8 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from deniable.errors import DeniableError, ParameterError
+from deniable.cli.failures import told
+from deniable.errors import ParameterError
 from deniable.ledger.entries import Row, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Balance, Ledger
@@ -30,21 +29,7 @@ app = typer.Typer(help="Budgets of populations, and what was spent.", no_args_is
 Where = Annotated[str, typer.Argument(help="Path of an SQLite file, or a Postgres URL.")]
 Population = Annotated[str | None, typer.Option(help="Only this one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Parameters = ParamSpec("Parameters")
-
-
-def _told(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Say errors in one line, and exit with 1."""
-
-    @wraps(command)
-    def run(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
-        try:
-            command(*arguments, **options)
-        except (DeniableError, OSError) as error:
-            typer.echo(f"deniable ledger: {error}", err=True)
-            raise typer.Exit(1) from None
-
-    return run
+_told = told("ledger", code=1)
 
 
 @app.command()

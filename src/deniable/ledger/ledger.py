@@ -53,6 +53,7 @@ from deniable.ledger.stores.sql import SqlStore
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json, loss_to_json
+from deniable.trace import stated
 
 _LARGEST_ANSWER = 50_000_000
 
@@ -192,9 +193,11 @@ class Ledger:
         name, analyst = read_name(population, "population"), read_name(who, "who")
         told = read_name(purpose, "purpose")
         text = _loss_text(loss)
+        stated("reserve", (loss, name, analyst, told, question, resumable))
         charged = loss_from_json(text)  # what is written is what is charged, whatever it was
         digest = None if question is None else _digest(name, text, question)
         if digest is not None and (found := self._recorded(name, digest)) is not None:
+            stated("a stored answer", found.number)
             return found
 
         def decide(last: Row | None, view: View) -> Row:

@@ -120,6 +120,10 @@ class ReportNoisyMax(Scored):
             steps = np.ldexp(points, -self.lattice.exponent)
         return steps.astype(np.int64) if bool((np.abs(steps) < 2.0**61).all()) else None
 
+    def same_law(self) -> Exponential | None:
+        """The exponential mechanism of the same law, where there is one."""
+        return self._exponential if self.noise == MaxNoise.GUMBEL else None
+
     def probabilities(self, scores: Any) -> list[float]:
         """The probability of each candidate, to about ten digits. These are private."""
         if self.noise == MaxNoise.GUMBEL:

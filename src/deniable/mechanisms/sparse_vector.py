@@ -147,7 +147,7 @@ class SparseStream:
         self._mark = process_mark()
         self._left = mechanism.positives
         level = mechanism.lattice.nearest_exact(mechanism.threshold) / mechanism.lattice.step
-        drawn = opened(self, noise(mechanism.threshold_law).one)
+        drawn = opened(self, lambda: noise(mechanism.threshold_law).one())
         self._threshold = int(level) + drawn
 
     @property

@@ -139,14 +139,10 @@ class Noise:
 
     def many(self, count: int) -> npt.NDArray[np.int64]:
         """Draw `count` integers."""
-        if (listener := LISTENER.get()) is not None:
-            listener.noise(self.law, count)
         return self._sampler.sample(count, SECURE)
 
     def one(self) -> int:
         """Draw one integer from the pool."""
-        if (listener := LISTENER.get()) is not None:
-            listener.noise(self.law, 1)
         pool = self._pool
         if pool.mark != (mark := process_mark()):
             # A parent's pool, its lock included, is not ours. Two threads may both start anew:
@@ -171,9 +167,15 @@ class Noise:
         return (noise, (self.law,))
 
 
-@lru_cache(maxsize=128)
 def noise(law: Law) -> Noise:
     """The shared source of noise of this law; tables are built once."""
+    if (listener := LISTENER.get()) is not None:
+        listener.noise(law)
+    return _shared(law)
+
+
+@lru_cache(maxsize=128)
+def _shared(law: Law) -> Noise:
     return Noise(law)
 
 

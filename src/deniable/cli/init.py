@@ -1,0 +1,216 @@
+"""`deniable init`: a metadata file drafted from a schema. No row is read for it."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable.cli.failures import told
+from deniable.engines.duckdb import DuckDB
+from deniable.errors import ParameterError, QueryError
+from deniable.ledger.filters import Budget
+from deniable.privacy.exact import exact, show
+from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.query.resolve import parse
+from deniable.tables import ColumnType, nearest, read_source
+
+_NUMBERS = {ColumnType.INTEGER, ColumnType.NUMBER}
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What is known before the owner has filled in the rest."""
+
+    table: str
+    source: str
+    unit: str | None
+    population: str
+    ledger: str
+    epsilon: str
+    delta: str | None
+    columns: Mapping[str, ColumnType]
+    typed: bool
+
+
+@told("init")
+def init(  # noqa: PLR0917
+    source: Annotated[str, typer.Argument(help="A CSV or Parquet file, or a pattern of such.")],
+    budget: Annotated[float, typer.Option(help="ε that all questions together may cost.")],
+    unit: Annotated[
+        str | None, typer.Option(help="The column that says whose row it is: patient_id.")
+    ] = None,
+    row: Annotated[bool, typer.Option("--row", help="Every row is a person of its own.")] = False,
+    delta: Annotated[
+        float | None, typer.Option(help="δ of the budget; without it: pure ε.")
+    ] = None,
+    population: Annotated[
+        str | None, typer.Option(help="Whose budget it is; 'visits/patient_id' unless given.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Where the budget is kept; ledger.db unless given.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file to write; visits.toml unless given.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Draft the metadata file of a table from its schema; bounds and keys are left to you.
+
+    Example: deniable init visits.parquet --unit patient_id --budget 3 --delta 1e-6
+    """
+    if (unit is None) != row:
+        raise ParameterError("unit", unit, "say whose rows these are: --unit COLUMN, or --row")
+    columns, typed = _schema(str(read_source(source)))
+    if unit is not None and unit not in columns:
+        raise ParameterError("unit", unit, f"no such column; {nearest(unit, columns)}")
+    table = _identifier(source)
+    target = Path(f"{table}.toml") if output is None else output
+    Budget(PureDP(budget) if delta is None else ApproxDP(budget, delta))
+    draft = Draft(
+        table=table,
+        source=_seen_from(target, source),
+        unit=unit,
+        population=population or f"{table}/{unit or 'row'}",
+        ledger="ledger.db" if ledger is None else _seen_from(target, ledger),
+        epsilon=show(exact(budget, "budget")),
+        delta=None if delta is None else show(exact(delta, "delta")),
+        columns=columns,
+        typed=typed,
+    )
+    _write(target, "\n".join(_lines(draft)) + "\n", force=force)
+    _tell(target, draft)
+
+
+def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
+    """Names and types; of a CSV file only the names, for types are never guessed from rows."""
+    if not source.lower().endswith(".parquet"):
+        return dict.fromkeys(_header(source), ColumnType.TEXT), False
+    engine = DuckDB()
+    try:
+        return dict(engine.add("draft", source, None).columns), True
+    finally:
+        engine.close()
+
+
+def _header(source: str) -> list[str]:
+    files = [source] if Path(source).is_file() else sorted(glob.glob(source))  # noqa: PTH207
+    if not files:
+        raise ParameterError("source", source, "no such file")
+    opener = gzip.open if files[0].lower().endswith(".gz") else open
+    separator = "\t" if source.lower().endswith(".tsv") else ","
+    with opener(files[0], "rt", encoding="utf-8", errors="replace", newline="") as file:
+        names = next(csv.reader(file, delimiter=separator), [])
+    if not names or len(set(names)) != len(names):
+        raise ParameterError("source", source, "the first line of a CSV file names its columns")
+    return names
+
+
+def _identifier(source: str) -> str:
+    """A name for the table that SQL takes without quotes."""
+    stem = Path(source).name.split(".")[0]
+    name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
+    if not name or name[0].isdigit():
+        name = f"table_{name}".strip("_")
+    try:
+        parse(_count(name))
+    except QueryError:
+        return f"{name}_table"
+    return "the_table" if name == "table" else name
+
+
+def _count(table: str) -> str:
+    return f"SELECT COUNT(*) AS n FROM {table}"  # noqa: S608  (letters, digits and _ only)
+
+
+def _seen_from(target: Path, path: str) -> str:
+    """A path as the metadata file must say it."""
+    if "://" in path or Path(path).is_absolute():
+        return path
+    return Path(os.path.relpath(path, target.absolute().parent)).as_posix()
+
+
+def _write(target: Path, text: str, *, force: bool) -> None:
+    try:
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ParameterError(
+            "output", str(target), "is there already; give --output, or --force to overwrite it"
+        ) from None
+
+
+def quoted(text: str) -> str:
+    """Text as TOML writes it, on one line, whatever is in it."""
+    return '"' + "".join(_character(char) for char in text) + '"'
+
+
+def _character(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
+
+
+def _lines(draft: Draft) -> Iterator[str]:
+    yield "# Drafted by `deniable init` from the schema alone. Fill in the blanks from what you"
+    yield "# know, never from the data. Paths are relative to this file."
+    yield f"population = {quoted(draft.population)}  # all tables about the same people name it"
+    yield f"ledger = {quoted(draft.ledger)}"
+    yield ""
+    yield "[budget]  # for all questions together; the ledger refuses another one later"
+    yield f"epsilon = {draft.epsilon}"
+    if draft.delta is not None:
+        yield f"delta = {draft.delta}"
+    yield ""
+    yield f"[tables.{_key(draft.table)}]"
+    yield f"source = {quoted(draft.source)}"
+    yield "row = true" if draft.unit is None else f"unit = {quoted(draft.unit)}"
+    if draft.unit is not None:
+        yield "# max_rows =    needed: how many rows of one unit count in full"
+    yield "# max_groups =  in how many groups one unit counts, where groups are no declared keys"
+    yield "# size =        the number of rows, if that is public; it helps to foresee errors"
+    yield ""
+    yield from _columns(draft)
+
+
+def _columns(draft: Draft) -> Iterator[str]:
+    others = {name: kind for name, kind in draft.columns.items() if name != draft.unit}
+    table = _key(draft.table)
+    yield f"[tables.{table}.columns]  # {', '.join(ColumnType)}"
+    if not draft.typed:
+        yield "# A CSV file has no types: edit them."
+    yield from (f"{_key(name)} = {quoted(kind)}" for name, kind in draft.columns.items())
+    yield ""
+    yield f"[tables.{table}.bounds]  # of numbers that are summed; values beyond are clamped"
+    numbers = [name for name, kind in others.items() if kind in _NUMBERS or not draft.typed]
+    yield from (f"# {_key(name)} = [low, high]" for name in numbers)
+    yield ""
+    yield f"[tables.{table}.keys]  # values that may show as groups whether they occur or not"
+    groups = [name for name, kind in others.items() if kind != ColumnType.NUMBER]
+    yield from (f"# {_key(name)} = [first, second, ...]" for name in groups)
+
+
+def _tell(target: Path, draft: Draft) -> None:
+    blanks = "bounds and keys" if draft.unit is None else "max_rows, bounds and keys"
+    types = "" if draft.typed else "the types of the columns, "
+    ask = f'{shlex.quote(str(target))} --epsilon 0.1 "{_count(draft.table)}"'
+    typer.echo(f"{target} is drafted; no row was read. Next:")
+    typer.echo(f"  1. fill in {types}{blanks}, from what you know and never from the data")
+    typer.echo(f"  2. see a price:  deniable explain {ask}")
+    typer.echo(f"  3. ask:          deniable query {ask}")

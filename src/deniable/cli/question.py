@@ -1,0 +1,146 @@
+"""A question as it stands on the command line: its text, its price, and what it declares."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deniable.answer import Answer
+from deniable.cli.metadata import Metadata
+from deniable.errors import ParameterError
+from deniable.query.explain import Explanation
+from deniable.session import Session
+from deniable.tables import ColumnType
+
+File = Annotated[Path, typer.Argument(help="The metadata file; `deniable init` drafts one.")]
+Sql = Annotated[str, typer.Argument(help="One SELECT; - reads it from the standard input.")]
+Epsilon = Annotated[float | None, typer.Option(help="What the question may cost, as ε.")]
+Rho = Annotated[float | None, typer.Option(help="What the question may cost, as ρ.")]
+Errors = Annotated[
+    list[str] | None,
+    typer.Option("--error", help="Pay what this 95 % half-width costs: n=50. May be repeated."),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option("--keys", help="Public values to group by: ward=A,B,C. May be repeated."),
+]
+MaxRows = Annotated[int | None, typer.Option(help="How many rows of one unit count in full.")]
+MaxGroups = Annotated[
+    int | None, typer.Option(help="In how many groups one unit counts while they are chosen.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its options, read."""
+
+    text: str
+    epsilon: float | None
+    rho: float | None
+    error: Mapping[str, float] | None
+    keys: Mapping[str, list[Any]]
+    max_rows: int | None
+    max_groups: int | None
+
+    def answer(self, session: Session) -> Answer:
+        """Spend, and answer."""
+        return session.sql(
+            self.text,
+            epsilon=self.epsilon,
+            rho=self.rho,
+            error=self.error,
+            keys=self.keys,
+            max_rows=self.max_rows,
+            max_groups=self.max_groups,
+        )
+
+    def explanation(self, session: Session) -> Explanation:
+        """Tell the price; nothing is spent."""
+        return session.explain(
+            self.text,
+            epsilon=self.epsilon,
+            rho=self.rho,
+            error=self.error,
+            keys=self.keys,
+            max_rows=self.max_rows,
+            max_groups=self.max_groups,
+        )
+
+
+def read_text(sql: str) -> str:
+    """The text itself, or what stands on the standard input."""
+    return sys.stdin.read() if sql == "-" else sql
+
+
+def read_errors(given: Sequence[str] | None) -> dict[str, float] | None:
+    """Half-widths by column: `n=50`."""
+    found = {}
+    for text in given or ():
+        name, _, width = text.rpartition("=")
+        try:
+            found[name.strip()] = float(width)
+        except ValueError:
+            name = ""
+        if not name.strip():
+            raise ParameterError("error", text, "write column=half-width: --error n=50")
+    return found or None
+
+
+def read_keys(given: Sequence[str] | None, metadata: Metadata) -> dict[str, list[Any]]:
+    """Public values by column: `ward=A,B,C`, or a TOML list: `ward=["1", "2"]`."""
+    found: dict[str, list[Any]] = {}
+    for text in given or ():
+        name, _, values = text.partition("=")
+        if not (name.strip() and values.strip()):
+            raise ParameterError("keys", text, "write column=value,value: --keys ward=A,B,C")
+        found[name.strip()] = _values(values.strip(), metadata.type_of(name.strip()), text)
+    return found
+
+
+def _values(text: str, kind: ColumnType | None, whole: str) -> list[Any]:
+    if text.startswith("["):
+        try:
+            return list(tomllib.loads(f"values = {text}")["values"])
+        except tomllib.TOMLDecodeError:
+            raise ParameterError("keys", whole, 'a list is ["A", "B"] or [1, 2]') from None
+    words = [word.strip() for word in text.split(",")]
+    if kind is not None:
+        return _all(words, kind, whole)
+    for each in (ColumnType.INTEGER, ColumnType.BOOLEAN, ColumnType.DATE):
+        try:
+            return _all(words, each, whole)
+        except ParameterError:
+            continue
+    return list(words)
+
+
+def _all(words: Sequence[str], kind: ColumnType, whole: str) -> list[Any]:
+    """Every word as a value of this type."""
+    read: Callable[[str], Any] = _READERS.get(kind, str)
+    try:
+        return [read(word) for word in words]
+    except (ValueError, KeyError):
+        raise ParameterError("keys", whole, f"the column holds values of type {kind}") from None
+
+
+def _integer(word: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", word):  # int() would take 1_000 as well
+        raise ValueError
+    return int(word)
+
+
+_READERS: Mapping[ColumnType, Callable[[str], Any]] = {
+    ColumnType.INTEGER: _integer,
+    ColumnType.BOOLEAN: lambda word: {"true": True, "false": False}[word.lower()],
+    ColumnType.DATE: date.fromisoformat,
+    ColumnType.TIMESTAMP: datetime.fromisoformat,
+}

@@ -1,0 +1,159 @@
+import gzip
+import tomllib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deniable.cli.init import quoted
+from deniable.cli.metadata import read_metadata
+
+BUDGET = ("--budget", "3", "--delta", "1e-6")
+
+
+def drafted(folder, name="visits.toml"):
+    return tomllib.loads((folder / name).read_text())
+
+
+def test_the_schema_is_drafted_and_nothing_else(data, folder, run):
+    told = run("init", data.name, "--unit", "patient_id", *BUDGET)
+    assert "fill in max_rows, bounds and keys" in told
+    assert "deniable explain visits.toml" in told
+    found = drafted(folder)
+    assert found["population"] == "visits/patient_id"
+    assert found["budget"] == {"epsilon": 3, "delta": 1e-6}
+    table = found["tables"]["visits"]
+    assert table["columns"] == {
+        "patient_id": "integer",
+        "ward": "text",
+        "floor": "integer",
+        "cost": "number",
+        "visited": "date",
+    }
+    assert table["bounds"] == table["keys"] == {}
+    assert "max_rows" not in table
+    assert not (folder / "ledger.db").exists()
+
+
+def test_a_draft_does_not_depend_on_the_rows(data, folder, run):
+    run("init", data.name, "--unit", "patient_id", *BUDGET, "--output", "one.toml")
+    pq.write_table(pq.read_table(data).slice(0, 1), data)
+    run("init", data.name, "--unit", "patient_id", *BUDGET, "--output", "two.toml")
+    assert (folder / "one.toml").read_text() == (folder / "two.toml").read_text()
+
+
+def test_the_types_of_a_csv_file_are_left_to_the_owner(folder, run):
+    (folder / "visits.csv").write_text("patient_id,age\n1,30\n")
+    told = run("init", "visits.csv", "--unit", "patient_id", *BUDGET)
+    assert "the types of the columns" in told
+    assert drafted(folder)["tables"]["visits"]["columns"] == {"patient_id": "text", "age": "text"}
+    assert "has no types: edit them" in (folder / "visits.toml").read_text()
+
+
+def test_packed_and_tabbed_headers(folder, run):
+    with gzip.open(folder / "a.csv.gz", "wt") as file:
+        file.write("x,y\n1,2\n")
+    (folder / "b.tsv").write_text("x\ty\n1\t2\n")
+    for name in ("a.csv.gz", "b.tsv"):
+        run("init", name, "--row", "--budget", 1, "--output", "draft.toml", "--force")
+        table = drafted(folder, "draft.toml")["tables"][name[0]]
+        assert list(table["columns"]) == ["x", "y"]
+        assert table["row"] is True
+    assert "delta" not in drafted(folder, "draft.toml")["budget"]
+
+
+def test_a_file_is_not_overwritten_without_force(data, folder, run):
+    (folder / "visits.toml").write_text("mine")
+    arguments = ("init", data.name, "--unit", "patient_id", *BUDGET)
+    assert "is there already" in run(*arguments, code=2)
+    assert (folder / "visits.toml").read_text() == "mine"
+    run(*arguments, "--force")
+    assert drafted(folder)["tables"]
+
+
+def test_paths_are_written_as_seen_from_the_file(data, folder, run):
+    (folder / "meta").mkdir()
+    run(
+        *("init", data.name, "--row", *BUDGET, "--output", "meta/v.toml"),
+        *("--ledger", "kept.db", "--population", "people"),
+    )
+    found = drafted(folder / "meta", "v.toml")
+    assert found["tables"]["visits"]["source"] == "../visits.parquet"
+    assert found["ledger"] == "../kept.db"
+    assert found["population"] == "people"
+    read = read_metadata(folder / "meta" / "v.toml")
+    assert (folder / read.ledger).resolve() == (folder / "kept.db").resolve()
+    read.session().close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("missing.parquet", "--row", *BUDGET), "no such file"),
+        (("missing.csv", "--row", *BUDGET), "no such file"),
+        (("visits.xlsx", "--row", *BUDGET), "must end in .parquet"),
+        (("visits.parquet", *BUDGET), "say whose rows these are"),
+        (("visits.parquet", "--row", "--unit", "ward", *BUDGET), "say whose rows these are"),
+        (("visits.parquet", "--unit", "patient", *BUDGET), "did you mean patient_id?"),
+        (("visits.parquet", "--row", "--budget", "0"), "must be greater than 0"),
+        (("visits.parquet", "--row", "--budget", "nan"), "finite"),
+        (("visits.parquet", "--row", "--budget", "1", "--delta", "2"), "delta"),
+    ],
+)
+def test_bad_arguments_draft_nothing(data, folder, run, arguments, message):
+    assert message in run("init", *arguments, code=2)
+    assert not list(folder.glob("*.toml"))
+
+
+def test_a_file_that_is_not_parquet_is_not_quoted(folder, run):
+    (folder / "v.parquet").write_text("Ana Secret, HIV")
+    assert "Secret" not in run("init", "v.parquet", "--row", *BUDGET, code=2)
+
+
+EVIL = [
+    'x" = 1\n[budget]\nepsilon = 1000\n#',
+    "a\nb",
+    "# comment",
+    "'; DROP TABLE visits; --",
+    'back\\slash "quote"',
+    "\x1b[31mred\x00\x7f\u2028",
+    "[tables.visits]",
+    "[/red]:smile:",
+    "𝔘nicode",
+]
+
+
+@pytest.mark.parametrize("text", [*EVIL, "".join(map(chr, range(0x300)))])
+def test_quoted_text_is_read_back(text):
+    assert tomllib.loads(f"x = {quoted(text)}\n{quoted(text)} = 1") == {"x": text, text: 1}
+    assert "\n" not in quoted(text)
+
+
+def test_names_of_columns_inject_nothing(folder, run):
+    names = [name for name in EVIL if "\x00" not in name]
+    pq.write_table(pa.table({"p": [1], **{name: ["v"] for name in names}}), folder / "v.parquet")
+    told = run("init", "v.parquet", "--unit", "p", *BUDGET, "--population", EVIL[0])
+    assert "\x1b" not in told
+    found = drafted(folder, "v.toml")
+    assert found["budget"] == {"epsilon": 3, "delta": 1e-6}
+    assert found["population"] == EVIL[0]
+    assert set(found["tables"]) == {"v"}
+    assert set(found["tables"]["v"]["columns"]) == {"p", *names}
+
+
+@pytest.mark.parametrize(
+    ("source", "table"),
+    [
+        ("a b;c.parquet", "a_b_c"),
+        ("2024 visits.parquet", "table_2024_visits"),
+        ("select.parquet", "select_table"),
+        ("visits-[x]'.parquet", "visits_x"),
+        ("---.parquet", "the_table"),
+        ("table.parquet", "the_table"),
+    ],
+)
+def test_a_table_gets_a_name_that_can_be_asked_for(folder, run, source, table):
+    pq.write_table(pa.table({"p": [1]}), folder / source)
+    run("init", source, "--row", *BUDGET, "--output", "t.toml")
+    assert set(drafted(folder, "t.toml")["tables"]) == {table}
+    run("explain", "t.toml", "--epsilon", "1", f"SELECT COUNT(*) AS n FROM {table}")
