@@ -70,7 +70,10 @@ class Catalogue:
             raise QueryError(f"there is no table {name}; {nearest(name, self.schemas)}")
         schema, table = self.schemas[name], self.private.get(name)
         if table is None:
-            columns = {c.lower(): Column(kind) for c, kind in schema.columns.items()}
+            columns = {
+                name.lower(): options.applied(name.lower(), Column(kind))
+                for name, kind in schema.columns.items()
+            }
             return Relation(exp.select("*").from_(exp.to_identifier(name, quoted=True)), columns)
         unit = table.unit.lower() if isinstance(table.unit, str) else None
         columns = {

@@ -25,6 +25,7 @@ from deniable.query.expressions import (
 from deniable.query.measures import Measure
 from deniable.query.per_unit import aggregate, window
 from deniable.query.plan import Group, Output, Plan
+from deniable.query.released import bare, check_public, over_released, whole_number
 from deniable.query.resolve import parse, resolved
 from deniable.query.sources import Named, Released, Sources, read_sources, union
 from deniable.tables import ColumnType
@@ -97,10 +98,7 @@ class _Compiler:
                 raise QueryError(sentence)
         read = read_sources(select, named, self.compile)
         if isinstance(read, Released):
-            raise QueryError(
-                "a SELECT over released aggregates is not answered yet; put its arithmetic, HAVING "
-                "and ORDER BY into the SELECT that aggregates"
-            )
+            return over_released(select, read)
         find = resolver(read.columns)
         where = select.args.get("where")
         if where is not None:
@@ -130,7 +128,7 @@ class _Compiler:
                 raise QueryError(f"{clause.upper()} is not answered; ask for each grouping")
         if group.args.get("all"):
             return [
-                _bare(e) for e in select.expressions if next(e.find_all(exp.AggFunc), None) is None
+                bare(e) for e in select.expressions if next(e.find_all(exp.AggFunc), None) is None
             ]
         return list(group.expressions)
 
@@ -149,9 +147,9 @@ class _Compiler:
         made.set("joins", read.sql.args.get("joins"))
         made.set("with_", None)
         for expression in select.expressions:
-            _check_public(expression)
+            check_public(expression)
         columns = {
-            e.alias: Column(_kind(_bare(e), resolver(read.columns))) for e in select.expressions
+            e.alias: Column(_kind(bare(e), resolver(read.columns))) for e in select.expressions
         }
         return Relation(made, columns)
 
@@ -166,7 +164,7 @@ class _Compiler:
         sql, columns = read.sql, {}
         whose = False
         for projection in select.expressions:
-            name, node = projection.alias, _bare(projection)
+            name, node = projection.alias, bare(projection)
             made, column = self._projected(node, read, find)
             whose = whose or column.is_unit
             columns[name] = self.options.applied(name, column)
@@ -208,7 +206,7 @@ class _Compiler:
         keys = [_text(group) for group in groups]
         sql, columns = read.sql, {}
         for projection in select.expressions:
-            name, node = projection.alias, _bare(projection)
+            name, node = projection.alias, bare(projection)
             if _text(node) in keys:
                 made, column = self._projected(node, read, find)
             else:
@@ -217,7 +215,7 @@ class _Compiler:
             sql = sql.select(exp.alias_(made, name, quoted=True))
         unit = read.merged.sql
         sql = sql.select(exp.alias_(unit.copy(), UNIT, quoted=True))
-        sql = sql.group_by(unit.copy(), *(safe(g) for g in groups if not self._is_unit(g, find)))
+        sql = sql.group_by(unit.copy(), *(safe(group) for group in groups))
         having = select.args.get("having")
         if having is not None:
             sql = sql.having(self._per_unit_value(having.this, find)[0])
@@ -305,8 +303,8 @@ class _Compiler:
             outputs=outputs,
             having=condition,
             order=ordered,
-            limit=_whole(select, "limit"),
-            offset=_whole(select, "offset") or 0,
+            limit=whole_number(select, "limit"),
+            offset=whole_number(select, "offset") or 0,
             rows=merged.rows,
             single=merged.single,
             simple=merged.simple,
@@ -324,7 +322,7 @@ class _Compiler:
         if self._is_unit(node, find):
             raise QueryError("grouping by the unit shows people one by one; it is not answered")
         self._no_unit(node, find, "GROUP BY")
-        name = next((e.alias for e in select.expressions if _text(_bare(e)) == _text(node)), None)
+        name = next((e.alias for e in select.expressions if _text(bare(e)) == _text(node)), None)
         name = name or (node.name if isinstance(node, exp.Column) else f"key{id(node)}")
         kind = _kind(node, find)
         if kind == ColumnType.NUMBER:
@@ -337,7 +335,7 @@ class _Compiler:
     def _output(
         self, projection: exp.Expr, keys: Mapping[str, int], measured: object, find: Resolve
     ) -> Output:
-        name, node = projection.alias, _bare(projection)
+        name, node = projection.alias, bare(projection)
         if _text(node) in keys:
             return Output(name, exp.column(f"g{keys[_text(node)]}"), keys[_text(node)])
         return Output(name, self._released(node, keys, measured, find, {}), None)
@@ -370,7 +368,7 @@ class _Compiler:
             list(node.iter_expressions()), list(hollow.iter_expressions()), strict=True
         ):
             copied.replace(self._released(child, keys, measured, find, names))
-        _check_public(hollow)
+        check_public(hollow)
         return hollow
 
     def _order(
@@ -404,42 +402,20 @@ def _outer_aggregates(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _without_try(node: exp.Expr) -> exp.Expr:
-    def bare(each: exp.Expr) -> exp.Expr:
+    def plainly(each: exp.Expr) -> exp.Expr:
         if isinstance(each, exp.Anonymous) and each.name.upper() == "TRY":
             return exp.paren(each.expressions[0])
         return each
 
-    return node.transform(bare)
+    return node.transform(plainly)
 
 
 def _windowed(node: exp.Expr) -> bool:
     return node.find_ancestor(exp.Window) is not None
 
 
-def _bare(projection: exp.Expr) -> exp.Expr:
-    return projection.this if isinstance(projection, exp.Alias) else projection
-
-
 def _text(node: exp.Expr) -> str:
-    return str(_bare(node).sql("duckdb"))
-
-
-def _whole(select: exp.Select, clause: str) -> int | None:
-    given = select.args.get(clause)
-    if given is None:
-        return None
-    value = given.expression
-    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
-        raise QueryError(f"{clause.upper()} takes a whole number")
-    return int(value.name)
-
-
-def _check_public(node: exp.Expr) -> None:
-    """Of released or public values anything may be computed that is the same each time."""
-    for each in node.walk():
-        if isinstance(each, exp.Rand | exp.CurrentDate | exp.CurrentTimestamp | exp.Anonymous):
-            text = each.sql("duckdb")[:40]
-            raise QueryError(f"{text} is not answered: it is not known to be the same each time")
+    return str(bare(node).sql("duckdb"))
 
 
 def _kind(node: exp.Expr, find: Resolve) -> ColumnType | None:

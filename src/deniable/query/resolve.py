@@ -59,7 +59,7 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
         if table.name.lower() not in {*schema, *inner} and isinstance(table.this, exp.Identifier):
             raise QueryError(f"there is no table {table.name}; {nearest(table.name, schema)}")
     try:
-        made = qualify(tree.copy(), schema=schema, dialect="duckdb", expand_stars=False)
+        made = qualify(_named(tree.copy()), schema=schema, dialect="duckdb", expand_stars=False)
         typed = annotate_types(made, schema=schema, dialect="duckdb")
     except OptimizeError as error:
         raise QueryError(_unresolved(str(error), catalogue)) from None
@@ -84,6 +84,24 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
 
     made_plain: exp.Expr = typed.transform(left_of_using)
     return made_plain
+
+
+def _named(tree: exp.Expr) -> exp.Expr:
+    """Columns without a name are called by their function: count, avg, avg_2."""
+    for select in tree.find_all(exp.Select):
+        taken = {each.alias_or_name.lower() for each in select.expressions}
+        for each in list(select.expressions):
+            if isinstance(each, exp.Alias | exp.Column | exp.Star):
+                continue
+            inner = each.this if isinstance(each, exp.Filter) else each
+            name, number = inner.key if isinstance(inner, exp.Func) else "value", 1
+            chosen = name
+            while chosen in taken:
+                number += 1
+                chosen = f"{name}_{number}"
+            taken.add(chosen)
+            each.replace(exp.alias_(each.copy(), chosen))
+    return tree
 
 
 def _unresolved(message: str, catalogue: Catalogue) -> str:

@@ -1,0 +1,119 @@
+"""Joint noise on tables of statistics, and the private choice of groups."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import deniable as dp
+from chance import FALSE_ALARM, follows, gaussian_pmf, laplace_pmf
+from deniable.mechanisms.joint import JointNoise
+from deniable.mechanisms.keys import KeySelection, gaussian_tail_threshold
+
+ZEROS = [[0, 0]] * 20_000
+
+
+def test_each_column_has_gaussian_noise_by_its_weight():
+    mechanism = JointNoise(rho=0.5, bound=12, weights=(3, 1))
+    noisy = mechanism.release(ZEROS).astype(int)
+    for column, sigma in ((0, 4.0), (1, 12.0)):  # bound/(weight sqrt(2 rho))
+        assert mechanism.deviation(column) == pytest.approx(sigma)
+        assert follows(noisy[:, column], gaussian_pmf(sigma), 200)
+        assert not follows(noisy[:, column], gaussian_pmf(0.8 * sigma), 200)
+
+
+def test_each_column_has_laplace_noise_by_its_weight():
+    mechanism = JointNoise(epsilon=2, bound=12, weights=(3, 1))
+    noisy = mechanism.release(ZEROS).astype(int)
+    for column, scale in ((0, 2.0), (1, 6.0)):  # bound/(ε weight)
+        assert follows(noisy[:, column], laplace_pmf(scale), 300)
+        assert not follows(noisy[:, column], laplace_pmf(0.8 * scale), 300)
+
+
+def test_the_price_is_what_was_paid():
+    assert JointNoise(epsilon=0.3, bound=7, weights=(1,)).loss.pure == Fraction(3, 10)
+    loss = JointNoise(rho=0.02, bound=7, weights=(1, 5)).loss
+    assert loss.pure is None
+    assert Fraction(2, 100) * (1 - Fraction(1, 10**20)) < loss.price.rho <= Fraction(2, 100)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_privacy_loss_of_any_move_within_the_bound_is_within_the_price(seed):
+    """Σ D²/2σ² for "l2" and Σ |D|/scale for "l1", for moves that just fit the bound."""
+    rng = np.random.default_rng(seed)
+    weights = tuple(int(w) for w in rng.integers(1, 50, 3))
+    bound = int(rng.integers(100, 10**6))
+    moves = rng.normal(size=(4, 3))
+    for pure in (False, True):
+        size = np.abs(weights * moves).sum() if pure else np.sqrt(((weights * moves) ** 2).sum())
+        whole = np.trunc(moves * bound / size).astype(int)
+        amount = {"epsilon": 1} if pure else {"rho": 1}
+        mechanism = JointNoise(bound=bound, weights=weights, **amount)
+        laws = [mechanism.law(column) for column in range(3)]
+        if pure:
+            spent = sum(abs(int(d)) / laws[c].scale for row in whole for c, d in enumerate(row))
+        else:
+            spent = sum(
+                int(d) ** 2 / (2 * laws[c].variance) for row in whole for c, d in enumerate(row)
+            )
+        assert spent <= 1
+        assert spent > 0.5
+
+
+def test_sums_of_any_size_stay_exact():
+    noisy = JointNoise(rho=0.5, bound=1, weights=(1,)).release([[10**40], [-(10**40)]])
+    assert abs(noisy[0, 0] - 10**40) < 100
+    assert type(noisy[1, 0]) is int
+
+
+@pytest.mark.parametrize(
+    "bad", [[], [[1]], [[1, 2, 3]], [[1.5, 2]], [[True, 2]], [["a", 2]], None, 7]
+)
+def test_what_is_no_table_of_integers_is_refused(bad):
+    with pytest.raises(dp.PrivateValueError):
+        JointNoise(rho=1, bound=1, weights=(1, 1)).release(bad)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"rho": 0, "bound": 1, "weights": (1,)},
+        {"rho": 1, "epsilon": 1, "bound": 1, "weights": (1,)},
+        {"rho": 1, "bound": 0, "weights": (1,)},
+        {"rho": 1, "bound": 1, "weights": ()},
+        {"rho": 1, "bound": 1, "weights": (0,)},
+        {"rho": 1e-30, "bound": 10**17, "weights": (1,)},
+    ],
+)
+def test_bad_parameters_are_refused(bad):
+    with pytest.raises(dp.ParameterError):
+        JointNoise(**bad)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(1), Fraction(25), Fraction(10**4)])
+@pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 10**6), Fraction(1, 10**12)])
+def test_the_threshold_hides_single_units_and_is_nearly_the_least(variance, delta):
+    t = gaussian_tail_threshold(variance, delta)
+    x = np.arange(0, t + 40 * math.ceil(math.sqrt(variance)) + 40, dtype=float)
+    weights = np.exp(-(x**2) / (2 * float(variance)))
+    total = 2 * weights.sum() - 1
+    assert weights[t:].sum() / total <= float(delta) * (1 + 1e-12)
+    assert weights[max(0, t - 2 - t // 4) :].sum() / total > float(delta)
+
+
+def test_groups_with_a_single_unit_show_as_rarely_as_is_said():
+    mechanism = KeySelection(rho=0.5, delta=0.05, max_groups=1)
+    shown = sum(len(mechanism.release(dict.fromkeys(range(200), 1))) for _ in range(200))
+    exact = 1 - stats.norm.cdf(mechanism.threshold - 1.5)
+    assert stats.binomtest(shown, 40_000, 0.05, alternative="greater").pvalue > FALSE_ALARM
+    assert shown > 40_000 * exact / 2  # the check has power: rarely is not never
+
+
+def test_large_groups_show_in_an_order_of_their_own():
+    mechanism = KeySelection(rho=1, delta=1e-6, max_groups=2)
+    counts = {("b",): 1000, ("a",): 1000, ("c",): 0}
+    assert mechanism.release(counts) == [("a",), ("b",)]
+    assert mechanism.loss.price.delta == Fraction(1, 10**6)
+    assert float(mechanism.loss.price.rho) == pytest.approx(1, rel=1e-9)

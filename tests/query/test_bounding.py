@@ -1,0 +1,183 @@
+"""No unit moves the exact totals by more than is charged, whatever its rows hold."""
+
+import math
+import random
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import deniable as dp
+from deniable.engines.duckdb import DuckDB
+from deniable.query.catalogue import Catalogue, Options
+from deniable.query.compile import compile_sql
+from deniable.query.emit import distinct_statement, totals_statement, units_statement
+from deniable.query.plan import SCALE, Plan
+from deniable.tables import PrivateTable
+
+QUESTIONS = [
+    "SELECT g, COUNT(*) AS n FROM t GROUP BY g",
+    "SELECT g, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a FROM t GROUP BY g",
+    "SELECT g, SUM(i) AS s, COUNT(DISTINCT u) AS people FROM t GROUP BY g",
+    "SELECT COUNT(x) AS n, VAR_POP(x) AS v FROM t",
+    "SELECT g, SUM(x * i) AS s, COUNT(*) FILTER (WHERE x > 0) AS n FROM t GROUP BY g",
+    "SELECT SUM(CASE WHEN x > 1 THEN x END) AS s, STDDEV(i) AS d FROM t WHERE g <> 'c'",
+    "SELECT a.g, SUM(a.x) AS s FROM t AS a JOIN t AS b ON a.u = b.u GROUP BY a.g",
+    "SELECT g, COUNT(*) AS n FROM (SELECT u, g, x FROM t UNION ALL SELECT u, g, x FROM t) GROUP BY g",
+    "SELECT k, COUNT(*) AS n FROM (SELECT u, COUNT(*) AS k FROM t GROUP BY u) GROUP BY k",
+]
+NASTY = [0.0, 1.0, -7.0, 3.5, 10.0, math.nan, math.inf, -math.inf, None, 1e300, 5e-324, -0.0]
+
+
+def rows_at_random(rng: random.Random) -> list[tuple]:
+    """A few light units, and some with very many rows."""
+    rows = []
+    for unit in range(rng.randint(2, 6)):
+        name = None if rng.random() < 0.1 else unit
+        for _ in range(rng.choice([1, 2, 3, 4, 30, 200])):
+            rows.append(
+                (name, rng.choice("abc"), rng.choice(NASTY), rng.choice([0, 1, 5, -3, None]))
+            )
+    rng.shuffle(rows)
+    return rows
+
+
+def engine_with(rows: list[tuple]) -> tuple[DuckDB, Catalogue]:
+    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], []]
+    types = (pa.int64(), pa.string(), pa.float64(), pa.int64())
+    data = pa.table(
+        {n: pa.array(c, type=t) for n, c, t in zip("ugxi", columns, types, strict=True)}
+    )
+    table = PrivateTable(
+        data,
+        unit="u",
+        population="p",
+        bounds={"x": (-5, 10), "i": (-3, 5)},
+        keys={"g": ["a", "b", "c"]},
+        max_rows=4,
+        max_groups=2,
+        grid={"x": 0.5},
+    )
+    engine = DuckDB()
+    schema = engine.add("t", data, None)
+    return engine, Catalogue({"t": schema}, {"t": table})
+
+
+def totals(rows: list[tuple], question: str, *, l2: bool) -> tuple[Plan, dict]:
+    engine, catalogue = engine_with(rows)
+    plan = compile_sql(question, catalogue, Options(keys={"k": tuple(range(300))}))
+    (table,) = engine.run([totals_statement(plan, l2=l2)])
+    engine.close()
+    width = len(plan.groups)
+    found = {}
+    for row in table.to_pylist():
+        values = list(row.values())
+        found[tuple(values[:width])] = [int(v or 0) for v in values[width:]]
+    return plan, found
+
+
+def moved(plan: Plan, one: dict, other: dict, *, l2: bool) -> Fraction:
+    """The joint norm of the difference, squared for l2."""
+    empty = [0] * len(plan.statistics)
+    parts = [
+        weight * (a - b)
+        for key in {*one, *other}
+        for weight, a, b in zip(
+            plan.weights, one.get(key, empty), other.get(key, empty), strict=True
+        )
+    ]
+    return Fraction(sum(p * p for p in parts) if l2 else sum(map(abs, parts)))
+
+
+@pytest.mark.parametrize("l2", [True, False], ids=["l2", "l1"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_removing_any_unit_moves_the_totals_by_the_bound_at_most(question, l2):
+    rng, nearest = random.Random(question), Fraction(0)
+    for _ in range(6):
+        rows = rows_at_random(rng)
+        plan, whole = totals(rows, question, l2=l2)
+        limit = (SCALE * plan.bound(l2=l2)) ** (2 if l2 else 1)
+        for unit in {row[0] for row in rows}:
+            _, without = totals([r for r in rows if r[0] != unit], question, l2=l2)
+            found = moved(plan, whole, without, l2=l2)
+            assert found <= limit
+            nearest = max(nearest, found / limit)
+            if unit is None:
+                assert found == 0  # rows of nobody count nowhere
+    assert nearest > Fraction(1, 4)  # some unit comes near: the bound is not idle
+
+
+def test_a_bound_that_is_too_small_would_be_seen(monkeypatch):
+    monkeypatch.setattr("deniable.query.emit.SCALE", 2 * SCALE)  # a planted error in a rewrite
+    rng = random.Random(3)
+    exceeded = False
+    for _ in range(5):
+        rows = rows_at_random(rng)
+        plan, whole = totals(rows, QUESTIONS[1], l2=True)
+        limit = (SCALE * plan.bound(l2=True)) ** 2
+        for unit in {row[0] for row in rows}:
+            _, without = totals([r for r in rows if r[0] != unit], QUESTIONS[1], l2=True)
+            exceeded = exceeded or moved(plan, whole, without, l2=True) > limit
+    assert exceeded
+
+
+@pytest.mark.parametrize("question", QUESTIONS[:6])
+def test_units_with_few_rows_are_never_changed(question):
+    rng = random.Random(5)
+    rows = [r for r in rows_at_random(rng) if r[0] is not None]
+    few = [row for n, row in enumerate(rows) if [r[0] for r in rows[:n]].count(row[0]) < 4]
+    plan, found = totals(few, question, l2=True)
+    engine, _ = engine_with(few)
+    sums = [
+        'COUNT(DISTINCT "t"."u")' if s.per_unit else f"SUM({s.sql.sql('duckdb')})"
+        for s in plan.statistics
+    ]
+    keys = [group.sql.sql("duckdb") for group in plan.groups]
+    source = plan.source.sql("duckdb").removeprefix("SELECT *").removeprefix("SELECT")
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+    (table,) = engine.run([f"SELECT {', '.join(keys + sums)} {source}{grouped}"])
+    engine.close()
+    columns = [column.to_pylist() for column in table.columns]
+    for row in zip(*columns, strict=True):
+        exact = [SCALE * int(value or 0) for value in row[len(keys) :]]
+        assert found[row[: len(keys)]] == exact
+
+
+def test_a_unit_counts_in_as_many_groups_as_is_said_while_they_are_chosen():
+    rows = [(unit, g, 1.0, 1) for unit in range(10) for g in "abcdefgh"]
+    engine, catalogue = engine_with(rows)
+    plan = compile_sql(
+        "SELECT g || 'x' AS h, COUNT(*) AS n FROM t GROUP BY h", catalogue, Options()
+    )
+    (table,) = engine.run([units_statement(plan, 2, "secret")])
+    assert sum(table.column("units").to_pylist()) == 20
+    again = engine.run([units_statement(plan, 2, "secret")])[0]
+    assert sorted(map(str, again.to_pylist())) == sorted(map(str, table.to_pylist()))
+    other = engine.run([units_statement(plan, 2, "another")])[0]
+    assert sorted(map(str, other.to_pylist())) != sorted(map(str, table.to_pylist()))
+    engine.close()
+
+
+def test_distinct_values_of_one_unit_are_as_many_as_is_said():
+    rows = [(0, "a", float(v), 1) for v in range(100)] + [(1, "b", 1.0, 1)]
+    engine, catalogue = engine_with(rows)
+    plan = compile_sql("SELECT g, COUNT(DISTINCT x) AS n FROM t GROUP BY g", catalogue, Options())
+    (table,) = engine.run([distinct_statement(plan, 0, "secret")])
+    assert {row["g0"]: row["d0"] for row in table.to_pylist()} == {"a": 4, "b": 1}
+    engine.close()
+
+
+def test_bounds_too_wide_for_exact_sums_are_refused():
+    engine, _ = engine_with([(1, "a", 1.0, 1)])
+    engine.close()
+    table = PrivateTable(
+        pa.table({"u": [1], "x": [1]}),
+        unit="u",
+        population="p",
+        bounds={"x": (0, 10**15)},
+        max_rows=10,
+    )
+    session = dp.Session({"t": table}, budget=dp.PureDP(1), ledger=dp.Ledger(key=bytes(32)))
+    with pytest.raises(dp.QueryError, match="grid"):
+        session.sql("SELECT SUM(x) AS s FROM t", epsilon=1)
+    session.close()
