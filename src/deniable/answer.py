@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from deniable import plots
 from deniable.errors import MissingExtraError, ParameterError
@@ -162,7 +164,8 @@ class Answer:
         values = np.array(self.table.column(chosen).cast(pa.float64()).to_numpy())
         half = np.nan_to_num((ends[1] - ends[0]) / 2, posinf=0.0)
         keys = [name for name in self.columns if name not in numbers]
-        labels = [", ".join(str(row[key]) for key in keys) for row in self.table.to_pylist()]
+        rows = self.table.to_pylist()
+        labels = [", ".join(_clean(_key(row[key])) for key in keys) for row in rows]
         title = f"{chosen}{' by ' + ', '.join(keys) if keys else ''}, 95 % intervals"
         if keys and pa.types.is_temporal(self.table.column(keys[0]).type):
             return plots.line_with_band(
@@ -175,18 +178,15 @@ class Answer:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
         yield self._rich()
+        again = ["given before, free"] if self.repeated else []
+        yield Text("; ".join(["± 95 %", f"cost {self.cost}", *self.labels, *again]))
 
     def _rich(self) -> RichTable:
-        notes = [
-            f"cost {self.cost}",
-            *self.labels,
-            *(["given before, free"] if self.repeated else []),
-        ]
-        made = RichTable(caption="± 95 %; " + "; ".join(notes), caption_justify="left")
+        made = RichTable()
         for name in self.columns:
-            made.add_column(name, justify="right" if name in self.numbers else "left")
+            made.add_column(Text(_clean(name)), justify="right" if name in self.numbers else "left")
         for row in self._texts()[:_SHOWN]:
-            made.add_row(*row)
+            made.add_row(*map(Text, row))
         if len(self) > _SHOWN:
             made.add_row(*["..." for _ in self.columns])
         return made
@@ -197,7 +197,7 @@ class Answer:
             values = self[name]
             ends = self.interval_of(name, 0.95)
             if ends is None:
-                texts.append([str(value) for value in values])
+                texts.append([_clean(_key(value)) for value in values])
             else:
                 texts.append(
                     [_with_error(v, lo, hi) for v, lo, hi in zip(values, *ends, strict=True)]
@@ -207,7 +207,7 @@ class Answer:
     def __str__(self) -> str:
         console = Console(width=100, no_color=True, legacy_windows=False)
         with console.capture() as capture:
-            console.print(self._rich())
+            console.print(self)
         return capture.get().rstrip()
 
     def _repr_html_(self) -> str:
@@ -231,6 +231,18 @@ def _with_error(value: object, low: float, high: float) -> str:
         return f"{_number(value, abs(value))} ± ?"
     wide = max(high - value, value - low)
     return f"{_number(value, wide)} ± {_number(wide, wide)}"
+
+
+def _key(value: object) -> str:
+    """Midnights as dates."""
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    return str(value)
+
+
+def _clean(text: str) -> str:
+    """Without what could steer a terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _number(value: float, wide: float) -> str:

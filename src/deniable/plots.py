@@ -29,8 +29,10 @@ def bars_with_errors(
 ) -> Path:
     """Draw a bar for each value with its interval, and save the picture."""
     figure, axes = _canvas()
-    axes.bar(labels, values, yerr=half_widths, capsize=4, color=_BAR, ecolor=_INK)
-    axes.set_title(title, loc="left")
+    places = np.arange(len(labels))
+    axes.bar(places, values, yerr=half_widths, capsize=4, color=_BAR, ecolor=_INK)
+    axes.set_xticks(places, [_plain(label) for label in labels])
+    axes.set_title(_plain(title), loc="left")
     return _save(figure, path)
 
 
@@ -49,9 +51,10 @@ def line_with_band(
     axes.fill_between(x, middle - wide, middle + wide, color=_BAR, alpha=0.3, linewidth=0)
     axes.plot(x, middle, color=_INK, marker="o", markersize=3)
     step = max(1, len(labels) // 12)
-    axes.set_xticks(x[::step], list(labels)[::step], rotation=30, ha="right")
-    axes.set_title(title, loc="left")
-    axes.set_ylabel(y_label)
+    shown = [_plain(label) for label in labels][::step]
+    axes.set_xticks(x[::step], shown, rotation=30, ha="right")
+    axes.set_title(_plain(title), loc="left")
+    axes.set_ylabel(_plain(y_label))
     return _save(figure, path)
 
 
@@ -134,6 +137,11 @@ def points_with_errors(
     axes.xaxis.set_major_formatter("{x:,g}")
     _describe(figure, axes, title, x_label, y_label)
     return _save(figure, path)
+
+
+def _plain(text: str) -> str:
+    """Text without the marks of formulas, which data may hold by chance."""
+    return text.replace("$", r"\$")
 
 
 def _describe(figure: Any, axes: Any, title: str, x_label: str, y_label: str) -> None:

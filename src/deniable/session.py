@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from itertools import product
@@ -28,7 +29,7 @@ from deniable.query.compile import compile_sql, compile_tree
 from deniable.query.emit import distinct_statement, totals_statement, units_statement
 from deniable.query.explain import Explanation, explain
 from deniable.query.plan import SCALE, Plan
-from deniable.query.price import Priced, amount_for_error, amount_of, price
+from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
 from deniable.query.shape import Noisy, check_shape, shape
 from deniable.release import Answer as Recorded
 from deniable.release import Gate
@@ -109,6 +110,10 @@ class Session:
         """Answer a SELECT privately, for a price or for an error."""
         plan = compile_sql(question, self._catalogue, _options(keys, bounds, max_rows, max_groups))
         return self._answer(self._priced(plan, epsilon, rho, error))
+
+    def cancel(self) -> None:
+        """End the question that another thread is asking. What was charged stays charged."""
+        self._engine.cancel()
 
     def explain(
         self,
@@ -206,9 +211,9 @@ class Session:
             tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
             for key in value["keys"]
         ]
-        x = np.array(value["columns"], dtype=np.float64).T.reshape(len(keys), -1)
-        if not keys:
-            x = np.zeros((0, len(priced.plan.statistics) + len(priced.plan.distinct)))
+        x = np.zeros((len(keys), len(priced.plan.statistics) + len(priced.plan.distinct)))
+        for place, column in enumerate(value["columns"]):
+            x[:, place] = column
         shaped = shape(priced.plan, Noisy(keys, x, priced.noise))
         return Answer(
             table=shaped.table,
@@ -222,7 +227,16 @@ class Session:
     @property
     def remaining(self) -> dict[str, Balance]:
         """What is left, by population; with the largest ε that one more question may cost."""
-        return {name: self._ledger.balance(name) for name in self._populations()}
+        return {name: self._balance(name) for name in self._populations()}
+
+    def _balance(self, name: str) -> Balance:
+        """Under an ApproxDP budget questions are priced in ρ: that is where their ε comes from."""
+        balance = self._ledger.balance(name)
+        left = balance.remaining.get("rho")
+        if not isinstance(self._budget.guarantee, ApproxDP) or left is None:
+            return balance
+        largest = epsilon_of(left, self._budget) if left > 0 else 0.0
+        return replace(balance, largest_epsilon=largest)
 
     @property
     def spent(self) -> dict[str, float]:

@@ -10,13 +10,14 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, exact, positive, read_bounds, show, whole
+from deniable.privacy.exact import Number, positive, read_bounds, whole
 from deniable.privacy.units import ROW, Relation, Unit, read_relation
 
 Bounds = tuple[Fraction, Fraction]
@@ -183,7 +184,9 @@ def check_metadata(table: PrivateTable, schema: Schema) -> None:
                 raise ParameterError(
                     argument, name, f"no such column; {nearest(name, schema.columns)}"
                 )
-            if argument != "keys" and kind not in {ColumnType.INTEGER, ColumnType.NUMBER}:
+            if argument == "keys":
+                check_keys(name, table.keys[name], kind)
+            elif kind not in {ColumnType.INTEGER, ColumnType.NUMBER}:
                 raise ParameterError(argument, name, f"the column holds {kind}, not numbers")
 
 
@@ -237,12 +240,29 @@ def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | range):
         raise ParameterTypeError("keys", type(values).__name__, "must be a list of values")
     keys = tuple(values)
-    if not keys or len(set(keys)) != len(keys):
-        raise ParameterError("keys", len(keys), "must be one or more different values")
     for key in keys:
-        if isinstance(key, float):
-            raise ParameterError("keys", show(exact(key, "keys")), "floats are no keys; bin them")
+        if not isinstance(key, bool | int | str | date | None):
+            raise ParameterTypeError(
+                "keys", type(key).__name__, "are whole numbers, text, booleans, dates or None"
+            )
+    if not keys or len({(type(key), key) for key in keys}) != len(keys):
+        raise ParameterError("keys", len(keys), "must be one or more different values")
     return keys
+
+
+def check_keys(name: str, keys: tuple[Any, ...], kind: ColumnType | None) -> None:
+    """Refuse keys that the column cannot hold: they would never be met."""
+    fits = {
+        ColumnType.INTEGER: lambda key: isinstance(key, int) and not isinstance(key, bool),
+        ColumnType.TEXT: lambda key: isinstance(key, str),
+        ColumnType.BOOLEAN: lambda key: isinstance(key, bool),
+        ColumnType.DATE: lambda key: isinstance(key, date) and not isinstance(key, datetime),
+        ColumnType.TIMESTAMP: lambda key: isinstance(key, datetime),
+    }.get(kind or ColumnType.TEXT)
+    if kind is not None and fits is not None:
+        for key in keys:
+            if key is not None and not fits(key):
+                raise ParameterError("keys", key, f"{name} holds {kind}; give values of that type")
 
 
 def _mapping(argument: str, given: object) -> Mapping[Any, Any]:

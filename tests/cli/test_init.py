@@ -145,11 +145,11 @@ def test_names_of_columns_inject_nothing(folder, run):
     ("source", "table"),
     [
         ("a b;c.parquet", "a_b_c"),
-        ("2024 visits.parquet", "table_2024_visits"),
+        ("2024 visits.parquet", "data_2024_visits"),
         ("select.parquet", "select_table"),
         ("visits-[x]'.parquet", "visits_x"),
-        ("---.parquet", "the_table"),
-        ("table.parquet", "the_table"),
+        ("./---.parquet", "data"),
+        ("table.parquet", "table"),
     ],
 )
 def test_a_table_gets_a_name_that_can_be_asked_for(folder, run, source, table):

@@ -87,7 +87,7 @@ BAD = {
     "no population": ('population = "clinic/patient"', "", "population=None", "name it"),
     "no source": ('source = "visits.parquet"', "", "[tables.visits]: source=None", "name a CSV"),
     "a source that is missing": ("visits.parquet", "gone.parquet", "gone.parquet", "no such file"),
-    "another kind of source": ("visits.parquet", "visits.xlsx", "source", "must end in .parquet"),
+    "another kind of source": ("visits.parquet", "visits.toml", "source", "must end in .parquet"),
     "no unit": ('unit = "patient_id"', "", "unit=None", "say whose rows these are"),
     "unit and row": ("max_rows", "row = true\nmax_rows", "unit=", "say whose rows these are"),
     "an unknown unit": ("patient_id", "patient", "patient", "did you mean patient_id?"),

@@ -31,9 +31,6 @@ def test_from_a_file_to_an_empty_budget(data, folder):
     """The whole way, in processes of their own."""
     done = deniable("init", "visits.parquet", "--unit", "patient_id", "--budget", "1")
     assert done.returncode == 0, done.stderr
-    unfinished = deniable("explain", "visits.toml", "--epsilon", "0.5", COUNT)
-    assert unfinished.returncode == 2
-    assert "max_rows" in unfinished.stderr
     draft = Path("visits.toml").read_text()
     draft = re.sub("# max_rows =.*", "max_rows = 5", draft)
     draft = re.sub("# cost = .*", "cost = [0, 100]", draft)
@@ -114,7 +111,8 @@ FLOORS = "SELECT floor, COUNT(*) AS n FROM visits GROUP BY floor"
 def test_keys_have_the_type_of_their_column(file, run, keys, sql, wanted):
     found = json.loads(run("query", file, sql, "--epsilon", "1", "--keys", keys, "--json"))
     assert [next(iter(row.values())) for row in found["rows"]] == (wanted or ["2025-01-01"])
-    assert max(row["n"] for row in found["rows"]) > 0
+    if wanted is not None:  # of one day there are too few visits to tell
+        assert max(row["n"] for row in found["rows"]) > 500
 
 
 def test_declared_types_decide_how_keys_are_read(file, run):

@@ -98,6 +98,7 @@ def session(
     keys: dict | None = None,
     max_groups: int | None = None,
     max_rows: tuple[int, int] = (24, 12),
+    more: dict | None = None,
 ) -> dp.Session:
     """The hospital opened to questions; nobody has more rows than count in full."""
     declared = {"ward": WARDS, "diagnosis": DIAGNOSES} if keys is None else keys
@@ -120,7 +121,12 @@ def session(
         max_groups=max_groups,
     )
     return dp.Session(
-        {"visits": private, "prescriptions": other, "wards": dp.PublicTable(wards())},
+        {
+            "visits": private,
+            "prescriptions": other,
+            "wards": dp.PublicTable(wards()),
+            **(more or {}),
+        },
         budget=dp.ApproxDP(1e6, 1e-6) if budget is None else budget,
         ledger=dp.Ledger(key=bytes(32)) if ledger is None else ledger,
     )

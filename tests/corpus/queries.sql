@@ -479,7 +479,7 @@ GROUP BY w.city HAVING COUNT(*) > 10 ORDER BY n DESC LIMIT 3;
 -- name: shares_by_class_and_ward
 WITH seen AS (SELECT ward, urgent, age, cost FROM visits WHERE cost IS NOT NULL AND cost < 1500)
 SELECT ward, CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS class,
-       100.0 * COUNT(*) FILTER (WHERE urgent) / COUNT(*) AS percent, STDDEV(cost) AS s
+       100.0 * COUNT(*) FILTER (WHERE urgent) / COUNT(*) AS percent, AVG(cost) AS mean
 FROM seen GROUP BY ward, class HAVING COUNT(*) > 100 ORDER BY ward, class;
 
 -- name: drugs_of_urgent_patients

@@ -55,7 +55,7 @@ def test_the_demo_speaks_json_and_is_near_the_truth():
     missed = sum(
         not row["patients_low"] <= truth[row["decade"]] <= row["patients_high"] for row in ages
     )
-    assert missed <= 6  # of ten, 95 % each: more happens once in 10^8 runs
+    assert missed <= 6  # of ten, 95 % each: more happens once in 10^7 runs
 
 
 def test_the_clinic_is_the_same_every_time_and_has_a_heavy_tail():

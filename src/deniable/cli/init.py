@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from sqlglot import exp
 
 from deniable.cli.failures import told
 from deniable.engines.duckdb import DuckDB
@@ -109,7 +110,7 @@ def _header(source: str) -> list[str]:
         raise ParameterError("source", source, "no such file")
     opener = gzip.open if files[0].lower().endswith(".gz") else open
     separator = "\t" if source.lower().endswith(".tsv") else ","
-    with opener(files[0], "rt", encoding="utf-8", errors="replace", newline="") as file:
+    with opener(files[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
         names = next(csv.reader(file, delimiter=separator), [])
     if not names or len(set(names)) != len(names):
         raise ParameterError("source", source, "the first line of a CSV file names its columns")
@@ -121,12 +122,17 @@ def _identifier(source: str) -> str:
     stem = Path(source).name.split(".")[0]
     name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
     if not name or name[0].isdigit():
-        name = f"table_{name}".strip("_")
+        name = f"data_{name}".strip("_")
+    return name if _is_plain(name) else f"{name}_table"
+
+
+def _is_plain(name: str) -> bool:
+    """Whether SQL takes the name for a table's, not for a word of its own."""
     try:
-        parse(_count(name))
+        table = parse(_count(name)).find(exp.Table)
     except QueryError:
-        return f"{name}_table"
-    return "the_table" if name == "table" else name
+        return False
+    return table is not None and table.name == name
 
 
 def _count(table: str) -> str:

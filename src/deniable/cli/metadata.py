@@ -94,13 +94,13 @@ def read_metadata(file: Path) -> Metadata:
 
 def _parsed(file: Path) -> dict[str, Any]:
     if not file.is_file():
-        raise ParameterError("file", str(file), "no such file; `deniable init` drafts one")
+        raise ParameterError("file", file.name, f"no such file: {file}; `deniable init` drafts one")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeError) as error:
         told = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
         raise ParameterError(
-            "file", str(file), f"is not TOML: {told}; `deniable init` drafts a file that is"
+            "file", file.name, f"{file} is not TOML: {told}; `deniable init` drafts one that is"
         ) from None
 
 
@@ -179,6 +179,8 @@ def _table(section: _Section, population: str | None, file: Path, relation: Rela
     # Stars in the name of a source are meant; those in the name of its folder are not.
     pattern = any(char in source for char in "*?[")
     place = str(Path(glob.escape(str(file.parent)) if pattern else file.parent) / source)
+    if not pattern and not Path(place).is_file():
+        raise section.error("source", f"no such file: {place}")
     with _placed(section.place):
         if section.truth("public"):
             return PublicTable(place, columns=section.values.get("columns"))

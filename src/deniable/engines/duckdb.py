@@ -192,7 +192,7 @@ def _csv_options(source: str) -> str:
     separator = "\t" if source.lower().endswith(".tsv") else ","
     first = sorted(glob.glob(source))[:1] or [source]  # noqa: PTH207  (globs may be absolute)
     opener = gzip.open if first[0].lower().endswith(".gz") else open
-    with opener(first[0], "rt", encoding="utf-8", errors="replace", newline="") as file:
+    with opener(first[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
         names = next(csv.reader(file, delimiter=separator), [])
     if not names or len(set(names)) != len(names):
         raise ParameterError("source", source, "the first line of a CSV file names its columns")

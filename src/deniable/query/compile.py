@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from deniable.errors import QueryError
+from deniable.errors import ParameterError, QueryError
 from deniable.query.aggregates import Statistics, settle
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.columns import UNIT, Column, Relation
@@ -28,7 +28,7 @@ from deniable.query.plan import Group, Output, Plan
 from deniable.query.released import bare, check_public, over_released, whole_number
 from deniable.query.resolve import parse, resolved
 from deniable.query.sources import Named, Released, Sources, read_sources, union
-from deniable.tables import ColumnType
+from deniable.tables import ColumnType, check_keys, nearest
 
 _REFUSED = {
     "qualify": "QUALIFY is not answered; filter in an outer SELECT",
@@ -64,9 +64,21 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
             "GROUP BY"
         )
     assert isinstance(found.plan, Plan)
+    _check_options(named, catalogue, options)
     plan = replace(found.plan, text=named.sql("duckdb"))
     plan.check_sizes()
     return plan
+
+
+def _check_options(tree: exp.Expr, catalogue: Catalogue, options: Options) -> None:
+    """Refuse declarations about names that the question does not have."""
+    known = {e.alias_or_name for s in tree.find_all(exp.Select) for e in s.expressions}
+    known |= {column.name for column in tree.find_all(exp.Column)}
+    known |= {name.lower() for schema in catalogue.schemas.values() for name in schema.columns}
+    for argument, given in (("keys", options.keys), ("bounds", options.bounds)):
+        for name in given:
+            if name not in known:
+                raise ParameterError(argument, name, f"no such column; {nearest(name, known)}")
 
 
 @dataclass
@@ -330,7 +342,10 @@ class _Compiler:
                 f"GROUP BY {node.sql('duckdb')[:40]}: fractions are no groups; use FLOOR(...), a "
                 "CASE, or CAST to INTEGER"
             )
-        return Group(name, safe(node), kind, self.options.keys.get(name, known_values(node, find)))
+        keys = self.options.keys.get(name, known_values(node, find))
+        if keys is not None:
+            check_keys(name, keys, kind)
+        return Group(name, safe(node), kind, keys)
 
     def _output(
         self, projection: exp.Expr, keys: Mapping[str, int], measured: object, find: Resolve

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
+from rich.text import Text
 
 from deniable.ledger.filters import Budget
 from deniable.privacy.guarantees import ApproxDP, PureDP
@@ -70,15 +71,15 @@ class Explanation:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
-        yield f"cost: {self.cost}; {self.guarantee}"
+        yield Text(f"cost: {self.cost}; {self.guarantee}")
         table = Table("column", "noise", "95 % half-width")
         for column in self.columns:
-            table.add_row(column.name, column.noise, str(column))
+            table.add_row(Text(column.name), column.noise, str(column))
         yield table
-        yield f"groups: {self.groups}"
-        yield f"one unit: {self.contributions}"
+        yield Text(f"groups: {self.groups}")
+        yield Text(f"one unit: {self.contributions}")
         for statement in self.statements:
-            yield f"SQL: {statement}"
+            yield Text(f"SQL: {statement}")
 
     def __str__(self) -> str:
         console = Console(width=100, no_color=True, legacy_windows=False)

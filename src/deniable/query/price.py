@@ -11,6 +11,7 @@ from deniable.errors import CalibrationError, ParameterError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.mechanisms.joint import JointNoise
 from deniable.mechanisms.keys import KeySelection
+from deniable.privacy.accountants.zcdp import epsilon as epsilon_from
 from deniable.privacy.accountants.zcdp import largest_rho
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import Number, positive
@@ -136,6 +137,14 @@ def rho_for(epsilon: Fraction, budget: Budget) -> Fraction:
     if whole <= 0:
         raise ParameterError("epsilon", float(epsilon), "is too small to buy any answer")
     return whole
+
+
+def epsilon_of(rho: Fraction, budget: Budget) -> float:
+    """The largest ε whose question costs at most this ρ, rounded down."""
+    found = epsilon_from(float(rho), float(budget.conversion_delta))
+    while found > 0 and rho_for(Fraction(found), budget) > rho:
+        found *= 1 - 1e-9
+    return found
 
 
 def amount_for_error(plan: Plan, budget: Budget, error: Mapping[str, Number]) -> Fraction:
