@@ -241,8 +241,8 @@ def measure(folder: Path, rows: int) -> bool:
     for place, number in ((file, rows), (few, FEW)):
         if not place.exists():
             child("generate", place, number)
-    base = best([child("plain", file) for _ in range(PROCESSES)])
-    ours = best([child("private", file) for _ in range(PROCESSES)])
+    rounds = [(child("plain", file), child("private", file)) for _ in range(PROCESSES)]
+    base, ours = best([run for run, _ in rounds]), best([run for _, run in rounds])
     other, reason = peer(file, rows)
     waits = []
     for _ in range(PROCESSES):

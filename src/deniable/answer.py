@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ Interval = tuple[Floats, Floats]
 Intervals = Callable[[str, float], Interval | None]
 
 _SHOWN = 50
+_Z95 = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +99,7 @@ class Answer:
         for name in self.columns:
             column = self.table.column(name)
             if name in self.numbers:
-                floats = np.array(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-                column = pa.array(mended(floats, np.round))
+                column = pa.array(mended(self._floats(name), np.round))
             columns[name] = column
         before = self.interval_of
 
@@ -113,6 +114,46 @@ class Answer:
         return replace(
             self, table=pa.table(columns), interval_of=interval_of, labels=self.labels + labels
         )
+
+    def summing_to(self, total: Answer) -> tuple[Answer, Answer]:
+        """Parts and a total made to agree: both moved by as little as their noise allows.
+
+        `total` is an answer of one row about the same rows, asked apart. Each column that both have
+        is adjusted by generalised least squares, which is post-processing, and free; intervals
+        shrink accordingly. They rest on normal noise.
+        """
+        if len(total) != 1:
+            raise ParameterError("total", len(total), "must be an answer of one row")
+        shared = [name for name in self.numbers if name in total.numbers]
+        if not shared:
+            raise ParameterError("total", total.columns, "has no number in common with the parts")
+        parts, whole = self, total
+        for name in shared:
+            parts, whole = _agreed(parts, whole, name)
+        return parts, whole
+
+    def _floats(self, name: str) -> Floats:
+        return np.array(self.table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+    def _deviation(self, name: str) -> Floats:
+        ends = self.interval_of(name, 0.95)
+        assert ends is not None
+        return np.asarray((ends[1] - ends[0]) / 2 / _Z95)
+
+    def _with(self, name: str, values: Floats, deviation: Floats) -> Answer:
+        """The same answer with other values, of normal noise, in one column."""
+        place = self.columns.index(name)
+        table = self.table.set_column(place, name, pa.array(values))
+        before = self.interval_of
+
+        def interval_of(column: str, confidence: float) -> Interval | None:
+            if column != name:
+                return before(column, confidence)
+            wide = -NormalDist().inv_cdf((1 - confidence) / 2) * deviation
+            return values - wide, values + wide
+
+        label = f"{name} sums to its total"
+        return replace(self, table=table, interval_of=interval_of, labels=(*self.labels, label))
 
     def to_arrow(self) -> pa.Table:
         """The table itself."""
@@ -220,6 +261,18 @@ class Answer:
             for row in self._texts()[:_SHOWN]
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _agreed(parts: Answer, total: Answer, name: str) -> tuple[Answer, Answer]:
+    """x + r σ²/(Σσ² + τ²) for parts, T - r τ²/(Σσ² + τ²) for the total, r what is missing."""
+    x, t = parts._floats(name), total._floats(name)
+    square, tau = parts._deviation(name) ** 2, total._deviation(name) ** 2
+    missing, all_noise = t[0] - x.sum(), square.sum() + tau[0]
+    left = np.sqrt(square * (1 - square / all_noise))
+    return (
+        parts._with(name, x + missing * square / all_noise, left),
+        total._with(name, t - missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
+    )
 
 
 def _with_error(value: object, low: float, high: float) -> str:

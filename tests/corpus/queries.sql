@@ -537,3 +537,6 @@ SELECT SUM(IF(urgent, 1, 0)) AS n FROM visits;
 -- name: group_by_floor
 -- keys: decade=0..9
 SELECT FLOOR(age / 10) AS decade, COUNT(*) AS n FROM visits GROUP BY decade;
+
+-- name: join_public_naturally
+SELECT COUNT(*) AS n, COUNT(DISTINCT patient_id) AS n_patients FROM visits NATURAL JOIN wards;

@@ -29,7 +29,6 @@ LONG = {
     "functions": lambda: "ABS(" * 300 + "age" + ")" * 300,
     "subqueries": lambda: subqueries(100),
     "sums": lambda: " + ".join(["age"] * 2_000),
-    "counts": lambda: " + ".join(["COUNT(*)"] * 2_000),
     "long": lambda: "x" * 10_000_000,
 }
 

@@ -23,7 +23,7 @@ QUESTIONS = [
     "SELECT g, SUM(x * i) AS s, COUNT(*) FILTER (WHERE x > 0) AS n FROM t GROUP BY g",
     "SELECT SUM(CASE WHEN x > 1 THEN x END) AS s, STDDEV(i) AS d FROM t WHERE g <> 'c'",
     "SELECT a.g, SUM(a.x) AS s FROM t AS a JOIN t AS b ON a.u = b.u GROUP BY a.g",
-    "SELECT g, COUNT(*) AS n FROM (SELECT u, g, x FROM t UNION ALL SELECT u, g, x FROM t) GROUP BY g",
+    "SELECT g, COUNT(*) AS n FROM (SELECT u, g FROM t UNION ALL SELECT u, g FROM t) GROUP BY g",
     "SELECT k, COUNT(*) AS n FROM (SELECT u, COUNT(*) AS k FROM t GROUP BY u) GROUP BY k",
 ]
 NASTY = [0.0, 1.0, -7.0, 3.5, 10.0, math.nan, math.inf, -math.inf, None, 1e300, 5e-324, -0.0]

@@ -1,0 +1,258 @@
+"""Questions replayed on nasty neighbours: nothing but noisy numbers may tell the two apart."""
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+
+import deniable as dp
+from corpus import hospital
+from deniable.auditing.findings import Kind
+from deniable.query.plan import Plan
+
+QUESTIONS = hospital.read_questions("queries.sql")
+PAIRS = {
+    pair.name: pair
+    for pair in dp.nasty_neighbours(
+        bounds={"cost": (0, 2000), "age": (0, 120)},
+        keys={"ward": hospital.WARDS, "diagnosis": hospital.DIAGNOSES},
+        unit="patient_id",
+    )
+}
+HEAVY = "a unit with 1,000 rows"
+THREE = (HEAVY, "cost: NaN", "ward: the group 'nobody declared this' appears")
+FIVE = (
+    "SELECT ward, COUNT(*) AS n, SUM(cost) AS total, AVG(age) AS years FROM visits GROUP BY ward",
+    "SELECT COUNT(DISTINCT patient_id) AS n, VARIANCE(cost) AS v FROM visits WHERE age / cost < 9",
+    "SELECT diagnosis, COUNT(DISTINCT ward) AS n FROM visits GROUP BY diagnosis",
+    "SELECT city, COUNT(*) AS n FROM visits LEFT JOIN wards USING (ward) GROUP BY city",
+    "SELECT AVG(k) AS mean FROM (SELECT COUNT(*) AS k FROM visits GROUP BY patient_id) AS each",
+)
+OPTIONS = {"bounds": {"k": (0, 24)}, "max_groups": 2}
+
+
+def prescribed():
+    """One drug for each of twenty units and for the one that comes and goes."""
+    ids = [f"u{number}" for number in range(20)] + ["new"]
+    rows = [
+        {"patient_id": name, "drug": "insulin", "price": 20.0, "day": date(2024, 5, 5)}
+        for name in ids
+    ]
+    return hospital.table_of(rows, hospital.PRESCRIPTION_TYPES)
+
+
+def opened(rows, ledger, budget=None):
+    filled = [{"visited": date(2024, 5, 5), "urgent": True, **row} for row in rows]
+    return hospital.session(
+        budget=dp.ApproxDP(30, 1e-6) if budget is None else budget,
+        ledger=ledger,
+        seen=hospital.table_of(filled, hospital.VISIT_TYPES),
+        given=prescribed(),
+    )
+
+
+def asked(sql, options):
+    """A pipeline: everything about the answer that an analyst sees."""
+
+    def pipeline(session):
+        with session:
+            answer = session.sql(sql, epsilon=1, **options)
+            return answer.intervals().to_pylist(), answer.columns, str(answer.cost)
+
+    return pipeline
+
+
+def played(pipeline, data, neighbour, factory=opened):
+    return dp.replay(pipeline, data, neighbour, factory=factory, time_limit=None)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_no_question_of_the_corpus_tells_three_nasty_neighbours_apart(question):
+    for name in THREE:
+        pair = PAIRS[name]
+        found = played(asked(question.sql, question.options), pair.data, pair.neighbour)
+        assert found.ok, f"{name}: {found}"
+        found = played(asked(question.sql, question.options), pair.neighbour, pair.data)
+        assert found.ok, f"{name}, the other way round: {found}"
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=lambda pair: pair.name)
+def test_five_questions_tell_no_nasty_neighbours_apart(pair):
+    def pipeline(session):
+        with session:
+            return [
+                session.sql(sql, epsilon=1, **OPTIONS).intervals().to_pylist() for sql in FIVE
+            ]
+
+    found = played(pipeline, pair.data, pair.neighbour)
+    assert found.ok, str(found)
+    assert found.releases >= 6
+    assert found.ended == "with an output"
+
+
+@pytest.mark.parametrize("sql", FIVE[:1] + FIVE[4:])
+def test_pure_budgets_tell_no_heavy_unit_apart(sql):
+    def factory(rows, ledger):
+        return opened(rows, ledger, dp.PureDP(10))
+
+    pair = PAIRS[HEAVY]
+    assert played(asked(sql, {"bounds": {"k": (0, 24)}}), pair.data, pair.neighbour, factory).ok
+
+
+@pytest.mark.parametrize("sql", FIVE[:1])
+def test_a_bound_of_half_the_size_is_found_on_a_unit_with_many_rows(sql, monkeypatch):
+    right = Plan.bound
+    pair = PAIRS[HEAVY]
+    assert played(asked(sql, {}), pair.data, pair.neighbour).ok
+    # The engine cuts units at the right bound, the noise is made for half of it.
+    monkeypatch.setattr(
+        "deniable.query.price.Plan.bound", lambda plan, *, l2: right(plan, l2=l2) // 2
+    )
+    monkeypatch.setattr(
+        "deniable.session.totals_statement", _with_bound(right, hospital_statement())
+    )
+    found = played(asked(sql, {}), pair.data, pair.neighbour)
+    assert Kind.SENSITIVITY in {finding.kind for finding in found.findings}, str(found)
+
+
+def hospital_statement():
+    from deniable.query.emit import totals_statement
+
+    return totals_statement
+
+
+def _with_bound(right, made):
+    """The statement as it is made with the right bound, whatever is planted elsewhere."""
+
+    def statement(plan, *, l2):
+        planted = Plan.bound
+        Plan.bound = right
+        try:
+            return made(plan, l2=l2)
+        finally:
+            Plan.bound = planted
+
+    return statement
+
+
+HARMLESS = [
+    {
+        "patient_id": f"u{number}",
+        "ward": "5",
+        "cost": 10.0,
+        "age": 4,
+        "diagnosis": "1",
+        "visited": date(2024, 5, 5),
+        "urgent": True,
+    }
+    for number in range(5)
+]
+HOSTILE = {
+    "text": {"ward": "O'Neill; DROP TABLE visits --", "diagnosis": "\N{SNOWMAN}" * 50},
+    "NaN": {"cost": float("nan")},
+    "infinity": {"cost": float("inf")},
+    "minus infinity": {"cost": float("-inf")},
+    "zeros": {"cost": 0.0, "age": 0, "ward": "0", "diagnosis": "0"},
+    "negatives": {"cost": -1e308, "age": -(2**63), "ward": "-1"},
+    "overflow": {"cost": 1e308, "age": 2**63 - 1, "ward": "9" * 400},
+    "NULL everywhere": {
+        "cost": None,
+        "age": None,
+        "ward": None,
+        "diagnosis": None,
+        "visited": None,
+        "urgent": None,
+    },
+    "no unit": {"patient_id": None, "cost": float("nan")},
+    "far dates": {"visited": date(9999, 12, 31)},
+    "early dates": {"visited": date(1, 1, 1)},
+    "nobody urgent": {"urgent": False},
+}
+ON_HOSTILE = {
+    "casts": "SELECT COUNT(CAST(ward AS INTEGER)) AS n, COUNT(ward::DATE) AS d FROM visits",
+    "cast in where": "SELECT COUNT(*) AS n FROM visits WHERE CAST(ward AS INTEGER) > 3",
+    "cast of fractions": "SELECT SUM(CAST(cost AS INTEGER)) AS t FROM visits",
+    "text against number": "SELECT COUNT(*) AS n FROM visits WHERE ward = 5 OR ward IN (1, 2)",
+    "division": "SELECT SUM(LEAST(100 / age, 5)) AS t, COUNT(1 / (age - 4)) AS n FROM visits",
+    "whole division": "SELECT COUNT(100 // age) AS n, COUNT(100 % age) AS m FROM visits",
+    "products": "SELECT COUNT(age * age) AS n, COUNT(-age) AS m, COUNT(cost * cost) AS k FROM visits",
+    "sum of products": "SELECT SUM(age * age) AS t FROM visits",
+    "logarithms": "SELECT COUNT(LN(cost)) AS n, COUNT(LOG(age)) AS m FROM visits WHERE LN(age) > 0",
+    "roots and powers": "SELECT COUNT(SQRT(cost)) AS n, COUNT(POW(cost, age)) AS m FROM visits",
+    "exponentials": "SELECT COUNT(EXP(cost)) AS n, COUNT(ROUND(EXP(age))) AS m FROM visits",
+    "absolute values": "SELECT SUM(ABS(age)) AS t, COUNT(ABS(cost)) AS n FROM visits",
+    "dates": "SELECT COUNT(visited + INTERVAL 10 YEAR) AS n FROM visits WHERE visited > '2024-01-01'",
+    "parts of dates": "SELECT EXTRACT(month FROM visited) AS m, COUNT(*) AS n FROM visits GROUP BY m",
+    "days between": "SELECT COUNT(DATE_DIFF('day', DATE '2024-01-01', visited)) AS n FROM visits",
+    "substrings": "SELECT COUNT(SUBSTRING(ward, age, age)) AS n, COUNT(LEFT(ward, age)) AS m FROM visits",
+    "patterns": "SELECT COUNT(*) AS n FROM visits WHERE diagnosis LIKE ward OR ward LIKE '%\\\\'",
+    "regular expressions": "SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES('a', diagnosis)",
+    "case of text and number": "SELECT SUM(CASE ward WHEN 5 THEN 1 ELSE 0 END) AS n FROM visits",
+    "nullif of text and number": "SELECT COUNT(NULLIF(ward, 5)) AS n FROM visits",
+    "text as a condition": "SELECT COUNT(*) AS n FROM visits WHERE diagnosis",
+    "text as a negated condition": "SELECT COUNT(*) AS n FROM visits WHERE NOT diagnosis AND urgent",
+    "text as a case": "SELECT SUM(CASE WHEN diagnosis THEN 1 ELSE 0 END) AS n FROM visits",
+    "coalesce of text and number": "SELECT COUNT(COALESCE(ward, age)) AS n FROM visits",
+    "moments": "SELECT AVG(cost) AS a, STDDEV(cost) AS s, VARIANCE(age) AS v FROM visits",
+    "per unit sums": "SELECT AVG(k) AS a FROM (SELECT SUM(age) + SUM(age) AS k FROM visits "
+    "GROUP BY patient_id) AS t",
+    "per unit logarithms": "SELECT AVG(k) AS a FROM (SELECT LN(COUNT(*) FILTER (WHERE urgent)) AS k "
+    "FROM visits GROUP BY patient_id) AS t",
+    "per unit roots": "SELECT AVG(k) AS a FROM (SELECT SQRT(SUM(cost)) AS k FROM visits "
+    "GROUP BY patient_id) AS t",
+    "per unit casts": "SELECT AVG(k) AS a FROM (SELECT CAST(MAX(ward) AS INTEGER) AS k FROM visits "
+    "GROUP BY patient_id) AS t",
+    "per unit having": "SELECT COUNT(*) AS n FROM (SELECT COUNT(*) AS c FROM visits "
+    "GROUP BY patient_id HAVING MAX(age) * MAX(age) > 9) AS t",
+    "windows": "SELECT SUM(k) AS t FROM (SELECT SUM(age) OVER (PARTITION BY patient_id) AS k "
+    "FROM visits) AS t",
+    "window offsets": "SELECT SUM(k) AS t FROM (SELECT LAG(age, CAST(ward AS INTEGER)) OVER "
+    "(PARTITION BY patient_id ORDER BY visited) AS k FROM visits) AS t",
+    "window frames": "SELECT SUM(k) AS t FROM (SELECT COUNT(*) OVER (PARTITION BY patient_id "
+    "ORDER BY visited ROWS BETWEEN age PRECEDING AND CURRENT ROW) AS k FROM visits) AS t",
+    "joins on casts": "SELECT COUNT(*) AS n FROM visits AS v JOIN wards AS w ON v.ward = w.beds",
+    "groups of casts": "SELECT CAST(ward AS INTEGER) AS g, COUNT(*) AS n FROM visits GROUP BY g",
+}
+DEFECTS: dict[str, str] = {}
+
+
+def hostile(name):
+    known = DEFECTS.get(name)
+    marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
+    return pytest.param(ON_HOSTILE[name], marks=marks, id=name)
+
+
+@pytest.mark.parametrize("sql", [hostile(name) for name in ON_HOSTILE])
+def test_bad_private_data_are_answered_like_good_ones(sql):
+    options = {"bounds": {"k": (0, 24)}, "keys": {"g": [0, 5]}}
+    for name, cells in HOSTILE.items():
+        added = [{**HARMLESS[0], "patient_id": "new", **cells}]
+        found = played(asked(sql, options), HARMLESS, HARMLESS + added)
+        assert found.ok, f"{name}: {found}"
+        assert found.ended in {"with an output", "with QueryError", "with ParameterError"}, name
+
+
+@pytest.mark.xfail(
+    strict=True, reason="rows of two tables whose unit is the row share numbers, and are cut together"
+)
+def test_rows_of_two_united_tables_are_units_of_their_own():
+    fan = dp.PublicTable(pa.table({"x": pa.array([1] * 50, pa.int64())}))
+
+    def factory(rows, ledger):
+        tables = {
+            name: dp.PrivateTable(
+                pa.table({"x": pa.array(values, pa.int64())}), unit=dp.ROW, population="rows"
+            )
+            for name, values in zip("ab", rows, strict=True)
+        }
+        return dp.Session(
+            {**tables, "fan": fan}, budget=dp.ApproxDP(30, 1e-6), ledger=ledger
+        )
+
+    sql = (
+        "SELECT COUNT(*) AS n FROM (SELECT x FROM a UNION ALL SELECT x FROM b) AS t "
+        "JOIN fan ON t.x = fan.x"
+    )
+    first = [1, 2] * 20
+    found = played(asked(sql, {}), (first, first), (first[1:], first), factory)
+    assert found.ok, str(found)
