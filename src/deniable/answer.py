@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time
+from datetime import date, datetime, time
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -22,6 +21,9 @@ from deniable import plots
 from deniable.errors import MissingExtraError, ParameterError
 from deniable.privacy.exact import Number, probability
 from deniable.privacy.price import Price
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
 Interval = tuple[Floats, Floats]
@@ -40,7 +42,7 @@ class Answer:
     far as noise is concerned: what bounds and contribution bounds cut off is not part of it.
     """
 
-    table: pa.Table
+    data: Mapping[str, list[Any]]
     interval_of: Intervals = field(repr=False)
     cost: Price
     number: int
@@ -51,7 +53,7 @@ class Answer:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns."""
-        return tuple(self.table.column_names)
+        return tuple(self.data)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -59,14 +61,22 @@ class Answer:
         return tuple(name for name in self.columns if self.interval_of(name, 0.95) is not None)
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(next(iter(self.data.values()), []))
 
     def __getitem__(self, name: str) -> list[Any]:
         """The values of a column."""
         if name not in self.columns:
             raise ParameterError("column", name, f"the answer has {', '.join(self.columns)}")
-        values: list[Any] = self.table.column(name).to_pylist()
-        return values
+        return list(self.data[name])
+
+    @property
+    def table(self) -> pa.Table:
+        """The numbers as an Arrow table."""
+        return _arrow(self.data)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        columns = zip(*self.data.values(), strict=True)
+        return [dict(zip(self.data, row, strict=True)) for row in columns]
 
     def intervals(self, confidence: Number = 0.95) -> pa.Table:
         """Every number with the ends of its interval, as `name`, `name_low` and `name_high`.
@@ -76,13 +86,16 @@ class Answer:
         arithmetic a linearised one.
         """
         level = float(probability(confidence, "confidence"))
-        columns: dict[str, Any] = {}
-        for name in self.columns:
-            columns[name] = self.table.column(name)
+        return _arrow(self._with_ends(level))
+
+    def _with_ends(self, level: float) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {}
+        for name, values in self.data.items():
+            columns[name] = values
             ends = self.interval_of(name, level)
             if ends is not None:
-                columns[f"{name}_low"], columns[f"{name}_high"] = map(pa.array, ends)
-        return pa.table(columns)
+                columns[f"{name}_low"], columns[f"{name}_high"] = (end.tolist() for end in ends)
+        return columns
 
     def consistent(self, *, non_negative: bool = False, integer: bool = False) -> Answer:
         """The same numbers made to look like counts: cut at 0, or rounded; labelled as such.
@@ -95,12 +108,10 @@ class Answer:
             made = np.maximum(values, 0.0) if non_negative else values
             return rounding(made) if integer else made
 
-        columns = {}
-        for name in self.columns:
-            column = self.table.column(name)
-            if name in self.numbers:
-                column = pa.array(mended(self._floats(name), np.round))
-            columns[name] = column
+        data = {
+            name: mended(self._floats(name), np.round).tolist() if name in self.numbers else values
+            for name, values in self.data.items()
+        }
         before = self.interval_of
 
         def interval_of(name: str, confidence: float) -> Interval | None:
@@ -111,9 +122,7 @@ class Answer:
 
         given = [("non-negative", non_negative), ("integer", integer)]
         labels = tuple(label for label, wanted in given if wanted)
-        return replace(
-            self, table=pa.table(columns), interval_of=interval_of, labels=self.labels + labels
-        )
+        return replace(self, data=data, interval_of=interval_of, labels=self.labels + labels)
 
     def summing_to(self, total: Answer) -> tuple[Answer, Answer]:
         """Parts and a total made to agree: both moved by as little as their noise allows.
@@ -133,7 +142,7 @@ class Answer:
         return parts, whole
 
     def _floats(self, name: str) -> Floats:
-        return np.array(self.table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+        return np.array(self.data[name], dtype=np.float64)
 
     def _deviation(self, name: str) -> Floats:
         ends = self.interval_of(name, 0.95)
@@ -142,8 +151,7 @@ class Answer:
 
     def _with(self, name: str, values: Floats, deviation: Floats) -> Answer:
         """The same answer with other values, of normal noise, in one column."""
-        place = self.columns.index(name)
-        table = self.table.set_column(place, name, pa.array(values))
+        data = {**self.data, name: values.tolist()}
         before = self.interval_of
 
         def interval_of(column: str, confidence: float) -> Interval | None:
@@ -153,7 +161,7 @@ class Answer:
             return values - wide, values + wide
 
         label = f"{name} sums to its total"
-        return replace(self, table=table, interval_of=interval_of, labels=(*self.labels, label))
+        return replace(self, data=data, interval_of=interval_of, labels=(*self.labels, label))
 
     def to_arrow(self) -> pa.Table:
         """The table itself."""
@@ -177,8 +185,9 @@ class Answer:
 
     def to_json(self) -> str:
         """Rows with their intervals, the cost and the ledger's entry."""
-        rows = self.intervals().to_pylist()
-        plain = [{name: _plain(value) for name, value in row.items()} for row in rows]
+        columns = self._with_ends(0.95)
+        rows = zip(*columns.values(), strict=True)
+        plain = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
         cost = {
             "epsilon": None if self.cost.epsilon is None else float(self.cost.epsilon),
             "rho": float(self.cost.rho),
@@ -189,9 +198,9 @@ class Answer:
 
     def to_csv(self) -> str:
         """Rows with their 95 % intervals."""
-        table = self.intervals()
-        lines = [",".join(_cell(name) for name in table.column_names)]
-        lines += [",".join(_cell(value) for value in row.values()) for row in table.to_pylist()]
+        columns = self._with_ends(0.95)
+        lines = [",".join(map(_cell, columns))]
+        lines += [",".join(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
         return "\n".join(lines) + "\n"
 
     def plot(self, path: str | Path, *, column: str | None = None) -> Path:
@@ -202,13 +211,12 @@ class Answer:
             raise ParameterError("column", column, f"choose one of {', '.join(numbers) or 'none'}")
         ends = self.interval_of(chosen, 0.95)
         assert ends is not None
-        values = np.array(self.table.column(chosen).cast(pa.float64()).to_numpy())
+        values = self._floats(chosen)
         half = np.nan_to_num((ends[1] - ends[0]) / 2, posinf=0.0)
         keys = [name for name in self.columns if name not in numbers]
-        rows = self.table.to_pylist()
-        labels = [", ".join(_clean(_key(row[key])) for key in keys) for row in rows]
+        labels = [", ".join(_clean(_key(row[key])) for key in keys) for row in self._rows()]
         title = f"{chosen}{' by ' + ', '.join(keys) if keys else ''}, 95 % intervals"
-        if keys and pa.types.is_temporal(self.table.column(keys[0]).type):
+        if keys and all(isinstance(value, date) for value in self.data[keys[0]]):
             return plots.line_with_band(
                 labels, values, half, title=title, y_label=chosen, path=path
             )
@@ -273,6 +281,15 @@ def _agreed(parts: Answer, total: Answer, name: str) -> tuple[Answer, Answer]:
         parts._with(name, x + missing * square / all_noise, left),
         total._with(name, t - missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
     )
+
+
+def _arrow(data: Mapping[str, list[Any]]) -> pa.Table:
+    """An Arrow table; an empty column holds text, so that tables of no rows have types too."""
+    import pyarrow  # noqa: PLC0415  (slow to import, and not needed to look at an answer)
+
+    text = pyarrow.string()
+    arrays = {n: pyarrow.array(v) if v else pyarrow.array([], type=text) for n, v in data.items()}
+    return pyarrow.table(arrays)
 
 
 def _with_error(value: object, low: float, high: float) -> str:

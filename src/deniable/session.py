@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from deniable.answer import Answer
-from deniable.engines.base import Engine
+from deniable.engines.base import Engine, Rows
 from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
@@ -26,7 +25,7 @@ from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.query.build import Question
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql, compile_tree
-from deniable.query.emit import distinct_statement, totals_statement, units_statement
+from deniable.query.emit import distinct_step, totals_step, units_step
 from deniable.query.explain import Explanation, explain
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
@@ -216,7 +215,7 @@ class Session:
             x[:, place] = column
         shaped = shape(priced.plan, Noisy(keys, x, priced.noise))
         return Answer(
-            table=shaped.table,
+            data=shaped.data,
             interval_of=shaped.interval,
             cost=recorded.cost,
             number=recorded.number,
@@ -257,24 +256,24 @@ class _Reader:
 
     def __init__(self, engine: Engine, priced: Priced, secret: str) -> None:
         self._engine, self._priced, self._secret = engine, priced, secret
-        self._results: dict[str, pa.Table] | None = None
+        self._results: dict[str, Rows] | None = None
 
-    def _run(self) -> dict[str, pa.Table]:
+    def _run(self) -> dict[str, Rows]:
         if self._results is None:
-            plan, texts = self._priced.plan, {}
+            plan, steps = self._priced.plan, {}
             if self._priced.keys is not None:
-                texts["units"] = units_statement(plan, self._priced.keys.max_groups, self._secret)
+                steps["units"] = units_step(plan, self._priced.keys.max_groups, self._secret)
             if self._priced.joint is not None:
-                texts["totals"] = totals_statement(plan, l2=self._priced.joint.norm == "l2")
+                steps["totals"] = totals_step(plan, l2=self._priced.joint.norm == "l2")
             for number in range(len(plan.distinct)):
-                texts[f"distinct {number}"] = distinct_statement(plan, number, self._secret)
-            found = self._engine.run(list(texts.values()))
-            self._results = dict(zip(texts, found, strict=True))
+                steps[f"distinct {number}"] = distinct_step(plan, number, self._secret)
+            found = self._engine.run(list(steps.values()))
+            self._results = dict(zip(steps, found, strict=True))
         return self._results
 
     def units(self) -> dict[Key, int]:
         """How many units each group has."""
-        return {key: int(row[0]) for key, row in self._rows("units").items()}
+        return {key: row[0] for key, row in self._rows("units").items()}
 
     def totals(self, keys: list[Key]) -> list[list[int]]:
         """The bounded statistics of these groups; groups without rows have zeros."""
@@ -287,9 +286,8 @@ class _Reader:
         return [found.get(_plain_key(key), [0]) for key in keys]
 
     def _rows(self, name: str) -> dict[Key, list[int]]:
-        table, width = self._run()[name], len(self._priced.plan.groups)
-        columns = [column.to_pylist() for column in table.columns]
-        rows = zip(*columns, strict=True)
+        width = len(self._priced.plan.groups)
+        rows = self._run()[name]
         return {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
 
 

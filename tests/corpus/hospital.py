@@ -136,11 +136,16 @@ def table_of(rows: Iterable[dict], types: dict[str, pa.DataType]) -> pa.Table:
     """Rows as a table of declared types: a cell that does not fit its column is NULL."""
     rows = list(rows)
     return pa.table(
-        {
-            name: pa.array([_cell(row.get(name), kind) for row in rows], kind)
-            for name, kind in types.items()
-        }
+        {name: pa.array(_column(rows, name, kind), kind) for name, kind in types.items()}
     )
+
+
+def _column(rows: list[dict], name: str, kind: pa.DataType) -> list:
+    known: dict = {}
+    for value in (row.get(name) for row in rows):
+        if (mark := (type(value), str(value)[:500])) not in known:
+            known[mark] = _cell(value, kind)
+    return [known[type(v), str(v)[:500]] for v in (row.get(name) for row in rows)]
 
 
 def _cell(value: object, kind: pa.DataType) -> object:

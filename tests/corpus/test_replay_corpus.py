@@ -28,7 +28,14 @@ FIVE = (
     "SELECT city, COUNT(*) AS n FROM visits LEFT JOIN wards USING (ward) GROUP BY city",
     "SELECT AVG(k) AS mean FROM (SELECT COUNT(*) AS k FROM visits GROUP BY patient_id) AS each",
 )
-OPTIONS = {"bounds": {"k": (0, 24)}, "max_groups": 2}
+
+
+def options_of(sql):
+    """Bounds of k and keys of g, where a question has such; groups of cities are chosen."""
+    options = {"bounds": {"k": (0, 24)}} if " AS k " in sql else {}
+    if " AS g," in sql:
+        options["keys"] = {"g": [0, 5]}
+    return options | ({"max_groups": 2} if "city" in sql else {})
 
 
 def prescribed():
@@ -56,24 +63,38 @@ def asked(sql, options):
 
     def pipeline(session):
         with session:
-            answer = session.sql(sql, epsilon=1, **options)
-            return answer.intervals().to_pylist(), answer.columns, str(answer.cost)
+            return asked_of(session, sql, options)
 
     return pipeline
+
+
+def asked_of(session, sql, options):
+    answer = session.sql(sql, epsilon=1, **options)
+    return answer.intervals().to_pylist(), answer.columns, str(answer.cost)
 
 
 def played(pipeline, data, neighbour, factory=opened):
     return dp.replay(pipeline, data, neighbour, factory=factory, time_limit=None)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
-def test_no_question_of_the_corpus_tells_three_nasty_neighbours_apart(question):
-    for name in THREE:
-        pair = PAIRS[name]
-        found = played(asked(question.sql, question.options), pair.data, pair.neighbour)
-        assert found.ok, f"{name}: {found}"
-        found = played(asked(question.sql, question.options), pair.neighbour, pair.data)
-        assert found.ok, f"{name}, the other way round: {found}"
+@pytest.mark.parametrize("name", THREE)
+@pytest.mark.parametrize("first", range(0, len(QUESTIONS), 8))
+def test_no_question_of_the_corpus_tells_three_nasty_neighbours_apart(first, name):
+    """Eight questions to a session; what is refused, or fails, must do so on both sides."""
+
+    def pipeline(session):
+        shown = []
+        with session:
+            for question in QUESTIONS[first : first + 8]:
+                try:
+                    shown.append(asked_of(session, question.sql, question.options))
+                except dp.DeniableError as error:
+                    shown.append(type(error).__name__)
+        return shown
+
+    found = played(pipeline, PAIRS[name].data, PAIRS[name].neighbour)
+    assert found.ok, str(found)
+    assert found.releases
 
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=lambda pair: pair.name)
@@ -81,12 +102,12 @@ def test_five_questions_tell_no_nasty_neighbours_apart(pair):
     def pipeline(session):
         with session:
             return [
-                session.sql(sql, epsilon=1, **OPTIONS).intervals().to_pylist() for sql in FIVE
+                session.sql(sql, epsilon=1, **options_of(sql)).intervals().to_pylist() for sql in FIVE
             ]
 
     found = played(pipeline, pair.data, pair.neighbour)
     assert found.ok, str(found)
-    assert found.releases >= 6
+    assert found.releases >= 5
     assert found.ended == "with an output"
 
 
@@ -96,7 +117,7 @@ def test_pure_budgets_tell_no_heavy_unit_apart(sql):
         return opened(rows, ledger, dp.PureDP(10))
 
     pair = PAIRS[HEAVY]
-    assert played(asked(sql, {"bounds": {"k": (0, 24)}}), pair.data, pair.neighbour, factory).ok
+    assert played(asked(sql, options_of(sql)), pair.data, pair.neighbour, factory).ok
 
 
 @pytest.mark.parametrize("sql", FIVE[:1])
@@ -175,7 +196,7 @@ ON_HOSTILE = {
     "text against number": "SELECT COUNT(*) AS n FROM visits WHERE ward = 5 OR ward IN (1, 2)",
     "division": "SELECT SUM(LEAST(100 / age, 5)) AS t, COUNT(1 / (age - 4)) AS n FROM visits",
     "whole division": "SELECT COUNT(100 // age) AS n, COUNT(100 % age) AS m FROM visits",
-    "products": "SELECT COUNT(age * age) AS n, COUNT(-age) AS m, COUNT(cost * cost) AS k FROM visits",
+    "products": "SELECT COUNT(age * age) AS n, COUNT(-age) AS m, COUNT(cost * cost) AS c FROM visits",
     "sum of products": "SELECT SUM(age * age) AS t FROM visits",
     "logarithms": "SELECT COUNT(LN(cost)) AS n, COUNT(LOG(age)) AS m FROM visits WHERE LN(age) > 0",
     "roots and powers": "SELECT COUNT(SQRT(cost)) AS n, COUNT(POW(cost, age)) AS m FROM visits",
@@ -224,12 +245,14 @@ def hostile(name):
 
 @pytest.mark.parametrize("sql", [hostile(name) for name in ON_HOSTILE])
 def test_bad_private_data_are_answered_like_good_ones(sql):
-    options = {"bounds": {"k": (0, 24)}, "keys": {"g": [0, 5]}}
-    for name, cells in HOSTILE.items():
-        added = [{**HARMLESS[0], "patient_id": "new", **cells}]
-        found = played(asked(sql, options), HARMLESS, HARMLESS + added)
+    rows = {name: {**HARMLESS[0], "patient_id": "new", **each} for name, each in HOSTILE.items()}
+    units = {name: [row] for name, row in rows.items()}
+    if "patient_id" not in sql:  # within rows one bad one does not hide another
+        units = {"all at once": list(rows.values())}
+    for name, added in units.items():
+        found = played(asked(sql, options_of(sql)), HARMLESS, HARMLESS + added)
         assert found.ok, f"{name}: {found}"
-        assert found.ended in {"with an output", "with QueryError", "with ParameterError"}, name
+        assert found.ended == "with an output", name
 
 
 @pytest.mark.xfail(

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
+from deniable.engines.base import Step
 from deniable.engines.duckdb import DuckDB
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql
-from deniable.query.emit import distinct_statement, totals_statement, units_statement
+from deniable.query.emit import distinct_step, totals_step, units_step
 from deniable.query.plan import SCALE, Plan
 from deniable.tables import PrivateTable
 
@@ -65,15 +66,12 @@ def engine_with(rows: list[tuple]) -> tuple[DuckDB, Catalogue]:
 
 def totals(rows: list[tuple], question: str, *, l2: bool) -> tuple[Plan, dict]:
     engine, catalogue = engine_with(rows)
-    plan = compile_sql(question, catalogue, Options(keys={"k": tuple(range(300))}))
-    (table,) = engine.run([totals_statement(plan, l2=l2)])
+    options = Options(keys={"k": tuple(range(300))} if " AS k" in question else {})
+    plan = compile_sql(question, catalogue, options)
+    (rows_found,) = engine.run([totals_step(plan, l2=l2)])
     engine.close()
     width = len(plan.groups)
-    found = {}
-    for row in table.to_pylist():
-        values = list(row.values())
-        found[tuple(values[:width])] = [int(v or 0) for v in values[width:]]
-    return plan, found
+    return plan, {row[:width]: [int(v or 0) for v in row[width:]] for row in rows_found}
 
 
 def moved(plan: Plan, one: dict, other: dict, *, l2: bool) -> Fraction:
@@ -135,10 +133,9 @@ def test_units_with_few_rows_are_never_changed(question):
     keys = [group.sql.sql("duckdb") for group in plan.groups]
     source = plan.source.sql("duckdb").removeprefix("SELECT *").removeprefix("SELECT")
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    (table,) = engine.run([f"SELECT {', '.join(keys + sums)} {source}{grouped}"])
+    (exact_rows,) = engine.run([Step(f"SELECT {', '.join(keys + sums)} {source}{grouped}")])
     engine.close()
-    columns = [column.to_pylist() for column in table.columns]
-    for row in zip(*columns, strict=True):
+    for row in exact_rows:
         exact = [SCALE * int(value or 0) for value in row[len(keys) :]]
         assert found[row[: len(keys)]] == exact
 
@@ -149,12 +146,10 @@ def test_a_unit_counts_in_as_many_groups_as_is_said_while_they_are_chosen():
     plan = compile_sql(
         "SELECT g || 'x' AS h, COUNT(*) AS n FROM t GROUP BY h", catalogue, Options()
     )
-    (table,) = engine.run([units_statement(plan, 2, "secret")])
-    assert sum(table.column("units").to_pylist()) == 20
-    again = engine.run([units_statement(plan, 2, "secret")])[0]
-    assert sorted(map(str, again.to_pylist())) == sorted(map(str, table.to_pylist()))
-    other = engine.run([units_statement(plan, 2, "another")])[0]
-    assert sorted(map(str, other.to_pylist())) != sorted(map(str, table.to_pylist()))
+    (first,) = engine.run([units_step(plan, 2, "secret")])
+    assert sum(units for _, units in first) == 20
+    assert sorted(engine.run([units_step(plan, 2, "secret")])[0]) == sorted(first)
+    assert sorted(engine.run([units_step(plan, 2, "another")])[0]) != sorted(first)
     engine.close()
 
 
@@ -162,8 +157,8 @@ def test_distinct_values_of_one_unit_are_as_many_as_is_said():
     rows = [(0, "a", float(v), 1) for v in range(100)] + [(1, "b", 1.0, 1)]
     engine, catalogue = engine_with(rows)
     plan = compile_sql("SELECT g, COUNT(DISTINCT x) AS n FROM t GROUP BY g", catalogue, Options())
-    (table,) = engine.run([distinct_statement(plan, 0, "secret")])
-    assert {row["g0"]: row["d0"] for row in table.to_pylist()} == {"a": 4, "b": 1}
+    (found,) = engine.run([distinct_step(plan, 0, "secret")])
+    assert dict(found) == {"a": 4, "b": 1}
     engine.close()
 
 

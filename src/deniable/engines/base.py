@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
-
-import pyarrow as pa
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from deniable.tables import ColumnType, Schema, Source
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A SELECT, and tables that it needs first: by name, the SELECT that makes each.
+
+    Those are grouped by the unit, whose values often lie close together: engines may use that.
+    """
+
+    select: str
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -18,8 +30,8 @@ class Engine(Protocol):
     def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
         """Make a source known under a name; its schema, declared or read from metadata."""
 
-    def run(self, statements: Sequence[str]) -> list[pa.Table]:
-        """Run statements in one snapshot."""
+    def run(self, steps: Sequence[Step]) -> list[Rows]:
+        """Run the steps of a question in one snapshot; the rows of each, exact integers as int."""
 
     def cancel(self) -> None:
         """End what is running."""

@@ -149,7 +149,9 @@ class Statistics:
             self.found[place] = replace(known, importance=known.importance + importance)
             return place
         self._places[text] = len(self.found)
-        self.found.append(Statistic(sql, size, per_unit, importance))
+        one = sql.args["ifs"][0].args["true"] if isinstance(sql, exp.Case) else sql
+        counts = isinstance(one, exp.Literal) and one.name == "1"
+        self.found.append(Statistic(sql, size, per_unit, importance, counts))
         return self._places[text]
 
 

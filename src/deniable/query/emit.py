@@ -13,22 +13,38 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from deniable.query.plan import SCALE, Group, Plan, names
+from deniable.engines.base import Step
+from deniable.query.plan import SCALE, Group, Plan, Statistic, names
 
 KEY_PLACEHOLDER = "<secret key>"
 
 
-def totals_statement(plan: Plan, *, l2: bool) -> str:
-    """SELECT groups, SCALE times each bounded statistic. One statement, one snapshot."""
+HEAVY = "deniable_heavy"
+
+
+def totals_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
+    if plan.single and plan.rows == 1:
+        return Step(_totals(plan, l2=l2))
+    return Step(_totals(plan, l2=l2), {HEAVY: _heavy_units(plan)})
+
+
+def _heavy_units(plan: Plan) -> str:
+    """Units with more rows than count in full, undeclared groups included: more than need be."""
+    sql = plan.source.select(exp.alias_(plan.unit.copy(), "u"))
+    return f"SELECT u FROM ({sql.sql('duckdb')}) GROUP BY u HAVING COUNT(*) > {plan.rows}"
+
+
+def _totals(plan: Plan, *, l2: bool) -> str:
     keys, stats = names("g", plan.groups), names("t", plan.statistics)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     picked = "".join(f"{key}, " for key in keys)
     sums = ", ".join(
-        f"{_total(name, per_unit=statistic.per_unit)} AS {name}"
+        f"{_total(name, statistic)} AS {name}"
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
     once = plan.single and plan.rows == 1
-    base = f"WITH base AS {'' if plan.simple else 'MATERIALIZED '}({_base(plan)})"
+    base = f"WITH base AS {'NOT ' if plan.simple else ''}MATERIALIZED ({_base(plan)})"
     totals = f"SELECT {picked}{sums} FROM base{grouped}"
     if once:  # one row a unit: bounded as it stands
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
@@ -84,9 +100,11 @@ def literal(key: object) -> exp.Expr:
     return exp.cast(text, "TIMESTAMP" if hasattr(key, "hour") else "DATE")
 
 
-def _total(name: str, *, per_unit: bool) -> str:
-    if per_unit:
+def _total(name: str, statistic: Statistic) -> str:
+    if statistic.per_unit:
         return f"COUNT(DISTINCT CASE WHEN {name} IS NOT NULL THEN u END)"
+    if statistic.counts:
+        return f"COUNT({name})"
     return f"COALESCE(SUM({name}), 0)"
 
 
@@ -98,7 +116,7 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
         (
             f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
             if statistic.per_unit
-            else f"COALESCE(SUM({name}), 0)::HUGEINT AS {name}"
+            else f"{_total(name, statistic)}::HUGEINT AS {name}"
         )
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
@@ -122,9 +140,8 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
         for name in stats
     )
     return (
-        f"heavy AS MATERIALIZED (SELECT u FROM base GROUP BY u HAVING COUNT(*) > {plan.rows}), "
         f"pairs AS MATERIALIZED (SELECT u{grouped}, {sums} FROM base "
-        f"WHERE u IN (SELECT u FROM heavy) GROUP BY u{grouped}), "
+        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
         f"norms AS (SELECT u, SUM({squares})::HUGEINT AS q FROM pairs GROUP BY u), "
         f"beyond AS (SELECT u, {norm} AS m FROM norms WHERE q > {limit}), "
         f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u)"
@@ -132,7 +149,7 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
     )
 
 
-def units_statement(plan: Plan, max_groups: int, secret: str) -> str:
+def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
     """SELECT groups, the number of units in each, every unit in at most `max_groups` of them.
 
     Which are kept is decided by a keyed hash of the unit and the group: the same on every run, and
@@ -140,7 +157,7 @@ def units_statement(plan: Plan, max_groups: int, secret: str) -> str:
     """
     keys = names("g", plan.groups)
     text = _hashed([*_name(plan), *keys], secret)
-    return (
+    return Step(
         f"WITH base AS ({_base(plan)}), pairs AS (SELECT DISTINCT u, {', '.join(keys)} FROM base), "
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
         f"{', '.join(keys)}) AS n FROM pairs) "
@@ -149,12 +166,12 @@ def units_statement(plan: Plan, max_groups: int, secret: str) -> str:
     )
 
 
-def distinct_statement(plan: Plan, number: int, secret: str) -> str:
+def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     """SELECT groups, COUNT(DISTINCT value), every unit with at most `rows` values in all."""
     keys, value = names("g", plan.groups), f"d{number}"
     listed = "".join(f"{key}, " for key in keys)
     text = _hashed([*_name(plan), *keys, value], secret)
-    return (
+    return Step(
         f"WITH base AS ({_base(plan)}), "
         f"pairs AS (SELECT DISTINCT u, {listed}{value} FROM base WHERE {value} IS NOT NULL), "
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, {listed}{value}) "

@@ -16,9 +16,9 @@ from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.price import Price
 from deniable.query.emit import (
     KEY_PLACEHOLDER,
-    distinct_statement,
-    totals_statement,
-    units_statement,
+    distinct_step,
+    totals_step,
+    units_step,
 )
 from deniable.query.measures import Linear, Measure
 from deniable.query.price import Priced
@@ -174,10 +174,14 @@ def _contributions(priced: Priced) -> str:
 
 
 def _statements(priced: Priced) -> tuple[str, ...]:
-    plan, found = priced.plan, []
+    plan, steps = priced.plan, []
     if priced.keys is not None:
-        found.append(units_statement(plan, priced.keys.max_groups, KEY_PLACEHOLDER))
+        steps.append(units_step(plan, priced.keys.max_groups, KEY_PLACEHOLDER))
     if priced.joint is not None:
-        found.append(totals_statement(plan, l2=priced.joint.norm == "l2"))
-    found += [distinct_statement(plan, n, KEY_PLACEHOLDER) for n in range(len(plan.distinct))]
+        steps.append(totals_step(plan, l2=priced.joint.norm == "l2"))
+    steps += [distinct_step(plan, n, KEY_PLACEHOLDER) for n in range(len(plan.distinct))]
+    found = []
+    for step in steps:
+        found += [f"CREATE TEMP TABLE {name} AS {text}" for name, text in step.tables.items()]
+        found.append(step.select)
     return tuple(found)

@@ -37,13 +37,14 @@ class Statistic:
     """A whole number in each row, NULL or of at most `size` in absolute value, to be summed.
 
     `per_unit` statistics count a unit once in each group, however many rows it has there.
-    `importance` is how much the answers shown depend on it.
+    `importance` is how much the answers shown depend on it; `counts` says that it is 1 or NULL.
     """
 
     sql: exp.Expr
     size: int
     per_unit: bool = False
     importance: float = 1.0
+    counts: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,26 @@ Everything here is post-processing: it sees released numbers, public keys and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
 from deniable.query.measures import ColumnNoise, Floats, Interval, Measure, linearised
-from deniable.query.plan import Output, Plan, names
+from deniable.query.plan import Group, Output, Plan, names
+from deniable.tables import ColumnType
 
-Rows = npt.NDArray[np.int64]
+_CHUNK = 500
+
+Values = list[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +40,18 @@ class Noisy:
 class Shaped:
     """The rows that are shown, in order, and how to find the intervals of a column."""
 
-    table: pa.Table
+    data: dict[str, Values]
     interval: Callable[[str, float], Interval | None]
 
 
 def shape(plan: Plan, noisy: Noisy) -> Shaped:
     """The answer, and its intervals."""
-    released = _released(plan, noisy.keys, noisy.x)
+    released = _Released(plan, noisy.keys, noisy.x)
     picked = _picked(plan, released)
-    columns = {}
+    data = {}
     for output in plan.outputs:
-        values = _evaluate(output.sql, released)
-        columns[output.name] = values.take(pa.array(picked))
-    table = pa.table(columns)
+        values = released.evaluate(output.sql)
+        data[output.name] = [values[place] for place in picked]
     outputs = {output.name: output for output in plan.outputs}
 
     def interval(name: str, confidence: float) -> Interval | None:
@@ -58,7 +61,7 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
         low, high = _interval(plan, noisy, output, confidence)
         return low[picked], high[picked]
 
-    return Shaped(table, interval)
+    return Shaped(data, interval)
 
 
 def measure_of(plan: Plan, output: Output) -> Measure | None:
@@ -72,35 +75,82 @@ def _interval(plan: Plan, noisy: Noisy, output: Output, confidence: float) -> In
         return known.interval(noisy.x, noisy.noise, confidence)
 
     def value(x: Floats) -> Floats:
-        made = _evaluate(output.sql, _released(plan, noisy.keys, x))
-        if pa.types.is_boolean(made.type) or not pa.types.is_primitive(made.type):
-            return np.full(len(x), np.nan)
-        return np.array(made.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        made = _Released(plan, noisy.keys, x).evaluate(output.sql)
+        return np.array([_number(each) for each in made], dtype=np.float64)
 
     used = sorted({c for measure in plan.measures for c in measure.columns()})
     return linearised(value, noisy.x, noisy.noise, used, confidence)
 
 
-def _released(plan: Plan, keys: list[tuple[Any, ...]], x: Floats) -> pa.Table:
-    columns: dict[str, Any] = {
-        name: pa.array([key[place] for key in keys])
-        for place, name in enumerate(names("g", plan.groups))
-    }
-    for name, measure in zip(names("m", plan.measures), plan.measures, strict=True):
-        columns[name] = pa.array(measure.value(x))
-    columns["i"] = pa.array(np.arange(len(x)))
-    return pa.table(columns)
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return math.nan
+    return float(value)
 
 
-def _evaluate(expression: exp.Expr, released: pa.Table) -> pa.ChunkedArray:
-    if isinstance(expression, exp.Column):
-        return released.column(expression.name)
-    found = _run(f"SELECT i, {expression.sql('duckdb')} AS v FROM released ORDER BY i", released)
-    return found.column("v")
+class _Released:
+    """The released table: groups g0, ..., measures m0, ..., and the number i of each row."""
+
+    def __init__(self, plan: Plan, keys: list[tuple[Any, ...]], x: Floats) -> None:
+        self._columns: dict[str, Values] = {
+            name: [key[place] for key in keys] for place, name in enumerate(names("g", plan.groups))
+        }
+        for name, measure in zip(names("m", plan.measures), plan.measures, strict=True):
+            self._columns[name] = measure.value(x).tolist()
+        self._columns["i"] = list(range(len(keys)))
+
+    def evaluate(self, expression: exp.Expr) -> Values:
+        """The values of an expression, row by row."""
+        if isinstance(expression, exp.Column):
+            return self._columns[expression.name]
+        rows = self.run(f"SELECT {expression.sql('duckdb')} FROM released ORDER BY i")
+        return [float(v) if isinstance(v, Decimal) else v for (v,) in rows]
+
+    def run(self, text: str) -> list[tuple[Any, ...]]:
+        """Run SQL on it; nothing but released numbers is in reach."""
+        if not self._columns["i"]:
+            return []
+        with duckdb.connect() as connection:
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET error_on_division_by_zero = false")
+            try:
+                self._fill(connection)
+                return connection.execute(text).fetchall()
+            except duckdb.Error as error:
+                first = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise QueryError(f"the arithmetic on aggregates fails: {first[:200]}") from None
+
+    def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
+        kinds = ", ".join(f"{name} {_type(name, v)}" for name, v in self._columns.items())
+        connection.execute(f"CREATE TABLE released ({kinds})")
+        rows = list(zip(*self._columns.values(), strict=True))
+        for start in range(0, len(rows), _CHUNK):
+            chunk = rows[start : start + _CHUNK]
+            places = ", ".join(["(" + ", ".join("?" * len(self._columns)) + ")"] * len(chunk))
+            flat = [value for row in chunk for value in row]
+            connection.execute(f"INSERT INTO released VALUES {places}", flat)
 
 
-def _picked(plan: Plan, released: pa.Table) -> Rows:
+def _type(name: str, values: Values) -> str:
+    """The engine's type of a column of released values."""
+    if name[0] == "m":
+        return "DOUBLE"
+    sample = next((value for value in values if value is not None), 0)
+    if isinstance(sample, bool):
+        return "BOOLEAN"
+    if isinstance(sample, datetime):
+        return "TIMESTAMP"
+    if isinstance(sample, date):
+        return "DATE"
+    return "VARCHAR" if isinstance(sample, str) else "BIGINT"
+
+
+def _picked(plan: Plan, released: _Released) -> list[int]:
     """The rows that HAVING, ORDER BY and LIMIT leave, in order."""
+    everything = released.evaluate(exp.column("i"))
+    if plan.having is None and not plan.order:
+        end = None if plan.limit is None else plan.offset + plan.limit
+        return everything[plan.offset : end]
     text = "SELECT i FROM released"
     if plan.having is not None:
         text += f" WHERE {plan.having.sql('duckdb')}"
@@ -110,29 +160,22 @@ def _picked(plan: Plan, released: pa.Table) -> Rows:
         text += f" LIMIT {plan.limit}"
     if plan.offset:
         text += f" OFFSET {plan.offset}"
-    found: Rows = _run(text, released).column("i").to_numpy()
-    return found
-
-
-def _run(text: str, released: pa.Table) -> pa.Table:
-    with duckdb.connect() as connection:
-        connection.register("released", released)
-        connection.execute("SET error_on_division_by_zero = false")
-        try:
-            return connection.sql(text).to_arrow_table()
-        except duckdb.Error as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise QueryError(f"the arithmetic on aggregates fails: {first[:200]}") from None
+    return [row[0] for row in released.run(text)]
 
 
 def check_shape(plan: Plan) -> None:
     """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
-    keys = [tuple((group.keys or ("x",))[0] for group in plan.groups)]
+    keys = [tuple((group.keys or (_made_up(group),))[0] for group in plan.groups)]
     columns = len(plan.statistics) + len(plan.distinct)
     noise = ColumnNoise(1.0, lambda _: 1.0, gaussian=True)
     shape(plan, Noisy(keys, np.full((1, columns), 100.0), (noise,) * columns))
 
 
-def key_arrays(keys: Sequence[tuple[Any, ...]], place: int) -> pa.Array:
-    """One column of keys."""
-    return pa.array([key[place] for key in keys])
+def _made_up(group: Group) -> Any:
+    examples = {
+        ColumnType.INTEGER: 1,
+        ColumnType.BOOLEAN: True,
+        ColumnType.DATE: date(2000, 1, 1),
+        ColumnType.TIMESTAMP: datetime(2000, 1, 1),
+    }
+    return "x" if group.kind is None else examples.get(group.kind, "x")
