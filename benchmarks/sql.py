@@ -82,8 +82,8 @@ def peak() -> int:
 
 
 def by_city(table: Any) -> dict[str, list[float]]:
-    """City to count, total and mean, of an Arrow table."""
-    columns = [table[name].to_pylist() for name in ("city", "n", "total", "mean")]
+    """City to count, total and mean, of a table or an answer."""
+    columns = [list(table[name]) for name in ("city", "n", "total", "mean")]
     return {
         city: [float(value) for value in values]
         for city, *values in zip(*columns, strict=True)
@@ -105,7 +105,7 @@ def plain(file: Path) -> Run:
         "cpu": spent,
         "wall": waited,
         "memory": peak(),
-        "answers": by_city(table),
+        "answers": by_city(table.to_pydict()),
     }
 
 
@@ -129,7 +129,6 @@ def private(file: Path) -> Run:
         with dp.Session({"trips": trips}, budget=budget, ledger=ledger) as session:
             middle, wall = used(), time.perf_counter()
             answer = session.sql(QUESTION, epsilon=EPSILON)
-            table = answer.table
             spent, waited, memory = used() - middle, time.perf_counter() - wall, peak()
             explained = []
             for _ in range(EXPLAINED):
@@ -143,7 +142,7 @@ def private(file: Path) -> Run:
         "wall": waited,
         "memory": memory,
         "explain": statistics.median(explained),
-        "answers": by_city(table),
+        "answers": by_city(answer),
     }
 
 
@@ -163,7 +162,7 @@ def first(file: Path) -> Run:
         ledger = Path(folder) / "ledger.db"
         budget = dp.ApproxDP(EPSILON, DELTA)
         with dp.Session({"trips": trips}, budget=budget, ledger=ledger) as session:
-            return {"rows": session.sql(QUESTION, epsilon=EPSILON).table.num_rows}
+            return {"rows": len(session.sql(QUESTION, epsilon=EPSILON))}
 
 
 TASKS = {"plain": plain, "private": private, "first": first}

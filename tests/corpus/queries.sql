@@ -132,7 +132,7 @@ FROM visits GROUP BY class;
 SELECT age >= 65 AS old, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY age >= 65;
 
 -- name: month_groups
--- keys: month=months
+-- keys: month=month_times
 SELECT DATE_TRUNC('month', visited) AS month, COUNT(*) AS n FROM visits GROUP BY month;
 
 -- name: month_groups_as_dates

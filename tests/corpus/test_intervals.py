@@ -12,10 +12,10 @@ from corpus import hospital
 from deniable.ledger.filters import Budget
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
-from deniable.query.emit import totals_statement
 from deniable.query.plan import SCALE
 from deniable.query.price import amount_of, price
 from deniable.query.shape import Noisy, shape
+from deniable.session import _Reader
 
 RELEASES, CONFIDENCE, DEVIATIONS = 2_000, 0.95, 6.2  # the one-sided tail of 6.2 is below 1e-9
 QUESTION = "SELECT {} AS x FROM visits WHERE ward = 'cardiology'"
@@ -35,13 +35,13 @@ def priced(measure, budget):
         plan = compile_sql(QUESTION.format(measure), session._catalogue, Options())
         read = Budget(budget)
         made = price(plan, read, amount_of(read, epsilon=2, rho=None))
-        (found,) = session._engine.run([totals_statement(plan, l2=made.joint.norm == "l2")])
-    return made, [int(column[0].as_py()) for column in found.columns]
+        (exact,) = _Reader(session._engine, made, secret="").totals([()])
+    return made, exact
 
 
 def exact_value(made, exact):
     x = np.array([[number / SCALE for number in exact]])
-    return float(shape(made.plan, Noisy([()], x, made.noise)).table.column("x")[0].as_py())
+    return float(shape(made.plan, Noisy([()], x, made.noise)).data["x"][0])
 
 
 def released(made, exact):
@@ -49,7 +49,7 @@ def released(made, exact):
     drawn = made.joint.release([exact] * RELEASES)
     x = np.array([[int(number) / SCALE for number in row] for row in drawn])
     shaped = shape(made.plan, Noisy([()] * RELEASES, x, made.noise))
-    values = np.array(shaped.table.column("x").to_pylist())
+    values = np.array(shaped.data["x"], dtype=np.float64)
     return values, *shaped.interval("x", CONFIDENCE)
 
 

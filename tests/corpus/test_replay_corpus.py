@@ -1,5 +1,6 @@
 """Questions replayed on nasty neighbours: nothing but noisy numbers may tell the two apart."""
 
+import sys
 from datetime import date
 
 import pyarrow as pa
@@ -38,9 +39,9 @@ def options_of(sql):
     return options | ({"max_groups": 2} if "city" in sql else {})
 
 
-def prescribed():
-    """One drug for each of twenty units and for the one that comes and goes."""
-    ids = [f"u{number}" for number in range(20)] + ["new"]
+def prescribed(rows):
+    """One drug for each unit that has visits: one that goes takes all its rows along."""
+    ids = dict.fromkeys(row["patient_id"] for row in rows)
     rows = [
         {"patient_id": name, "drug": "insulin", "price": 20.0, "day": date(2024, 5, 5)}
         for name in ids
@@ -54,7 +55,7 @@ def opened(rows, ledger, budget=None):
         budget=dp.ApproxDP(30, 1e-6) if budget is None else budget,
         ledger=ledger,
         seen=hospital.table_of(filled, hospital.VISIT_TYPES),
-        given=prescribed(),
+        given=prescribed(rows),
     )
 
 
@@ -102,7 +103,8 @@ def test_five_questions_tell_no_nasty_neighbours_apart(pair):
     def pipeline(session):
         with session:
             return [
-                session.sql(sql, epsilon=1, **options_of(sql)).intervals().to_pylist() for sql in FIVE
+                session.sql(sql, epsilon=1, **options_of(sql)).intervals().to_pylist()
+                for sql in FIVE
             ]
 
     found = played(pipeline, pair.data, pair.neighbour)
@@ -120,40 +122,38 @@ def test_pure_budgets_tell_no_heavy_unit_apart(sql):
     assert played(asked(sql, options_of(sql)), pair.data, pair.neighbour, factory).ok
 
 
-@pytest.mark.parametrize("sql", FIVE[:1])
-def test_a_bound_of_half_the_size_is_found_on_a_unit_with_many_rows(sql, monkeypatch):
-    right = Plan.bound
-    pair = PAIRS[HEAVY]
-    assert played(asked(sql, {}), pair.data, pair.neighbour).ok
-    # The engine cuts units at the right bound, the noise is made for half of it.
-    monkeypatch.setattr(
-        "deniable.query.price.Plan.bound", lambda plan, *, l2: right(plan, l2=l2) // 2
-    )
-    monkeypatch.setattr(
-        "deniable.session.totals_statement", _with_bound(right, hospital_statement())
-    )
-    found = played(asked(sql, {}), pair.data, pair.neighbour)
+def test_noise_for_half_the_bound_is_found_on_a_unit_with_many_rows(monkeypatch):
+    pair, right = PAIRS[HEAVY], Plan.bound
+
+    def half_in_the_price(plan, *, l2):
+        """The engine cuts units at the right bound, the noise is made for half of it."""
+        priced = sys._getframe(1).f_globals["__name__"] == "deniable.query.price"
+        return right(plan, l2=l2) // (2 if priced else 1)
+
+    monkeypatch.setattr(Plan, "bound", half_in_the_price)
+    found = played(asked(FIVE[0], {}), pair.data, pair.neighbour)
     assert Kind.SENSITIVITY in {finding.kind for finding in found.findings}, str(found)
 
 
-def hospital_statement():
-    from deniable.query.emit import totals_statement
-
-    return totals_statement
-
-
-def _with_bound(right, made):
-    """The statement as it is made with the right bound, whatever is planted elsewhere."""
-
-    def statement(plan, *, l2):
-        planted = Plan.bound
-        Plan.bound = right
-        try:
-            return made(plan, l2=l2)
-        finally:
-            Plan.bound = planted
-
-    return statement
+@pytest.mark.parametrize("planted", [False, True])
+def test_half_the_bound_everywhere_is_found_on_a_unit_with_as_many_rows_as_count(
+    planted, monkeypatch
+):
+    """Units with more rows are cut to whatever the bound is: those below it show that it is low."""
+    right = Plan.bound
+    if planted:
+        monkeypatch.setattr(Plan, "bound", lambda plan, *, l2: right(plan, l2=l2) // 2)
+    pairs = dp.nasty_neighbours(
+        bounds={"cost": (0, 2000), "age": (0, 120)},
+        keys={"ward": hospital.WARDS},
+        unit="patient_id",
+        rows_per_unit=24,
+    )
+    (pair,) = [pair for pair in pairs if pair.name == "a unit with 24 rows"]
+    found = played(asked(FIVE[0], {}), pair.data, pair.neighbour)
+    assert {finding.kind for finding in found.findings} == (
+        {Kind.SENSITIVITY} if planted else set()
+    )
 
 
 HARMLESS = [
@@ -194,30 +194,36 @@ ON_HOSTILE = {
     "cast in where": "SELECT COUNT(*) AS n FROM visits WHERE CAST(ward AS INTEGER) > 3",
     "cast of fractions": "SELECT SUM(CAST(cost AS INTEGER)) AS t FROM visits",
     "text against number": "SELECT COUNT(*) AS n FROM visits WHERE ward = 5 OR ward IN (1, 2)",
-    "division": "SELECT SUM(LEAST(100 / age, 5)) AS t, COUNT(1 / (age - 4)) AS n FROM visits",
+    "division": "SELECT COUNT(100 / age) AS t, COUNT(1 / (age - 4)) AS n FROM visits",
     "whole division": "SELECT COUNT(100 // age) AS n, COUNT(100 % age) AS m FROM visits",
-    "products": "SELECT COUNT(age * age) AS n, COUNT(-age) AS m, COUNT(cost * cost) AS c FROM visits",
+    "products": "SELECT COUNT(age * age) AS n, COUNT(-age) AS m, COUNT(cost * cost) AS c "
+    "FROM visits",
     "sum of products": "SELECT SUM(age * age) AS t FROM visits",
     "logarithms": "SELECT COUNT(LN(cost)) AS n, COUNT(LOG(age)) AS m FROM visits WHERE LN(age) > 0",
     "roots and powers": "SELECT COUNT(SQRT(cost)) AS n, COUNT(POW(cost, age)) AS m FROM visits",
     "exponentials": "SELECT COUNT(EXP(cost)) AS n, COUNT(ROUND(EXP(age))) AS m FROM visits",
     "absolute values": "SELECT SUM(ABS(age)) AS t, COUNT(ABS(cost)) AS n FROM visits",
-    "dates": "SELECT COUNT(visited + INTERVAL 10 YEAR) AS n FROM visits WHERE visited > '2024-01-01'",
-    "parts of dates": "SELECT EXTRACT(month FROM visited) AS m, COUNT(*) AS n FROM visits GROUP BY m",
+    "dates": "SELECT COUNT(visited + INTERVAL 10 YEAR) AS n "
+    "FROM visits WHERE visited > '2024-01-01'",
+    "parts of dates": "SELECT EXTRACT(month FROM visited) AS m, COUNT(*) AS n "
+    "FROM visits GROUP BY m",
     "days between": "SELECT COUNT(DATE_DIFF('day', DATE '2024-01-01', visited)) AS n FROM visits",
-    "substrings": "SELECT COUNT(SUBSTRING(ward, age, age)) AS n, COUNT(LEFT(ward, age)) AS m FROM visits",
+    "substrings": "SELECT COUNT(SUBSTRING(ward, age, age)) AS n, COUNT(LEFT(ward, age)) AS m "
+    "FROM visits",
     "patterns": "SELECT COUNT(*) AS n FROM visits WHERE diagnosis LIKE ward OR ward LIKE '%\\\\'",
     "regular expressions": "SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES('a', diagnosis)",
     "case of text and number": "SELECT SUM(CASE ward WHEN 5 THEN 1 ELSE 0 END) AS n FROM visits",
     "nullif of text and number": "SELECT COUNT(NULLIF(ward, 5)) AS n FROM visits",
     "text as a condition": "SELECT COUNT(*) AS n FROM visits WHERE diagnosis",
-    "text as a negated condition": "SELECT COUNT(*) AS n FROM visits WHERE NOT diagnosis AND urgent",
+    "text as a negated condition": "SELECT COUNT(*) AS n "
+    "FROM visits WHERE NOT diagnosis AND urgent",
     "text as a case": "SELECT SUM(CASE WHEN diagnosis THEN 1 ELSE 0 END) AS n FROM visits",
     "coalesce of text and number": "SELECT COUNT(COALESCE(ward, age)) AS n FROM visits",
     "moments": "SELECT AVG(cost) AS a, STDDEV(cost) AS s, VARIANCE(age) AS v FROM visits",
     "per unit sums": "SELECT AVG(k) AS a FROM (SELECT SUM(age) + SUM(age) AS k FROM visits "
     "GROUP BY patient_id) AS t",
-    "per unit logarithms": "SELECT AVG(k) AS a FROM (SELECT LN(COUNT(*) FILTER (WHERE urgent)) AS k "
+    "per unit logarithms": "SELECT AVG(k) AS a FROM (SELECT LN(COUNT(*) FILTER (WHERE urgent)) "
+    "AS k "
     "FROM visits GROUP BY patient_id) AS t",
     "per unit roots": "SELECT AVG(k) AS a FROM (SELECT SQRT(SUM(cost)) AS k FROM visits "
     "GROUP BY patient_id) AS t",
@@ -234,7 +240,21 @@ ON_HOSTILE = {
     "joins on casts": "SELECT COUNT(*) AS n FROM visits AS v JOIN wards AS w ON v.ward = w.beds",
     "groups of casts": "SELECT CAST(ward AS INTEGER) AS g, COUNT(*) AS n FROM visits GROUP BY g",
 }
-DEFECTS: dict[str, str] = {}
+_CASTS = "the engine's own cast of text to a number or truth is not guarded, and ends in an error"
+_WITHIN = "arithmetic on aggregates within a unit is not guarded against overflow"
+DEFECTS = {
+    "case of text and number": _CASTS,
+    "nullif of text and number": _CASTS,
+    "text as a condition": _CASTS,
+    "text as a negated condition": _CASTS,
+    "text as a case": _CASTS,
+    "coalesce of text and number": "COALESCE of text and a number is refused by the engine",
+    "absolute values": "ABS of the least whole number overflows, unguarded",
+    "per unit sums": _WITHIN,
+    "per unit having": _WITHIN,
+    "window offsets": "casts in the offset of LAG are not guarded",
+    "window frames": "negative frames end in an error",
+}
 
 
 def hostile(name):
@@ -246,7 +266,13 @@ def hostile(name):
 @pytest.mark.parametrize("sql", [hostile(name) for name in ON_HOSTILE])
 def test_bad_private_data_are_answered_like_good_ones(sql):
     rows = {name: {**HARMLESS[0], "patient_id": "new", **each} for name, each in HOSTILE.items()}
-    units = {name: [row] for name, row in rows.items()}
+    units = {name: [rows[name]] for name in ("text", "negatives", "overflow", "NULL everywhere")}
+    units["several rows"] = [
+        rows["zeros"],
+        rows["infinity"],
+        rows["nobody urgent"],
+        rows["no unit"],
+    ]
     if "patient_id" not in sql:  # within rows one bad one does not hide another
         units = {"all at once": list(rows.values())}
     for name, added in units.items():
@@ -256,7 +282,8 @@ def test_bad_private_data_are_answered_like_good_ones(sql):
 
 
 @pytest.mark.xfail(
-    strict=True, reason="rows of two tables whose unit is the row share numbers, and are cut together"
+    strict=True,
+    reason="rows of two tables whose unit is the row share numbers, and are cut together",
 )
 def test_rows_of_two_united_tables_are_units_of_their_own():
     fan = dp.PublicTable(pa.table({"x": pa.array([1] * 50, pa.int64())}))
@@ -268,9 +295,7 @@ def test_rows_of_two_united_tables_are_units_of_their_own():
             )
             for name, values in zip("ab", rows, strict=True)
         }
-        return dp.Session(
-            {**tables, "fan": fan}, budget=dp.ApproxDP(30, 1e-6), ledger=ledger
-        )
+        return dp.Session({**tables, "fan": fan}, budget=dp.ApproxDP(30, 1e-6), ledger=ledger)
 
     sql = (
         "SELECT COUNT(*) AS n FROM (SELECT x FROM a UNION ALL SELECT x FROM b) AS t "

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import glob
 import gzip
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,7 @@ class DuckDB:
         self._home: driver.DuckDBPyConnection | None = None
         self._attached: dict[str, str] = {}
         self._kept: list[object] = []
+        self._lock = threading.Lock()
 
     def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
         """Make a source a view; its schema, declared or read from metadata."""
@@ -158,7 +160,7 @@ class DuckDB:
 
     def run(self, steps: Sequence[Step]) -> list[Rows]:
         """Run the steps of a question in one transaction."""
-        with _told("the query"):
+        with self._lock, _told("the query"):  # one connection, one transaction at a time
             self._connection.execute("BEGIN TRANSACTION")
             try:
                 return [self._step(step) for step in steps]

@@ -26,7 +26,7 @@ from deniable.query.expressions import (
 )
 from deniable.query.measures import Linear, Measure, Ratio, Spread
 from deniable.query.plan import Statistic, power_of_two_below
-from deniable.tables import Bounds, grid_of
+from deniable.tables import Bounds, ColumnType, grid_of
 
 _SQUARE_STEPS = 1 << 12
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
@@ -82,8 +82,8 @@ class Statistics:
             self._check(argument, "COUNT(...)")
             if isinstance(argument, exp.Literal):
                 return Linear(((self._rows(condition, 1.0), 1.0),))
-            present = _conditions(condition, _present(safe(argument)))
-            return Linear(((self._rows(present, 1.0, made=True), 1.0),))
+            kept = None if condition is None else safe_condition(condition)
+            return Linear(((self._add_count(_when(kept, safe(argument)), 1.0), 1.0),))
         if len(argument.expressions) != 1:
             raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
         (value,) = argument.expressions
@@ -108,14 +108,14 @@ class Statistics:
         low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
         centre = (low + high) // 2
         half = max(high - centre, centre - low, 1)
-        value = _on_grid(safe(node.this), bounds, step, whole=whole)
+        number = _plain_number(safe(node.this), declared, whole=whole)
+        value = _on_grid(number, bounds, step, whole=whole)
         present = _and(condition, None)
         size = max(abs(low), abs(high), 1)
         count_matters = (centre / size) ** 2 if isinstance(node, exp.Sum) else 0.25
         sum_matters = (half / size) ** 2 if isinstance(node, exp.Sum) else 1.0
-        counted = self._add(
-            _when(_conditions(present, _present(value)), exp.Literal.number(1)), 1, count_matters
-        )
+        seen = number if whole else _when(_is_number(number), exp.Literal.number(1))
+        counted = self._add_count(_when(_conditions(present), seen.copy()), count_matters)
         centred = exp.Sub(this=exp.paren(value.copy()), expression=_number(centre))
         summed = self._add(_when(_conditions(present), centred), half, sum_matters)
         unit = float(step)
@@ -129,11 +129,9 @@ class Statistics:
         place = self._add(_when(_conditions(present), squared.sql), squared.size, 1.0)
         return squared.spread(node, place, sums, count)
 
-    def _rows(self, condition: exp.Expr | None, importance: float, *, made: bool = False) -> int:
-        if condition is None:
-            return self._add(exp.Literal.number(1), 1, importance)
-        kept = condition if made else safe_condition(condition)
-        return self._add(_when(kept, exp.Literal.number(1)), 1, importance)
+    def _rows(self, condition: exp.Expr | None, importance: float) -> int:
+        kept = None if condition is None else safe_condition(condition)
+        return self._add_count(_when(kept, exp.Literal.number(1)), importance)
 
     def _units(self, condition: exp.Expr | None) -> int:
         one: exp.Expr = exp.Literal.number(1)
@@ -141,16 +139,26 @@ class Statistics:
             one = _when(safe_condition(condition), one)
         return self._add(one, 1, 1.0, per_unit=True)
 
-    def _add(self, sql: exp.Expr, size: int, importance: float, *, per_unit: bool = False) -> int:
-        text = f"{per_unit} {sql.sql('duckdb')}"
+    def _add_count(self, sql: exp.Expr, importance: float) -> int:
+        """How often something is not NULL."""
+        return self._add(sql, 1, importance, counts=True)
+
+    def _add(
+        self,
+        sql: exp.Expr,
+        size: int,
+        importance: float,
+        *,
+        per_unit: bool = False,
+        counts: bool = False,
+    ) -> int:
+        text = f"{per_unit} {counts} {sql.sql('duckdb')}"
         if text in self._places:
             place = self._places[text]
             known = self.found[place]
             self.found[place] = replace(known, importance=known.importance + importance)
             return place
         self._places[text] = len(self.found)
-        one = sql.args["ifs"][0].args["true"] if isinstance(sql, exp.Case) else sql
-        counts = isinstance(one, exp.Literal) and one.name == "1"
         self.found.append(Statistic(sql, size, per_unit, importance, counts))
         return self._places[text]
 
@@ -258,25 +266,36 @@ def _wide(bounds: Bounds) -> Bounds:
     return (low, high) if low < high else (low, low + 1)
 
 
-def _on_grid(value: exp.Expr, bounds: Bounds, step: Fraction, *, whole: bool) -> exp.Expr:
-    """The value, clamped, in whole steps; NULL for what is no number."""
+def _plain_number(value: exp.Expr, column: Column, *, whole: bool) -> exp.Expr:
+    """The value as BIGINT or DOUBLE; columns of that type are so already."""
+    if column.kind == (ColumnType.INTEGER if whole else ColumnType.NUMBER):
+        return value
+    return exp.TryCast(this=value, to=exp.DataType.build("BIGINT" if whole else "DOUBLE"))
+
+
+def _is_number(number: exp.Expr) -> exp.Expr:
+    """A double that is not NaN; NULL where it is NULL."""
+    return exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))
+
+
+def _on_grid(number: exp.Expr, bounds: Bounds, step: Fraction, *, whole: bool) -> exp.Expr:
+    """The number, clamped, in whole steps; NULL for what is none."""
     low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
     if whole and step == 1:
-        number: exp.Expr = exp.TryCast(this=value, to=exp.DataType.build("BIGINT"))
         return _clamp(number, low, high)
-    double = exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
+    double = exp.cast(number.copy(), "DOUBLE") if whole else number.copy()
     scaled = exp.Div(this=double, expression=exp.Literal.number(repr(float(step))))
     steps = exp.cast(exp.Round(this=_clamp(scaled, low, high)), "BIGINT")
-    # NaN is no number, and is larger than any to the engine; infinities are clamped like others.
-    nan = exp.Anonymous(this="isnan", expressions=[double.copy()])
-    return exp.Case(ifs=[exp.If(this=exp.Not(this=nan), true=steps)])
+    # NaN is larger than any number to the engine; infinities are clamped like others.
+    return steps if whole else exp.Case(ifs=[exp.If(this=_is_number(number), true=steps)])
 
 
 def _clamp(value: exp.Expr, low: int, high: int) -> exp.Expr:
-    """Between the bounds; NULL stays NULL, which LEAST and GREATEST alone would forget."""
-    least = exp.Anonymous(this="LEAST", expressions=[value, _number(high)])
-    inside = exp.Anonymous(this="GREATEST", expressions=[least, _number(low)])
-    return exp.Case(ifs=[exp.If(this=_present(value.copy()), true=inside)])
+    """Between the bounds; NULL stays NULL, which LEAST and GREATEST would forget."""
+    below = exp.LTE(this=value.copy(), expression=_number(low))
+    above = exp.GTE(this=value.copy(), expression=_number(high))
+    ifs = [exp.If(this=below, true=_number(low)), exp.If(this=above, true=_number(high))]
+    return exp.Case(ifs=ifs, default=value.copy())
 
 
 def _number(value: int) -> exp.Expr:

@@ -44,27 +44,50 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
     once = plan.single and plan.rows == 1
-    base = f"WITH base AS {'NOT ' if plan.simple else ''}MATERIALIZED ({_base(plan)})"
+    rows = _base(plan, every_group=True)
+    base = f"WITH base AS {'NOT ' if plan.simple else ''}MATERIALIZED ({rows})"
     totals = f"SELECT {picked}{sums} FROM base{grouped}"
     if once:  # one row a unit: bounded as it stands
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
-        return f"{base} SELECT {picked}{scaled} FROM ({totals}) AS totals"
+        return (
+            f"{base}, totals AS MATERIALIZED ({totals}) "
+            f"SELECT {picked}{scaled} FROM totals{_only_declared(plan, 'totals')}"
+        )
     joined = " AND ".join(f"totals.{key} IS NOT DISTINCT FROM cut.{key}" for key in keys) or "TRUE"
     answer = ", ".join(
         f"{SCALE} * totals.{name}::HUGEINT - COALESCE(cut.{name}, 0) AS {name}" for name in stats
     )
     shown = "".join(f"totals.{key}, " for key in keys)
     return (
-        f"{base}, {_heavy(plan, keys, stats, l2=l2)}, totals AS ({totals}) "
-        f"SELECT {shown}{answer} FROM totals LEFT JOIN cut ON {joined}"
+        f"{base}, {_heavy(plan, keys, stats, l2=l2)}, totals AS MATERIALIZED ({totals}) "
+        f"SELECT {shown}{answer} FROM totals{_only_declared(plan, 'totals')} "
+        f"LEFT JOIN cut ON {joined}"
     )
 
 
-def _base(plan: Plan) -> str:
+def _only_declared(plan: Plan, table: str) -> str:
+    """Keep the declared groups, once the many rows have become few groups."""
+    text = ""
+    for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
+        if group.keys is not None:
+            values = ", ".join(f"({_typed_literal(key)})" for key in group.keys)
+            text += (
+                f" SEMI JOIN (VALUES {values}) AS k_{name}(k) "
+                f"ON {table}.{name} IS NOT DISTINCT FROM k_{name}.k"
+            )
+    return text
+
+
+def _typed_literal(key: object) -> str:
+    return "NULL" if key is None else str(literal(key).sql("duckdb"))
+
+
+def _base(plan: Plan, *, every_group: bool = False) -> str:
     """One row for each row that counts: whose, in which group, with what numbers."""
     sql = plan.source
     for group in plan.groups:
-        sql = sql.where(_declared(group))
+        if group.keys is None or not every_group:
+            sql = sql.where(_declared(group))
     sql = sql.select(exp.alias_(plan.unit.copy(), "u"))
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
         sql = sql.select(exp.alias_(group.sql.copy(), name))
@@ -121,32 +144,35 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
     bound = plan.bound(l2=l2)
-    if l2:
-        squares = " + ".join(
-            f"({weight} * {name}) * ({weight} * {name})"
-            for name, weight in zip(stats, plan.weights, strict=True)
-        )
-        # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
-        norm = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
-        limit = bound * bound
-    else:
-        squares = " + ".join(
-            f"{weight} * ABS({name})" for name, weight in zip(stats, plan.weights, strict=True)
-        )
-        norm, limit = "q", bound
+    limit = bound * bound if l2 else bound
+    # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
+    root = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
+    norm = root if l2 else "q"
     cut = ", ".join(
         f"SUM({SCALE} * {name} - SIGN({name})::HUGEINT * ((ABS({name}) * {bound * SCALE}) // m))"
         f"::HUGEINT AS {name}"
         for name in stats
     )
+    # Floats only say which units are surely within the bound, by a margin far above their rounding.
     return (
-        f"pairs AS MATERIALIZED (SELECT u{grouped}, {sums} FROM base "
+        f"every_pair AS MATERIALIZED (SELECT u{grouped}, {sums} FROM base "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
-        f"norms AS (SELECT u, SUM({squares})::HUGEINT AS q FROM pairs GROUP BY u), "
+        f"maybe AS (SELECT u FROM every_pair GROUP BY u "
+        f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {float(limit) * 0.999!r}), "
+        f"pairs AS MATERIALIZED (SELECT every_pair.* FROM every_pair"
+        f"{_only_declared(plan, 'every_pair')} WHERE u IN (SELECT u FROM maybe)), "
+        f"norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
+        f"FROM pairs GROUP BY u), "
         f"beyond AS (SELECT u, {norm} AS m FROM norms WHERE q > {limit}), "
         f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u)"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''})"
     )
+
+
+def _size(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
+    """What one group adds to a unit's norm: squares, or absolute values."""
+    scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
+    return " + ".join(f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled)
 
 
 def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
