@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from deniable.answer import Answer
-from deniable.engines.base import Engine, Rows
+from deniable.engines.base import Engine, Rows, Step
 from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
@@ -157,11 +157,15 @@ class Session:
     ) -> Priced:
         self._catalogue.neighbours(plan.tables)
         check_shape(plan)
-        if error is not None:
-            if epsilon is not None or rho is not None:
-                raise ParameterError("error", dict(error), "goes without epsilon= and rho=")
-            return price(plan, self._budget, amount_for_error(plan, self._budget, error))
-        return price(plan, self._budget, amount_of(self._budget, epsilon=epsilon, rho=rho))
+        if error is None:
+            amount = amount_of(self._budget, epsilon=epsilon, rho=rho)
+        elif epsilon is not None or rho is not None:
+            raise ParameterError("error", dict(error), "goes without epsilon= and rho=")
+        else:
+            amount = amount_for_error(plan, self._budget, error)
+        priced = price(plan, self._budget, amount)
+        self._engine.check(list(_steps(priced, "").values()))
+        return priced
 
     def _answer(self, priced: Priced) -> Answer:
         plan, loss = priced.plan, priced.loss
@@ -260,13 +264,7 @@ class _Reader:
 
     def _run(self) -> dict[str, Rows]:
         if self._results is None:
-            plan, steps = self._priced.plan, {}
-            if self._priced.keys is not None:
-                steps["units"] = units_step(plan, self._priced.keys.max_groups, self._secret)
-            if self._priced.joint is not None:
-                steps["totals"] = totals_step(plan, l2=self._priced.joint.norm == "l2")
-            for number in range(len(plan.distinct)):
-                steps[f"distinct {number}"] = distinct_step(plan, number, self._secret)
+            steps = _steps(self._priced, self._secret)
             found = self._engine.run(list(steps.values()))
             self._results = dict(zip(steps, found, strict=True))
         return self._results
@@ -289,6 +287,18 @@ class _Reader:
         width = len(self._priced.plan.groups)
         rows = self._run()[name]
         return {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+
+
+def _steps(priced: Priced, secret: str) -> dict[str, Step]:
+    """What the engine runs for a question, by name."""
+    plan, steps = priced.plan, {}
+    if priced.keys is not None:
+        steps["units"] = units_step(plan, priced.keys.max_groups, secret)
+    if priced.joint is not None:
+        steps["totals"] = totals_step(plan, l2=priced.joint.norm == "l2")
+    for number in range(len(plan.distinct)):
+        steps[f"distinct {number}"] = distinct_step(plan, number, secret)
+    return steps
 
 
 def _plain_key(key: Key) -> Key:

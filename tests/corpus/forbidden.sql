@@ -128,7 +128,7 @@ JOIN (SELECT ward FROM wards
 ON v.ward = w.ward;
 
 -- name: private_subquery_in_a_public_limit
--- says: LIMIT
+-- says: subquery
 SELECT COUNT(*) AS n FROM visits AS v
 JOIN (SELECT ward FROM wards LIMIT (SELECT COUNT(*) - 4999 FROM visits)) AS w ON v.ward = w.ward;
 
@@ -139,7 +139,7 @@ JOIN (SELECT ward, EXISTS (SELECT 1 FROM visits WHERE cost > 1900) AS b FROM war
 ON v.ward = w.ward WHERE w.b;
 
 -- name: private_subquery_in_a_frame
--- says: subquery
+-- says: frame
 -- bounds: r=0:1000
 SELECT SUM(r) AS total FROM (
   SELECT SUM(age) OVER (PARTITION BY patient_id ORDER BY visited
@@ -514,41 +514,28 @@ SELECT COUNT(*) AS n FROM visits WHERE {functions} = 1;
 SELECT COUNT(*) AS n FROM {subqueries};
 
 -- name: two_thousand_sums
--- says: deep
+-- says: too long
 SELECT COUNT(*) AS n FROM visits WHERE age = {sums};
 
 -- name: literal_of_ten_megabytes
 -- says: is too long
 SELECT COUNT(*) AS n FROM visits WHERE ward = '{long}';
 
--- name: count_of_nothing_within_a_unit
--- says: COUNT
--- bounds: k=0:10
-SELECT AVG(k) AS mean FROM (SELECT COUNT() AS k FROM visits GROUP BY patient_id) AS each;
-
 -- name: number_beyond_any_double
--- says: bounds
+-- says: sizes run
 SELECT SUM(CASE WHEN urgent THEN 1e400 ELSE 0 END) AS total FROM visits;
 
 -- name: number_of_five_thousand_digits
--- says: bounds
+-- says: sizes run
 SELECT SUM(age + 1e5000) AS total FROM visits;
 
--- name: text_as_a_condition
--- says: WHERE
-SELECT COUNT(*) AS n FROM visits WHERE diagnosis;
-
 -- name: function_of_the_wrong_type
--- says: LENGTH
+-- says: does not take this
 SELECT COUNT(*) AS n FROM visits WHERE LENGTH(urgent) > 3;
 
 -- name: sum_of_a_date_and_text
--- says: WHERE
+-- says: does not take this
 SELECT COUNT(*) AS n FROM visits WHERE visited + ward > 3;
-
--- name: text_compared_with_a_number_by_case
--- says: CASE
-SELECT SUM(CASE ward WHEN 5 THEN 1 ELSE 0 END) AS n FROM visits;
 
 -- name: keys_of_the_wrong_type
 -- says: keys
@@ -567,3 +554,29 @@ SELECT SUM(r) AS total FROM (
 -- says: age
 -- bounds: t=0:10
 SELECT AVG(t) AS mean FROM (SELECT SUM(cost) + age AS t FROM visits GROUP BY patient_id) AS each;
+
+-- name: coalesce_of_text_and_number
+-- says: does not take this
+SELECT COUNT(COALESCE(ward, age)) AS n FROM visits;
+
+-- name: window_offset_by_data
+-- says: offset of LAG is a constant
+-- bounds: k=0:10
+SELECT SUM(k) AS t FROM (SELECT LAG(age, CAST(ward AS INTEGER)) OVER
+(PARTITION BY patient_id ORDER BY visited) AS k FROM visits) AS t;
+
+-- name: window_frame_by_data
+-- says: frame
+-- bounds: k=0:10
+SELECT SUM(k) AS t FROM (SELECT COUNT(*) OVER (PARTITION BY patient_id
+ORDER BY visited ROWS BETWEEN age PRECEDING AND CURRENT ROW) AS k FROM visits) AS t;
+
+-- name: window_range_of_days
+-- says: frame
+-- bounds: k=0:10
+SELECT SUM(k) AS t FROM (SELECT COUNT(*) OVER (PARTITION BY patient_id
+ORDER BY visited RANGE BETWEEN INTERVAL 30 DAYS PRECEDING AND CURRENT ROW) AS k FROM visits) AS t;
+
+-- name: distinct_on
+-- says: DISTINCT ON
+SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (patient_id) patient_id, ward FROM visits) AS t;

@@ -434,7 +434,7 @@ SELECT ward FROM visits GROUP BY ward ORDER BY SUM(cost) DESC;
 SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis;
 
 -- name: everything_together
--- bounds: spent=0:20000
+-- bounds: spent=0:8000
 -- keys: city=Bath, Leeds, York
 WITH spending AS (
   SELECT w.city AS city, v.patient_id AS person, SUM(v.cost) FILTER (WHERE v.urgent) AS spent
@@ -521,15 +521,6 @@ SELECT COUNT(age > 50) AS n, COUNT(cost > 100) AS n_cost FROM visits;
 
 -- name: group_by_equality
 SELECT ward = 'surgery' AS operated, COUNT(*) AS n FROM visits GROUP BY operated;
-
--- name: distinct_on_the_unit
-SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (patient_id) patient_id, ward FROM visits) AS first;
-
--- name: window_range_of_days
--- bounds: k=0:24
-SELECT SUM(k) AS total
-FROM (SELECT COUNT(*) OVER (PARTITION BY patient_id ORDER BY visited
-        RANGE BETWEEN INTERVAL 30 DAYS PRECEDING AND CURRENT ROW) AS k FROM visits) AS r;
 
 -- name: sum_of_if
 SELECT SUM(IF(urgent, 1, 0)) AS n FROM visits;

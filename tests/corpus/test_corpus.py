@@ -14,28 +14,10 @@ NEARLY_ALL = 900_000  # ε
 
 _NULLS = "SUM and AVG of fractions within a unit take NULL for 2^42"
 _FILTER = "FILTER of SUM and AVG within a unit is written outside the aggregate"
-DEFECTS = {
-    "per_patient_totals": _NULLS,
-    "join_private_per_patient": _NULLS,
-    "everything_together": _FILTER,
-    "per_patient_totals_without_naming_it": _NULLS,
-    "per_patient_and_ward": _NULLS,
-    "per_patient_filtered_count_and_whole_sum": _FILTER,
-    "per_patient_filtered_sum_of_fractions": _FILTER,
-    "per_patient_remainder_of_an_average": "AVG within a unit lacks brackets: 100 % a / b",
-    "window_running_count": "rows that tie in ORDER BY are not peers of the window",
-    "window_range_of_days": "ties are broken under RANGE too, which the engine refuses",
-    "distinct_on_the_unit": "DISTINCT ON (...) is answered as DISTINCT",
-    "join_private_through_the_unit_in_brackets": "ON (a.unit = b.unit) is refused",
-    "sum_of_if": "the bounds of IF are not found",
-    "group_by_floor": "GROUP BY FLOOR(...) is refused by a sentence that recommends it",
-}
 
 
 def marked(question):
-    known = DEFECTS.get(question.name)
-    marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
-    return pytest.param(question, marks=marks, id=question.name)
+    return pytest.param(question, id=question.name)
 
 
 @pytest.fixture(scope="module")
@@ -156,4 +138,3 @@ def test_questions_without_groups_and_of_many_features_are_there():
 def test_there_are_sixty_questions_with_names_of_their_own():
     names = {question.name for question in QUESTIONS}
     assert len(QUESTIONS) == len(names) >= 60
-    assert set(DEFECTS) <= names

@@ -13,37 +13,10 @@ _SAME = "functions that differ each time are refused by a list that lacks some"
 _BOUND = "what the engine cannot bind is found after the charge only"
 _UNIT = "the unit column passes through inner aggregates and HAVING"
 _NUMBERS = "numbers beyond doubles end in errors of Python's own"
-DEFECTS = {
-    "private_subquery_in_a_public_select": _LEAK,
-    "private_subquery_in_a_public_having": _LEAK,
-    "private_subquery_in_a_public_order": _LEAK,
-    "private_subquery_in_a_public_limit": _LEAK,
-    "private_exists_in_a_public_select": _LEAK,
-    "private_subquery_in_a_frame": _LEAK,
-    "frame_by_a_private_column": "frames are not checked; a negative one ends in an error",
-    "random_order_of_public_rows": _SAME,
-    "current_time_of_the_answer": _SAME,
-    "uuid_of_the_answer": _SAME,
-    "local_timestamp_of_the_answer": _SAME,
-    "unit_in_an_inner_having": _UNIT,
-    "unit_in_an_inner_aggregate": _UNIT,
-    "private_join_of_a_unit_with_itself": "ON a.unit = a.unit is answered as ON a.unit = b.unit",
-    "ambiguous_column": "an ambiguous column is said not to be there",
-    "count_of_nothing_within_a_unit": "COUNT() within a unit ends in an AttributeError",
-    "number_beyond_any_double": _NUMBERS,
-    "number_of_five_thousand_digits": _NUMBERS,
-    "text_as_a_condition": _BOUND,
-    "function_of_the_wrong_type": _BOUND,
-    "sum_of_a_date_and_text": _BOUND,
-    "text_compared_with_a_number_by_case": _BOUND,
-    "ungrouped_column_beside_an_inner_aggregate": _BOUND,
-}
 
 
 def marked(question):
-    known = DEFECTS.get(question.name)
-    marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
-    return pytest.param(question, marks=marks, id=question.name)
+    return pytest.param(question, id=question.name)
 
 
 def subqueries(depth):
@@ -105,7 +78,6 @@ def test_a_forbidden_question_is_refused_with_its_sentence_and_costs_nothing(
 def test_there_are_thirty_forbidden_questions_with_names_of_their_own():
     names = {question.name for question in QUESTIONS}
     assert len(QUESTIONS) == len(names) >= 30
-    assert set(DEFECTS) <= names
 
 
 @pytest.mark.parametrize("given", [None, 7, b"SELECT 1", "", "   ", "\0", "\ud800", "-- nothing"])

@@ -126,10 +126,13 @@ def test_units_with_few_rows_are_never_changed(question):
     few = [row for n, row in enumerate(rows) if [r[0] for r in rows[:n]].count(row[0]) < 4]
     plan, found = totals(few, question, l2=True)
     engine, _ = engine_with(few)
-    sums = [
-        'COUNT(DISTINCT "t"."u")' if s.per_unit else f"SUM({s.sql.sql('duckdb')})"
-        for s in plan.statistics
-    ]
+    sums = []
+    for statistic in plan.statistics:
+        text = statistic.sql.sql("duckdb")
+        if statistic.per_unit:
+            sums.append('COUNT(DISTINCT "t"."u")')
+        else:
+            sums.append(f"COUNT({text})" if statistic.counts else f"SUM({text})")
     keys = [group.sql.sql("duckdb") for group in plan.groups]
     source = plan.source.sql("duckdb").removeprefix("SELECT *").removeprefix("SELECT")
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""

@@ -33,6 +33,9 @@ class Engine(Protocol):
     def run(self, steps: Sequence[Step]) -> list[Rows]:
         """Run the steps of a question in one snapshot; the rows of each, exact integers as int."""
 
+    def check(self, steps: Sequence[Step]) -> None:
+        """Refuse, from names and types alone, what the engine would not run."""
+
     def cancel(self) -> None:
         """End what is running."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb as driver
 
 from deniable.engines.base import Rows, Step
-from deniable.errors import EngineError, ParameterError, ParameterTypeError
+from deniable.errors import EngineError, ParameterError, ParameterTypeError, QueryError
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 _TYPES = {
@@ -169,6 +169,24 @@ class DuckDB:
                     self._connection.execute("ROLLBACK")  # temporary tables are gone with it
                 with contextlib.suppress(driver.Error):
                     self._connection.execute("RESET perfect_ht_threshold")
+
+    def check(self, steps: Sequence[Step]) -> None:
+        """Bind the statements, which reads no row, and refuse what does not fit the types."""
+        with self._lock:
+            self._connection.execute("BEGIN TRANSACTION")
+            try:
+                for step in steps:
+                    for name, select in step.tables.items():
+                        self._connection.execute(
+                            f"CREATE TEMP TABLE {name} AS {select} WITH NO DATA"
+                        )
+                    self._connection.execute(f"EXPLAIN {step.select}")
+            except driver.Error as error:
+                first = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise QueryError(f"the engine does not take this: {first[:200]}") from None
+            finally:
+                with contextlib.suppress(driver.Error):
+                    self._connection.execute("ROLLBACK")
 
     def _step(self, step: Step) -> Rows:
         for name, select in step.tables.items():

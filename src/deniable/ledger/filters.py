@@ -221,7 +221,7 @@ class Budget:
 
     def largest_epsilon(self, totals: Totals) -> float:
         """The largest ε of one more pure release; it is admitted, its decimal as it stands."""
-        found = self._about(totals)
+        found = min(self._about(totals), 1e6)  # losses are stated up to there
         for _ in range(60):
             if found < 1e-17:
                 break

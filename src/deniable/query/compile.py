@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import sqlglot
 from sqlglot import exp
 
-from deniable.errors import ParameterError, QueryError
+from deniable.errors import DeniableError, ParameterError, QueryError
 from deniable.query.aggregates import Statistics, settle
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.columns import UNIT, Column, Relation
 from deniable.query.expressions import (
     Resolve,
     check,
-    columns_in,
     find_bounds,
     is_integer,
     known_values,
@@ -23,7 +23,7 @@ from deniable.query.expressions import (
     safe_condition,
 )
 from deniable.query.measures import Measure
-from deniable.query.per_unit import aggregate, window
+from deniable.query.per_unit import UnitRows, no_unit, window
 from deniable.query.plan import Group, Output, Plan
 from deniable.query.released import bare, check_public, over_released, whole_number
 from deniable.query.resolve import parse, resolved
@@ -42,6 +42,9 @@ _REFUSED = {
     "match": "MATCH_RECOGNIZE is not answered",
 }
 _MOST_CELLS = 1_000_000
+_MOST_NODES = 4_000
+
+Measured = Callable[[exp.Expr], exp.Expr]
 
 
 def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
@@ -51,11 +54,17 @@ def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
 
 def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a parsed question."""
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        raise QueryError("the question is too long; ask several")
     named = resolved(tree, catalogue)
     try:
         found = _Compiler(catalogue, options).compile(named, {})
+    except DeniableError:
+        raise
     except RecursionError:
         raise QueryError("the question is nested too deeply; write it in steps") from None
+    except Exception:  # whatever is not understood is refused, not answered
+        raise QueryError("the question is not understood; write it in simpler steps") from None
     if isinstance(found, Relation):
         if not found.private:
             raise QueryError("the question names no private table; ask the public one directly")
@@ -115,7 +124,7 @@ class _Compiler:
         where = select.args.get("where")
         if where is not None:
             check(where.this, "WHERE")
-            self._no_unit(where.this, find, "WHERE")
+            no_unit(where.this, find, "WHERE")
             read = replace(read, sql=read.sql.where(safe_condition(where.this)))
         groups = self._groups(select)
         aggregates = [
@@ -144,14 +153,6 @@ class _Compiler:
             ]
         return list(group.expressions)
 
-    def _no_unit(self, node: exp.Expr, find: Resolve, where: str) -> None:
-        for column in columns_in(node):
-            if find(column).is_unit:
-                raise QueryError(
-                    f"the unit column {column.name} in {where} is not answered: it may stand in "
-                    "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
-                )
-
     def _public(self, select: exp.Select, read: Sources) -> Relation:
         """A SELECT of public tables is run as it stands, if it is the same each time."""
         made = select.copy()
@@ -160,8 +161,17 @@ class _Compiler:
         made.set("with_", None)
         for expression in select.expressions:
             check_public(expression)
+        for clause in ("where", "group", "having", "order", "distinct", "limit", "offset"):
+            given = select.args.get(clause)
+            for each in [] if given is None else given.iter_expressions():
+                check_public(each)
+        for clause in ("limit", "offset"):
+            if select.args.get(clause):
+                raise QueryError(f"{clause.upper()} of public rows is not answered; use WHERE")
+        find = resolver(read.columns)
         columns = {
-            e.alias: Column(_kind(bare(e), resolver(read.columns))) for e in select.expressions
+            e.alias: self.options.applied(e.alias, Column(_kind(bare(e), find)))
+            for e in select.expressions
         }
         return Relation(made, columns)
 
@@ -181,13 +191,16 @@ class _Compiler:
             whose = whose or column.is_unit
             columns[name] = self.options.applied(name, column)
             sql = sql.select(exp.alias_(made, name, quoted=True))
-        if select.args.get("distinct") and not whose:
+        distinct = select.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            raise QueryError("DISTINCT ON is not answered; use ROW_NUMBER() by the unit instead")
+        if distinct is not None and not whose:
             raise QueryError(
                 "SELECT DISTINCT of private rows is not answered; COUNT(DISTINCT ...) is, and "
                 "SELECT DISTINCT with the unit column"
             )
         sql = sql.select(exp.alias_(read.merged.sql.copy(), UNIT, quoted=True))
-        if select.args.get("distinct"):
+        if distinct is not None:
             sql = sql.distinct()
         return replace(read.merged, sql=sql, columns=columns)
 
@@ -196,7 +209,7 @@ class _Compiler:
             return node.copy(), find(node)
         if isinstance(node, exp.Window):
             return window(node, find, read.columns)
-        self._no_unit(node, find, "SELECT")
+        no_unit(node, find, "SELECT")
         check(node, "SELECT")
         return safe(node), self._known(node, find)
 
@@ -211,31 +224,37 @@ class _Compiler:
     def _per_unit(
         self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
     ) -> Relation:
-        """GROUP BY the unit: rows of its own for each unit."""
+        """GROUP BY the unit: rows of its own for each unit.
+
+        Aggregates are made in an inner SELECT, what is computed from them in an outer one, where it
+        can be guarded like any other expression.
+        """
         for clause in ("order", "limit", "offset", "distinct"):
             if select.args.get(clause):
                 raise QueryError(f"{clause.upper()} in a SELECT by unit is not answered")
-        keys = [_text(group) for group in groups]
-        sql, columns = read.sql, {}
+        made = UnitRows(read, find)
+        for group in groups:
+            check(group, "GROUP BY")
+            made.add_key(group, self._projected(group, read, find))
+        columns = {}
+        outer = exp.Select()
         for projection in select.expressions:
-            name, node = projection.alias, bare(projection)
-            if _text(node) in keys:
-                made, column = self._projected(node, read, find)
-            else:
-                made, column = self._per_unit_value(node, find)
+            name = projection.alias
+            sql, column = made.expression(bare(projection), "SELECT")
             columns[name] = self.options.applied(name, column)
-            sql = sql.select(exp.alias_(made, name, quoted=True))
-        unit = read.merged.sql
-        sql = sql.select(exp.alias_(unit.copy(), UNIT, quoted=True))
-        sql = sql.group_by(unit.copy(), *(safe(group) for group in groups))
+            outer = outer.select(exp.alias_(sql, name, quoted=True))
+        outer = outer.select(exp.alias_(exp.column(UNIT, quoted=True), UNIT, quoted=True))
         having = select.args.get("having")
         if having is not None:
-            sql = sql.having(self._per_unit_value(having.this, find)[0])
+            kept = made.expression(having.this, "HAVING")[0]
+            outer = outer.where(exp.TryCast(this=kept, to=exp.DataType.build("BOOLEAN")))
+        inner = exp.Subquery(this=made.select())
+        inner.set("alias", exp.TableAlias(this=exp.to_identifier("by_unit", quoted=True)))
         alone = all(self._is_unit(group, find) for group in groups)
         merged = read.merged
         return replace(
             merged,
-            sql=sql,
+            sql=outer.from_(inner),
             columns=columns,
             rows=1 if alone else merged.rows,
             single=alone or merged.single,
@@ -244,30 +263,6 @@ class _Compiler:
 
     def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:
         return isinstance(node, exp.Column) and find(node).is_unit
-
-    def _per_unit_value(self, node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
-        """An aggregate of one unit's rows, or an expression of such."""
-        if isinstance(node, exp.AggFunc | exp.Filter):
-            return aggregate(node, find)
-        inner = [n for n in node.find_all(exp.AggFunc) if n.find_ancestor(exp.AggFunc) is None]
-        if not inner:
-            raise QueryError(f"{node.sql('duckdb')[:60]} is neither grouped by nor aggregated")
-        made: dict[int, exp.Expr] = {}
-        for each in inner:
-            whole = each.parent if isinstance(each.parent, exp.Filter) else each
-            made[id(whole)] = aggregate(whole, find)[0]
-        hollow = node.copy()
-        pairs = zip(_outer_aggregates(node), _outer_aggregates(hollow), strict=True)
-        for original, copied in pairs:
-            copied.replace(exp.column(f"deniable_{id(original)}"))
-        check(hollow, "SELECT")
-        filled = safe(hollow)
-        for column in list(filled.find_all(exp.Column)):
-            number = column.name.removeprefix("deniable_")
-            if number.isdigit() and int(number) in made:
-                column.replace(made[int(number)].copy())
-        # TRY cannot hold aggregates in every engine; what is left of it is arithmetic on them.
-        return _without_try(filled), Column(ColumnType.NUMBER, private=True)
 
     def _plan(
         self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
@@ -289,14 +284,12 @@ class _Compiler:
 
         keys = {_text(group): number for number, group in enumerate(groups)}
         outputs = tuple(
-            self._output(projection, keys, measured, find) for projection in select.expressions
+            self._output(projection, keys, measured) for projection in select.expressions
         )
         having = select.args.get("having")
         names = {output.name: output.sql for output in outputs}
-        condition = (
-            None if having is None else self._released(having.this, keys, measured, find, {})
-        )
-        ordered = self._order(select, keys, measured, find, names)
+        condition = None if having is None else self._released(having.this, keys, measured, {})
+        ordered = self._order(select, keys, measured, names)
         if not measures:
             raise QueryError("a question asks for at least one aggregate: COUNT(*), SUM(x), ...")
         if select.args.get("distinct"):
@@ -333,7 +326,7 @@ class _Compiler:
         check(node, "GROUP BY")
         if self._is_unit(node, find):
             raise QueryError("grouping by the unit shows people one by one; it is not answered")
-        self._no_unit(node, find, "GROUP BY")
+        no_unit(node, find, "GROUP BY")
         name = next((e.alias for e in select.expressions if _text(bare(e)) == _text(node)), None)
         name = name or (node.name if isinstance(node, exp.Column) else f"key{id(node)}")
         kind = _kind(node, find)
@@ -345,53 +338,52 @@ class _Compiler:
         keys = self.options.keys.get(name, known_values(node, find))
         if keys is not None:
             check_keys(name, keys, kind)
-        return Group(name, safe(node), kind, keys)
+        sql = safe(node)
+        if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
+            sql = exp.TryCast(this=sql, to=exp.DataType.build("BIGINT"))
+        return Group(name, sql, kind, keys)
 
-    def _output(
-        self, projection: exp.Expr, keys: Mapping[str, int], measured: object, find: Resolve
-    ) -> Output:
+    def _output(self, projection: exp.Expr, keys: Mapping[str, int], measured: Measured) -> Output:
         name, node = projection.alias, bare(projection)
         if _text(node) in keys:
             return Output(name, exp.column(f"g{keys[_text(node)]}"), keys[_text(node)])
-        return Output(name, self._released(node, keys, measured, find, {}), None)
+        return Output(name, self._released(node, keys, measured, {}), None)
 
     def _released(
         self,
         node: exp.Expr,
         keys: Mapping[str, int],
-        measured: object,
-        find: Resolve,
+        measured: Measured,
         names: Mapping[str, exp.Expr],
     ) -> exp.Expr:
         """An expression of aggregates and groups, over the released table."""
-        if _text(node) in keys:
-            return exp.column(f"g{keys[_text(node)]}")
-        if isinstance(node, exp.AggFunc) or (
-            isinstance(node, exp.Filter) and isinstance(node.this, exp.AggFunc)
-        ):
-            assert callable(measured)
-            made: exp.Expr = measured(node)
-            return made
-        if isinstance(node, exp.Column):
-            if not node.table and node.name in names:
-                return names[node.name].copy()
-            raise QueryError(f"{node.sql('duckdb')} is neither grouped by nor inside an aggregate")
-        if isinstance(node, exp.Window | exp.Subquery | exp.Select | exp.Exists):
-            raise QueryError(f"{node.key.upper()} over aggregates is not answered")
-        hollow = node.copy()
-        for child, copied in zip(
-            list(node.iter_expressions()), list(hollow.iter_expressions()), strict=True
-        ):
-            copied.replace(self._released(child, keys, measured, find, names))
-        check_public(hollow)
-        return hollow
+        shapes = {type(sqlglot.parse_one(text, read="duckdb")) for text in keys}
+
+        def put_in(each: exp.Expr) -> exp.Expr:
+            if type(each) in shapes and _text(each) in keys:
+                return exp.column(f"g{keys[_text(each)]}")
+            if isinstance(each, exp.AggFunc) or (
+                isinstance(each, exp.Filter) and isinstance(each.this, exp.AggFunc)
+            ):
+                return measured(each)
+            if isinstance(each, exp.Column):
+                if not each.table and each.name in names:
+                    return names[each.name].copy()
+                text = each.sql("duckdb")
+                raise QueryError(f"{text} is neither grouped by nor inside an aggregate")
+            if isinstance(each, exp.Window | exp.Subquery | exp.Select | exp.Exists):
+                raise QueryError(f"{each.key.upper()} over aggregates is not answered")
+            return each
+
+        made = _replaced(node.copy(), put_in)
+        check_public(made)
+        return made
 
     def _order(
         self,
         select: exp.Select,
         keys: Mapping[str, int],
-        measured: object,
-        find: Resolve,
+        measured: Measured,
         names: Mapping[str, exp.Expr],
     ) -> tuple[exp.Expr, ...]:
         order = select.args.get("order")
@@ -399,7 +391,7 @@ class _Compiler:
             return ()
         made = []
         for each in order.expressions:
-            inner = self._released(each.this, keys, measured, find, names)
+            inner = self._released(each.this, keys, measured, names)
             made.append(
                 exp.Ordered(
                     this=inner, desc=each.args.get("desc"), nulls_first=each.args.get("nulls_first")
@@ -408,21 +400,16 @@ class _Compiler:
         return tuple(made)
 
 
-def _outer_aggregates(node: exp.Expr) -> list[exp.Expr]:
-    found: list[exp.Expr] = []
-    for each in node.find_all(exp.AggFunc):
-        if each.find_ancestor(exp.AggFunc) is None:
-            found.append(each.parent if isinstance(each.parent, exp.Filter) else each)
-    return found
-
-
-def _without_try(node: exp.Expr) -> exp.Expr:
-    def plainly(each: exp.Expr) -> exp.Expr:
-        if isinstance(each, exp.Anonymous) and each.name.upper() == "TRY":
-            return exp.paren(each.expressions[0])
-        return each
-
-    return node.transform(plainly)
+def _replaced(node: exp.Expr, put_in: Measured) -> exp.Expr:
+    """The tree with parts put in, from the top; what was put in is not looked into."""
+    new = put_in(node)
+    if new is not node:
+        return new
+    for child in list(node.iter_expressions()):
+        found = _replaced(child, put_in)
+        if found is not child:
+            child.replace(found)
+    return node
 
 
 def _windowed(node: exp.Expr) -> bool:

@@ -8,13 +8,14 @@ gives NULL. What is not listed here is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
 
 from deniable.errors import ParameterError, QueryError
-from deniable.privacy.exact import sqrt_up
+from deniable.privacy.exact import exact, sqrt_up
 from deniable.query.columns import Column
 from deniable.tables import Bounds, ColumnType
 
@@ -27,28 +28,22 @@ _TOTAL = (
     exp.Boolean,
     exp.Null,
     exp.Paren,
-    exp.And,
-    exp.Or,
-    exp.Not,
     exp.Is,
-    exp.Coalesce,
-    exp.Case,
-    exp.If,
-    exp.Nullif,
     exp.TryCast,
-    exp.Lower,
-    exp.Upper,
-    exp.Length,
-    exp.DPipe,
-    exp.Concat,
     exp.Identifier,
     exp.DataType,
+)
+_LOGIC = (exp.And, exp.Or, exp.Not)
+_BRANCHES = (exp.Coalesce, exp.Case, exp.If)
+_OF_TEXT = (exp.Lower, exp.Upper, exp.Length)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+_GUARDED = (
+    exp.Nullif,
+    exp.DPipe,
+    exp.Concat,
     exp.Abs,
     exp.Sign,
     exp.Tuple,
-)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
-_GUARDED = (
     exp.Neg,
     exp.Add,
     exp.Sub,
@@ -102,6 +97,7 @@ _GUARDED = (
     exp.TsOrDsToDate,
     exp.TimeToStr,
 )
+UNDERSTOOD = _TOTAL + _LOGIC + _BRANCHES + _OF_TEXT + _COMPARISONS + _GUARDED
 _PARTS = {
     "MONTH": range(1, 13),
     "QUARTER": range(1, 5),
@@ -145,7 +141,7 @@ def check(expression: exp.Expr, where: str, depth: int = 0) -> None:
     if isinstance(expression, exp.Cast) and not isinstance(expression, exp.TryCast):
         known = True
     else:
-        known = isinstance(expression, _TOTAL + _COMPARISONS + _GUARDED)
+        known = isinstance(expression, UNDERSTOOD)
     if not known:
         name = expression.name.upper() if isinstance(expression, exp.Anonymous) else None
         raise QueryError(
@@ -169,7 +165,11 @@ def safe_condition(expression: exp.Expr) -> exp.Expr:
     if isinstance(expression, exp.And):
         left, right = safe_condition(expression.left), safe_condition(expression.right)
         return exp.And(this=left, expression=right)
-    return safe(expression)
+    made = safe(expression)
+    if _family(expression) == "boolean":
+        return made
+    # The engine would cast it by itself, and could raise.
+    return exp.TryCast(this=made, to=exp.DataType.build("BOOLEAN"))
 
 
 def _safe(node: exp.Expr) -> exp.Expr:
@@ -185,13 +185,33 @@ def _safe(node: exp.Expr) -> exp.Expr:
 
 
 def _cannot_raise(node: exp.Expr) -> bool:
+    """Whether no value of any column can make the engine raise, implicit casts included."""
+    return _sound(node) and all(_cannot_raise(child) for child in node.iter_expressions())
+
+
+def _sound(node: exp.Expr) -> bool:
+    """The same of the topmost operation: operands of one kind, conditions that are booleans."""
+    children = list(node.iter_expressions())
     if isinstance(node, _COMPARISONS):
-        kinds = {_family(child) for child in node.iter_expressions()}
-        if len(kinds) > 1 or None in kinds:
-            return False
-    elif not isinstance(node, _TOTAL):
-        return False
-    return all(_cannot_raise(child) for child in node.iter_expressions())
+        return _alike(children)
+    if isinstance(node, _LOGIC):
+        return all(_family(child) == "boolean" for child in children)
+    if isinstance(node, _OF_TEXT):
+        return all(_family(child) == "text" for child in children)
+    if isinstance(node, exp.Coalesce):
+        return _alike(children)
+    if isinstance(node, exp.Case):
+        return node.this is None and _alike(_branches(node))
+    if isinstance(node, exp.If):
+        outcomes = [node.args.get("true"), node.args.get("false")]
+        given = [each for each in outcomes if each is not None and not isinstance(each, exp.Null)]
+        return _family(node.this) == "boolean" and _alike(given)
+    return isinstance(node, _TOTAL)
+
+
+def _alike(nodes: list[exp.Expr]) -> bool:
+    kinds = {_family(node) for node in nodes}
+    return len(kinds) <= 1 and None not in kinds
 
 
 def _family(node: exp.Expr) -> str | None:
@@ -219,6 +239,10 @@ def is_integer(node: exp.Expr, resolve: Resolve) -> bool:
         return all(is_integer(child, resolve) for child in _arguments(node))
     if isinstance(node, exp.Cast | exp.TryCast):
         return node.to.this in _INTEGERS
+    if isinstance(node, exp.If):
+        return all(is_integer(branch, resolve) for branch in _branches(node))
+    if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
+        return node.args.get("decimals") is None and node.args.get("to") is None
     return isinstance(
         node, exp.Null | exp.Extract | exp.Year | exp.Month | exp.Length | exp.DateDiff
     )
@@ -244,10 +268,10 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     if isinstance(node, exp.Column):
         return resolve(node).bounds
     if isinstance(node, exp.Literal) and not node.is_string:
-        return Fraction(node.name), Fraction(node.name)
+        return _literal_bounds(node.name)
     if isinstance(node, exp.Boolean):
         return Fraction(0), Fraction(1)
-    if isinstance(node, exp.Case):
+    if isinstance(node, exp.Case | exp.If):
         return _union([find_bounds(branch, resolve) for branch in _branches(node)])
     if isinstance(node, exp.Coalesce):
         return _union([find_bounds(child, resolve) for child in _arguments(node)])
@@ -266,6 +290,12 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
         known_parts = [part for part in parts if part is not None]
         return _binary(node, known_parts) if len(known_parts) == len(parts) else None
     return None
+
+
+def _literal_bounds(text: str) -> Bounds:
+    """A number in the question; beyond 1e300 nothing is clamped any more."""
+    value = exact(Decimal(text), "a number in the question")
+    return value, value
 
 
 def _cast_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
@@ -317,10 +347,11 @@ def _union(parts: list[Bounds | None]) -> Bounds | None:
 
 
 def _branches(node: exp.Expr) -> list[exp.Expr]:
-    """What a CASE can give; NULL, which is no number, left out."""
-    given = [branch.args["true"] for branch in node.args.get("ifs", [])]
-    if node.args.get("default") is not None:
-        given.append(node.args["default"])
+    """What a CASE or IF can give; NULL, which is no number, left out."""
+    given = [branch.args["true"] for branch in node.args.get("ifs", [node])]
+    other = node.args.get("default") or node.args.get("false")
+    if other is not None:
+        given.append(other)
     return [branch for branch in given if not isinstance(branch, exp.Null)]
 
 
@@ -337,7 +368,7 @@ def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
         if column.keys is None and column.kind == ColumnType.BOOLEAN:
             return (False, True)
         return column.keys
-    if isinstance(node, exp.Case):
+    if isinstance(node, exp.Case | exp.If):
         branches = _branches(node)
         if all(isinstance(b, exp.Literal | exp.Boolean) for b in branches):
             return tuple(dict.fromkeys(_literal(b) for b in branches))

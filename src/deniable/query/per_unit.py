@@ -12,8 +12,16 @@ from dataclasses import replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.columns import Column
-from deniable.query.expressions import Resolve, check, is_integer, safe
+from deniable.query.columns import UNIT, Column
+from deniable.query.expressions import (
+    Resolve,
+    check,
+    columns_in,
+    is_integer,
+    safe,
+    safe_condition,
+)
+from deniable.query.sources import Sources
 from deniable.tables import ColumnType
 
 _FIXED = 1 << 20  # steps of a float sum within one unit
@@ -25,54 +33,157 @@ _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf)
 
 def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
     """One aggregate of a unit's rows: its SQL, and what is known of it."""
+    condition: exp.Expr | None = None
     if isinstance(node, exp.Filter):
-        inner, known = aggregate(node.this, find)
         condition = node.expression.this
         check(condition, "FILTER")
-        return exp.Filter(this=inner, expression=exp.Where(this=safe(condition))), known
+        no_unit(condition, find, "FILTER")
+        node = node.this
     if not isinstance(node, _AGGREGATES):
         raise QueryError(
             f"{node.key.upper()} within a unit is not answered; COUNT, SUM, AVG, MIN and MAX are"
         )
     if isinstance(node, exp.Count):
-        return _count(node), Column(ColumnType.INTEGER, private=True)
+        return _count(node, condition, find), Column(ColumnType.INTEGER, private=True)
     check(node.this, f"{node.key.upper()}(...)")
-    argument = safe(node.this)
+    no_unit(node.this, find, f"{node.key.upper()}(...)")
+    argument = _when(condition, safe(node.this))
     if isinstance(node, exp.CountIf):
         return exp.CountIf(this=argument), Column(ColumnType.INTEGER, private=True)
     source = find(node.this) if isinstance(node.this, exp.Column) else Column(None, private=True)
     if isinstance(node, exp.Min | exp.Max):
-        return type(node)(this=argument), replace(source, is_unit=False)
+        return type(node)(this=argument), source
     whole = is_integer(node.this, find)
-    total = _exact_sum(argument, whole=whole)
+    total = exact_sum(argument, whole=whole)
     if isinstance(node, exp.Sum):
         kind = ColumnType.INTEGER if whole else ColumnType.NUMBER
         return _as_number(total, whole=whole), Column(kind, private=True)
     counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
-    mean = exp.Div(this=exp.cast(_as_number(total, whole=whole), "DOUBLE"), expression=counted)
+    number = exp.cast(_as_number(total, whole=whole), "DOUBLE")
+    mean = exp.paren(exp.Div(this=number, expression=counted))
     return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True)
 
 
-def _count(node: exp.Count) -> exp.Expr:
+class UnitRows:
+    """The inner SELECT of a grouping by unit: keys and aggregates, each under a name of its own."""
+
+    def __init__(self, read: Sources, find: Resolve) -> None:
+        self._read, self._find = read, find
+        self._sql = read.sql
+        self._keys: dict[str, tuple[str, Column]] = {}
+        self._aggregates: dict[str, tuple[str, Column]] = {}
+
+    def add_key(self, node: exp.Expr, made: tuple[exp.Expr, Column]) -> None:
+        """Group by an expression."""
+        name = f"k{len(self._keys)}"
+        self._keys[node.sql("duckdb")] = (name, made[1])
+        self._sql = self._sql.select(exp.alias_(made[0], name)).group_by(made[0].copy())
+
+    def select(self) -> exp.Select:
+        """The inner SELECT."""
+        unit = self._read.merged.sql
+        made = self._sql.select(exp.alias_(unit.copy(), UNIT, quoted=True))
+        return made.group_by(unit.copy())
+
+    def expression(self, node: exp.Expr, where: str) -> tuple[exp.Expr, Column]:
+        """What is computed from keys and aggregates, as an expression of the outer SELECT."""
+        filled = self._filled(node.copy())
+        if isinstance(filled, exp.Column):
+            return filled, self._known(filled.name)
+        if any(self._known(column.name).is_unit for column in columns_in(filled)):
+            raise QueryError(f"the unit column in {where} is not answered, but by itself")
+        check(filled, where)
+        return safe(filled), Column(ColumnType.NUMBER, private=True)
+
+    def _known(self, name: str) -> Column:
+        both = {**self._keys, **self._aggregates}
+        return next(column for found, column in both.values() if found == name)
+
+    def _filled(self, node: exp.Expr) -> exp.Expr:
+        text = node.sql("duckdb")
+        if text in self._keys:
+            return exp.column(self._keys[text][0])
+        if isinstance(node, exp.AggFunc) or (
+            isinstance(node, exp.Filter) and isinstance(node.this, exp.AggFunc)
+        ):
+            return self._aggregate(node, text)
+        if isinstance(node, exp.Column):
+            raise QueryError(f"{text[:60]} is neither grouped by nor aggregated")
+        for child in list(node.iter_expressions()):
+            made = self._filled(child)
+            if made is not child:
+                child.replace(made)
+        return node
+
+    def _aggregate(self, node: exp.Expr, text: str) -> exp.Expr:
+        if text not in self._aggregates:
+            sql, column = aggregate(node, self._find)
+            name = f"a{len(self._aggregates)}"
+            self._aggregates[text] = (name, column)
+            self._sql = self._sql.select(exp.alias_(sql, name))
+        found = exp.column(self._aggregates[text][0])
+        kind = self._aggregates[text][1].kind
+        found.type = None if kind is None else _SQL_TYPES[kind]
+        return found
+
+
+_SQL_TYPES = {
+    ColumnType.INTEGER: exp.DataType.build("BIGINT"),
+    ColumnType.NUMBER: exp.DataType.build("DOUBLE"),
+    ColumnType.TEXT: exp.DataType.build("VARCHAR"),
+    ColumnType.BOOLEAN: exp.DataType.build("BOOLEAN"),
+    ColumnType.DATE: exp.DataType.build("DATE"),
+    ColumnType.TIMESTAMP: exp.DataType.build("TIMESTAMP"),
+}
+
+
+def no_unit(node: exp.Expr, find: Resolve, where: str) -> None:
+    """Refuse the unit's column where it could tell people apart."""
+    for column in columns_in(node):
+        if find(column).is_unit:
+            raise QueryError(
+                f"the unit column {column.name} in {where} is not answered: it may stand in "
+                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
+            )
+
+
+def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
+    if condition is None:
+        return value
+    return exp.Case(ifs=[exp.If(this=safe_condition(condition), true=value)])
+
+
+def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Expr:
     argument = node.this
-    if isinstance(argument, exp.Star):
-        return node.copy()
+    if argument is None or isinstance(argument, exp.Star):
+        return exp.Count(this=_when(condition, exp.Literal.number(1)))
     values = argument.expressions if isinstance(argument, exp.Distinct) else [argument]
     for value in values:
         check(value, "COUNT(...)")
+        no_unit(value, find, "COUNT(...)")
     if isinstance(argument, exp.Distinct):
-        return exp.Count(this=exp.Distinct(expressions=[safe(value) for value in values]))
-    return exp.Count(this=safe(argument))
+        kept = [_when(condition, safe(value)) for value in values]
+        return exp.Count(this=exp.Distinct(expressions=kept))
+    return exp.Count(this=_when(condition, safe(argument)))
 
 
-def _exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
-    """A sum that does not depend on the order of rows."""
+def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
+    """A sum that does not depend on the order of rows; NaN and NULL are left out."""
     if whole:
         return exp.Sum(this=exp.TryCast(this=argument, to=exp.DataType.build("BIGINT")))
     number = exp.TryCast(this=argument, to=exp.DataType.build("DOUBLE"))
-    least = exp.Anonymous(this="LEAST", expressions=[number, exp.Literal.number(_FARTHEST)])
-    ends = [least, exp.Neg(this=exp.Literal.number(_FARTHEST))]
-    inside = exp.Anonymous(this="GREATEST", expressions=ends)
+    far = exp.Literal.number(repr(_FARTHEST))
+    inside = exp.Case(
+        ifs=[
+            exp.If(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]), true=exp.Null()),
+            exp.If(this=exp.GTE(this=number.copy(), expression=far), true=far.copy()),
+            exp.If(
+                this=exp.LTE(this=number.copy(), expression=exp.Neg(this=far.copy())),
+                true=exp.Neg(this=far.copy()),
+            ),
+        ],
+        default=number,
+    )
     steps = exp.Round(this=exp.Mul(this=inside, expression=exp.Literal.number(_FIXED)))
     return exp.Sum(this=exp.TryCast(this=steps, to=exp.DataType.build("BIGINT")))
 
@@ -80,7 +191,8 @@ def _exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
 def _as_number(total: exp.Expr, *, whole: bool) -> exp.Expr:
     if whole:
         return exp.TryCast(this=total, to=exp.DataType.build("BIGINT"))
-    return exp.Div(this=exp.cast(total, "DOUBLE"), expression=exp.Literal.number(_FIXED))
+    made = exp.Div(this=exp.cast(total, "DOUBLE"), expression=exp.Literal.number(_FIXED))
+    return exp.paren(made)
 
 
 def window(
@@ -96,18 +208,23 @@ def window(
         check(part, "PARTITION BY")
     made = node.copy()
     made.set("partition_by", [safe(part) for part in parts])
+    _check_frame(node)
     made.set("order", _total_order(node, columns))
     function = node.this
     if isinstance(function, _RANKS):
         return made, Column(ColumnType.INTEGER, private=True)
     if isinstance(function, _SHIFTS):
-        for child in function.iter_expressions():
-            check(child, f"{function.key.upper()}(...)")
+        check(function.this, f"{function.key.upper()}(...)")
+        no_unit(function.this, find, f"{function.key.upper()}(...)")
+        for name in ("offset", "default"):
+            given = function.args.get(name)
+            if given is not None and not isinstance(given, exp.Literal | exp.Null):
+                raise QueryError(f"the {name} of {function.key.upper()} is a constant")
         shifted = function.copy()
         shifted.set("this", safe(function.this))
         made.set("this", shifted)
         known = find(function.this) if isinstance(function.this, exp.Column) else Column(None)
-        return made, replace(known, is_unit=False, private=True)
+        return made, replace(known, private=True)
     inner, known = aggregate(function, find)
     if isinstance(function, exp.Sum) and known.kind == ColumnType.INTEGER:
         inner = inner.this  # the sum, without the cast around it
@@ -120,25 +237,43 @@ def window(
     return made, known
 
 
+def _check_frame(node: exp.Window) -> None:
+    """ROWS between constants, or the default."""
+    spec = node.args.get("spec")
+    if spec is None:
+        return
+    ends = [spec.args.get("start"), spec.args.get("end")]
+    plain = all(
+        end is None or isinstance(end, str) or (isinstance(end, exp.Literal) and end.is_int)
+        for end in ends
+    )
+    if str(spec.args.get("kind", "")).upper() != "ROWS" or not plain or spec.args.get("exclude"):
+        raise QueryError("a window's frame is ROWS BETWEEN whole numbers, or left out")
+
+
 def _total_order(node: exp.Window, columns: Mapping[str, Mapping[str, Column]]) -> exp.Order | None:
-    """The given order, ties broken by all columns, so that equal rows are all that is left."""
+    """The given order, ties broken by all columns, so that equal rows are all that is left.
+
+    Ranks, and aggregates without a frame, treat ties alike, whatever their order.
+    """
     given = node.args.get("order")
-    if given is None and not isinstance(node.this, _RANKS + _SHIFTS):
+    by_place = isinstance(node.this, (exp.RowNumber, *_SHIFTS)) or node.args.get("spec") is not None
+    if given is None and not by_place:
         return None
     keys = [] if given is None else given.expressions
     for key in keys:
         check(key.this if isinstance(key, exp.Ordered) else key, "ORDER BY")
-    ties = [
-        exp.Ordered(this=exp.column(name, table=table, quoted=True), desc=False)
-        for table, known in columns.items()
-        for name in known
-    ]
     ordered = [
         exp.Ordered(
             this=safe(key.this), desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")
         )
         for key in keys
     ]
-    if isinstance(node.this, exp.Rank | exp.DenseRank):
-        return exp.Order(expressions=ordered)  # equal keys share a rank, whatever their order
+    if not by_place:
+        return exp.Order(expressions=ordered)
+    ties = [
+        exp.Ordered(this=exp.column(name, table=table, quoted=True), desc=False)
+        for table, known in columns.items()
+        for name in known
+    ]
     return exp.Order(expressions=ordered + ties)

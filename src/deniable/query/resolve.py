@@ -108,6 +108,7 @@ def _unresolved(message: str, catalogue: Catalogue) -> str:
     name = message.split("'")[1] if "'" in message else message.rpartition(" ")[2].strip("\"'. ")
     name = name.rpartition(".")[2].strip('"')
     known = {column.lower() for schema in catalogue.schemas.values() for column in schema.columns}
-    if "mbiguous" in message:
+    homes = [n for n, schema in catalogue.schemas.items() if name in map(str.lower, schema.columns)]
+    if "mbiguous" in message or len(homes) > 1:
         return f"the column {name} is in several tables; write table.{name}"
     return f"there is no column {name}; {nearest(name, sorted(known))}"

@@ -127,13 +127,13 @@ def _through_the_unit(
 ) -> exp.Expr:
     """Rows of two private tables meet only within one unit."""
     find = resolver(columns)
-    parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    parts = _conjuncts(condition)
     units: list[exp.Expr | None] = []
     rest: list[exp.Expr | None] = []
     for part in parts:
-        both = isinstance(part, exp.EQ) and all(
-            isinstance(side, exp.Column) and find(side).is_unit for side in (part.left, part.right)
-        )
+        sides = [part.left, part.right] if isinstance(part, exp.EQ) else []
+        named = [side for side in sides if isinstance(side, exp.Column) and find(side).is_unit]
+        both = len(named) == 2 and (named[0].table == right) != (named[1].table == right)
         (units if both else rest).append(part)
     if not units:
         raise QueryError(
@@ -150,6 +150,15 @@ def _through_the_unit(
         check(part, "ON")
         made = exp.And(this=made, expression=safe_condition(part))
     return made
+
+
+def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr | None]:
+    """The parts of a condition that is joined by AND, brackets or not."""
+    if isinstance(condition, exp.Paren):
+        return _conjuncts(condition.this)
+    if isinstance(condition, exp.And):
+        return _conjuncts(condition.left) + _conjuncts(condition.right)
+    return [condition]
 
 
 def _no_unit(node: exp.Expr, find: Callable[[exp.Column], Column], where: str) -> None:
@@ -199,10 +208,13 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         name: _both(one, other)
         for (name, one), other in zip(left.columns.items(), right.columns.values(), strict=True)
     }
-    hidden = [UNIT] if left.private else []
+    if left.private and not left.unit_has_name and set(left.tables) & set(right.tables):
+        raise QueryError("a table whose rows are the units is not united with itself")
     sides = []
-    for relation in (left, right):
-        picked = [exp.column(name, quoted=True) for name in [*relation.columns, *hidden]]
+    for number, relation in enumerate((left, right)):
+        picked: list[exp.Expr] = [exp.column(name, quoted=True) for name in relation.columns]
+        if relation.private:
+            picked.append(_whose(relation, number))
         inner = exp.Subquery(this=relation.sql.copy())
         inner.set("alias", exp.TableAlias(this=exp.to_identifier("side", quoted=True)))
         sides.append(exp.select(*picked).from_(inner))
@@ -211,10 +223,19 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         sql=exp.Union(this=sides[0], expression=sides[1], distinct=False),
         columns=columns,
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
-        rows=left.rows + right.rows,
-        single=False,
+        rows=left.rows + right.rows if left.unit_has_name else max(left.rows, right.rows),
+        single=not left.unit_has_name and left.single and right.single,
         simple=False,
     )
+
+
+def _whose(relation: Relation, number: int) -> exp.Expr:
+    """The unit; rows that are units of their own are numbered apart on both sides."""
+    unit: exp.Expr = exp.column(UNIT, quoted=True)
+    if not relation.unit_has_name:
+        twice = exp.Mul(this=unit, expression=exp.Literal.number(2))
+        unit = exp.Add(this=twice, expression=exp.Literal.number(number))
+    return exp.alias_(unit, UNIT, quoted=True)
 
 
 def _both(one: Column, other: Column) -> Column:
