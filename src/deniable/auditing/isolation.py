@@ -9,10 +9,11 @@ import select
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
+
+from deniable.randomness.fork import fork
 
 _CHUNK = 1 << 16
 
@@ -35,9 +36,7 @@ def in_child(function: Callable[[], object], end: float) -> object | Ended:
         with contextlib.suppress(Exception):
             stream.flush()
     read_end, write_end = os.pipe()
-    with warnings.catch_warnings():  # newer Pythons warn of forks beside threads
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = fork()
     if child == 0:
         os.close(read_end)
         _be_the_child(function, write_end)

@@ -26,6 +26,7 @@ from deniable.privacy.exact import Number, exact, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.fork import fork
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
 
@@ -172,7 +173,7 @@ def run_in_child(
     the next, and no fault of it reaches the caller.
     """
     read_end, write_end = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         _child(function, block, write_end)
     os.close(write_end)

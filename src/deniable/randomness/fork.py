@@ -7,8 +7,10 @@ Elsewhere the process id has to do.
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
+import warnings
 
 _WIPE_ON_FORK = 18
 
@@ -34,3 +36,23 @@ def process_mark() -> tuple[int, int]:
         _PAGE[0] = 1
         _generation += 1
     return _generation, os.getpid()
+
+
+def fork() -> int:
+    """os.fork, after which a child never ends what its parent owns.
+
+    A collection in the child would finalise objects whose threads exist in the parent only, such as
+    connections of engines. Collection is off while the fork lasts, its hooks included.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings():  # newer Pythons warn of forks beside threads
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            gc.freeze()
+        return child
+    finally:
+        if collects:
+            gc.enable()
