@@ -132,7 +132,7 @@ class Session:
 
     def table(self, name: str) -> Question:
         """Start a question step by step: `.group_by("ward").agg(n=dp.count()).release(...)`."""
-        if name not in self._tables:
+        if str(name).lower() not in self._tables:
             raise ParameterError("table", name, f"the session has {', '.join(self._tables)}")
         return Question(name, self._ask_tree, self._explain_tree)
 
@@ -157,6 +157,8 @@ class Session:
     ) -> Priced:
         self._catalogue.neighbours(plan.tables)
         check_shape(plan)
+        if error is not None and not isinstance(error, Mapping):
+            raise ParameterTypeError("error", type(error).__name__, "names columns: {'n': 50}")
         if error is None:
             amount = amount_of(self._budget, epsilon=epsilon, rho=rho)
         elif epsilon is not None or rho is not None:
@@ -176,6 +178,7 @@ class Session:
             "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
             "statistics": [s.sql.sql("duckdb") for s in plan.statistics],
             "tables": {name: self._catalogue.private[name].describe() for name in plan.tables},
+            "public": {n: t.version for n, t in self._tables.items() if isinstance(t, PublicTable)},
         }
         gate = Gate(self._ledger, plan.population, self._who)
         door = gate.open(loss, purpose=_purpose(plan), question=question)
@@ -286,7 +289,9 @@ class _Reader:
     def _rows(self, name: str) -> dict[Key, list[int]]:
         width = len(self._priced.plan.groups)
         rows = self._run()[name]
-        return {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+        found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+        assert len(found) == len(rows), "two groups look alike"
+        return found
 
 
 def _steps(priced: Priced, secret: str) -> dict[str, Step]:
@@ -340,6 +345,9 @@ def _options(
     max_rows: int | None,
     max_groups: int | None,
 ) -> Options:
+    for argument, given in (("keys", keys), ("bounds", bounds)):
+        if given is not None and not isinstance(given, Mapping):
+            raise ParameterTypeError(argument, type(given).__name__, "must map columns to values")
     return Options(
         bounds={str(name).lower(): read_bounds(pair) for name, pair in (bounds or {}).items()},
         keys={str(name).lower(): read_keys(values) for name, values in (keys or {}).items()},
@@ -365,7 +373,8 @@ def _read_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
     found: dict[str, Table] = {}
     for name, table in tables.items():
         named: object = name
-        if not (isinstance(named, str) and named.isidentifier()):
+        reserved = isinstance(named, str) and named.lower().startswith("deniable_")
+        if not (isinstance(named, str) and named.isidentifier()) or reserved:
             raise ParameterError("tables", name, "names of tables are words: letters, digits and _")
         if not isinstance(table, PrivateTable | PublicTable):
             raise ParameterTypeError(

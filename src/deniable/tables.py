@@ -52,10 +52,14 @@ class PublicTable:
 
     source: Source
     columns: Mapping[str, ColumnType] | None
+    version: str
 
-    def __init__(self, source: Source, *, columns: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, source: Source, *, columns: Mapping[str, str] | None = None, version: str = ""
+    ) -> None:
         object.__setattr__(self, "source", read_source(source))
         object.__setattr__(self, "columns", read_columns(columns))
+        object.__setattr__(self, "version", version)
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -152,9 +156,10 @@ class PrivateTable:
 
 @dataclass(frozen=True)
 class Schema:
-    """Names and types of a table's columns, in order."""
+    """Names and types of a table's columns, in order; `exact` ones are read as they stand."""
 
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
+    exact: frozenset[str] = frozenset()
 
     def find(self, name: str) -> str:
         """The column of this name, whatever its case."""
@@ -175,8 +180,18 @@ def nearest(name: str, known: Any) -> str:
 
 def check_metadata(table: PrivateTable, schema: Schema) -> None:
     """Refuse metadata about columns that do not exist or are of the wrong type."""
+    for name in schema.columns:
+        if name.lower().startswith("deniable_"):
+            raise ParameterError("column", name, "names that begin with deniable_ are reserved")
     if isinstance(table.unit, str):
-        schema.find(table.unit)
+        unit = schema.find(table.unit)
+        if unit not in schema.exact or schema.columns[unit] not in _UNIT_TYPES:
+            raise ParameterError(
+                "unit",
+                unit,
+                "must hold whole numbers of 64 bits, text or dates as they stand, or two people "
+                "may become one; declare it as text: columns={..., 'id': 'text'}",
+            )
     for argument in ("bounds", "keys", "grid"):
         for name in getattr(table, argument):
             kind = schema.columns.get(name)
@@ -188,6 +203,9 @@ def check_metadata(table: PrivateTable, schema: Schema) -> None:
                 check_keys(name, table.keys[name], kind)
             elif kind not in {ColumnType.INTEGER, ColumnType.NUMBER}:
                 raise ParameterError(argument, name, f"the column holds {kind}, not numbers")
+
+
+_UNIT_TYPES = frozenset({ColumnType.INTEGER, ColumnType.TEXT, ColumnType.DATE})
 
 
 def grid_of(bounds: Bounds, step: Fraction | None, *, integer: bool) -> Fraction:

@@ -370,11 +370,11 @@ SELECT COUNT(*) AS n FROM information_schema.tables;
 SELECT COUNT(*) AS n FROM main.visits;
 
 -- name: hidden_source
--- says: there is no table
+-- says: reserved
 SELECT COUNT(*) AS n FROM deniable_source_1;
 
 -- name: hidden_column
--- says: there is no column deniable_unit
+-- says: reserved
 SELECT COUNT(DISTINCT deniable_unit) AS n FROM visits;
 
 -- name: unknown_table

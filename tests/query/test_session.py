@@ -76,8 +76,8 @@ def sources(folder: Path):
     return {
         "parquet": (folder / "one.parquet", None),
         "glob": (str(folder / "parts" / "*.parquet"), None),
-        "csv": (folder / "one.csv", TYPES),
-        "tsv": (folder / "one.tsv", TYPES),
+        "csv": (folder / "one.csv", {**TYPES, "who": "text"}),
+        "tsv": (folder / "one.tsv", {**TYPES, "who": "text"}),
         "arrow": (table, None),
         "pandas": (table.to_pandas(), {**TYPES}),
         "polars": (pytest.importorskip("polars").from_arrow(table), None),

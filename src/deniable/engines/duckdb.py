@@ -6,10 +6,12 @@ import contextlib
 import csv
 import glob
 import gzip
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb as driver
 
@@ -109,7 +111,9 @@ class DuckDB:
                 name,
                 "a CSV file has no types; declare them: columns={'age': 'integer', ...}",
             )
-        schema = Schema(_declared(found, columns) if columns else _canonical(found))
+        kinds = _declared(found, columns) if columns else _canonical(found)
+        as_it_is = {n for n, kind in kinds.items() if _kept(found[n], kind)}
+        schema = Schema(kinds, frozenset(as_it_is))
         casts = ", ".join(
             _read_column(column, kind, found[column]) for column, kind in schema.columns.items()
         )
@@ -129,13 +133,15 @@ class DuckDB:
             return f"read_csv({place}, {_csv_options(source)})", True
         if isinstance(source, DuckDBTable):
             return self._attach(source), False
-        if not hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__dataframe__"):
+        tabular = hasattr(source, "num_rows") or hasattr(source, "shape")
+        if not hasattr(source, "__arrow_c_stream__") or not tabular:
             raise ParameterTypeError(
                 "source", type(source).__name__, "must be an Arrow, pandas or polars table"
             )
-        self._kept.append(source)
+        held = _without_objects(source)
+        self._kept.append(held)
         hidden = f"deniable_source_{len(self._kept)}"
-        self._connection.register(hidden, source)
+        self._connection.register(hidden, held)
         return quoted(hidden), False
 
     def _attach(self, table: DuckDBTable) -> str:
@@ -176,12 +182,14 @@ class DuckDB:
             self._connection.execute("BEGIN TRANSACTION")
             try:
                 for step in steps:
+                    for text in (step.select, *step.tables.values()):
+                        _one_select(self._connection, text)
                     for name, select in step.tables.items():
                         self._connection.execute(
                             f"CREATE TEMP TABLE {name} AS {select} WITH NO DATA"
                         )
                     self._connection.execute(f"EXPLAIN {step.select}")
-            except driver.Error as error:
+            except (driver.Error, RuntimeError) as error:
                 first = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise QueryError(f"the engine does not take this: {first[:200]}") from None
             finally:
@@ -206,9 +214,37 @@ class DuckDB:
         self._connection.close()
 
 
+def _without_objects(source: Any) -> Any:
+    """A pandas table whose columns of objects are text: their type must not follow the data."""
+    if type(source).__module__.partition(".")[0] != "pandas":
+        return source
+    import pyarrow  # noqa: PLC0415  (slow to import, and needed for pandas alone)
+
+    arrays = {}
+    for name in source.columns:
+        column = source[name]
+        if column.dtype == object:
+            texts = [None if value is None or _is_nan(value) else str(value) for value in column]
+            arrays[str(name)] = pyarrow.array(texts, type=pyarrow.string())
+        else:
+            arrays[str(name)] = pyarrow.Array.from_pandas(column)
+    return pyarrow.table(arrays)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def quoted(name: str) -> str:
     """An identifier that is nothing but a name."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _one_select(connection: driver.DuckDBPyConnection, text: str) -> None:
+    """Whatever was written is one SELECT and nothing else."""
+    found = connection.extract_statements(text)
+    if len(found) != 1 or found[0].type != driver.StatementType.SELECT:
+        raise QueryError("the question cannot be written down safely, and is not answered")
 
 
 def _literal(text: str) -> str:
@@ -231,7 +267,7 @@ def _csv_options(source: str) -> str:
     return (
         f"columns={{{columns}}}, header=true, auto_detect=false, delim={_literal(separator)}, "
         "quote='\"', escape='\"', null_padding=true, ignore_errors=true, strict_mode=false, "
-        "nullstr=''"
+        "parallel=false, nullstr=''"
     )
 
 
@@ -253,6 +289,14 @@ def _declared(found: Mapping[str, str], columns: Mapping[str, ColumnType]) -> di
         if name not in found:
             raise ParameterError("columns", name, f"no such column; {nearest(name, found)}")
     return dict(columns)
+
+
+def _kept(native: str, kind: ColumnType) -> bool:
+    """Whether different values stay different."""
+    if kind == ColumnType.TEXT:
+        spelt = _TYPES.get(native) in {ColumnType.INTEGER, ColumnType.TEXT, ColumnType.DATE}
+        return spelt or native.startswith(("ENUM", "DECIMAL"))
+    return native in _AS_THEY_ARE[kind] or (kind == ColumnType.INTEGER and native == "UINTEGER")
 
 
 def _read_column(name: str, kind: ColumnType, native: str) -> str:

@@ -126,7 +126,7 @@ class _Compiler:
             check(where.this, "WHERE")
             no_unit(where.this, find, "WHERE")
             read = replace(read, sql=read.sql.where(safe_condition(where.this)))
-        groups = self._groups(select)
+        groups = list({_text(group): group for group in self._groups(select)}.values())
         aggregates = [
             n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)
         ]
@@ -169,10 +169,22 @@ class _Compiler:
             if select.args.get(clause):
                 raise QueryError(f"{clause.upper()} of public rows is not answered; use WHERE")
         find = resolver(read.columns)
-        columns = {
-            e.alias: self.options.applied(e.alias, Column(_kind(bare(e), find)))
-            for e in select.expressions
-        }
+        columns = {}
+        for projection, copied in zip(select.expressions, made.expressions, strict=True):
+            node, name = bare(projection), projection.alias
+            columns[name] = self.options.applied(name, Column(_kind(node, find)))
+            if isinstance(node, exp.AggFunc):
+                if not isinstance(node.this, exp.Column | exp.Star):
+                    raise QueryError("aggregates of public tables are answered of bare columns")
+                continue
+            check(node, "SELECT")  # a fault of a row must not show whether a private one met it
+            copied.replace(exp.alias_(safe(node), name, quoted=True))
+        where = made.args.get("where")
+        if where is not None:
+            check(where.this, "WHERE")
+            made.set("where", exp.Where(this=safe_condition(where.this)))
+        if made.args.get("having") or made.args.get("order"):
+            raise QueryError("HAVING and ORDER BY of public tables are not answered")
         return Relation(made, columns)
 
     def _rows(self, select: exp.Select, read: Sources, find: Resolve) -> Relation:
@@ -208,7 +220,7 @@ class _Compiler:
         if isinstance(node, exp.Column):
             return node.copy(), find(node)
         if isinstance(node, exp.Window):
-            return window(node, find, read.columns)
+            return window(node, find, read.columns, read.merged.sql)
         no_unit(node, find, "SELECT")
         check(node, "SELECT")
         return safe(node), self._known(node, find)
@@ -290,6 +302,9 @@ class _Compiler:
         names = {output.name: output.sql for output in outputs}
         condition = None if having is None else self._released(having.this, keys, measured, {})
         ordered = self._order(select, keys, measured, names)
+        lower = [output.name.lower() for output in outputs]
+        if len(set(lower)) != len(lower):
+            raise QueryError("two columns of the answer have one name; name them apart with AS")
         if not measures:
             raise QueryError("a question asks for at least one aggregate: COUNT(*), SUM(x), ...")
         if select.args.get("distinct"):
@@ -337,11 +352,11 @@ class _Compiler:
             )
         keys = self.options.keys.get(name, known_values(node, find))
         if keys is not None:
-            check_keys(name, keys, kind)
+            check_keys(name, keys, kind or ColumnType.TEXT)
         sql = safe(node)
         if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
             sql = exp.TryCast(this=sql, to=exp.DataType.build("BIGINT"))
-        return Group(name, sql, kind, keys)
+        return Group(name, _presentable(sql, kind), kind or ColumnType.TEXT, keys)
 
     def _output(self, projection: exp.Expr, keys: Mapping[str, int], measured: Measured) -> Output:
         name, node = projection.alias, bare(projection)
@@ -375,7 +390,7 @@ class _Compiler:
                 raise QueryError(f"{each.key.upper()} over aggregates is not answered")
             return each
 
-        made = _replaced(node.copy(), put_in)
+        made = _replaced(node.copy(), put_in).transform(_whole_division)
         check_public(made)
         return made
 
@@ -400,6 +415,21 @@ class _Compiler:
         return tuple(made)
 
 
+def _presentable(sql: exp.Expr, kind: ColumnType | None) -> exp.Expr:
+    """Groups as values that differ wherever they are shown: dates that have a year, or text."""
+    if kind is None:
+        return exp.TryCast(this=sql, to=exp.DataType.build("VARCHAR"))
+    if kind not in {ColumnType.DATE, ColumnType.TIMESTAMP}:
+        return sql
+    finite = exp.Anonymous(this="ISFINITE", expressions=[sql.copy()])
+    years = exp.Between(
+        this=exp.Anonymous(this="YEAR", expressions=[sql.copy()]),
+        low=exp.Literal.number(1),
+        high=exp.Literal.number(9999),
+    )
+    return exp.Case(ifs=[exp.If(this=exp.And(this=finite, expression=years), true=sql)])
+
+
 def _replaced(node: exp.Expr, put_in: Measured) -> exp.Expr:
     """The tree with parts put in, from the top; what was put in is not looked into."""
     new = put_in(node)
@@ -409,6 +439,13 @@ def _replaced(node: exp.Expr, put_in: Measured) -> exp.Expr:
         found = _replaced(child, put_in)
         if found is not child:
             child.replace(found)
+    return node
+
+
+def _whole_division(node: exp.Expr) -> exp.Expr:
+    """Released numbers have fractions, which // would keep."""
+    if isinstance(node, exp.IntDiv):
+        return exp.Floor(this=exp.Div(this=node.this, expression=node.expression))
     return node
 
 

@@ -122,7 +122,9 @@ _NUMBERS = {
     exp.DataType.Type.FLOAT,
     exp.DataType.Type.DECIMAL,
 }
-_TIMES = {exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP}
+_DATES = {exp.DataType.Type.DATE}
+_TIMES = {exp.DataType.Type.TIMESTAMP}
+_MOST_REPLACED, _LONGEST_REPLACEMENT = 2, 100
 
 
 def check(expression: exp.Expr, where: str, depth: int = 0) -> None:
@@ -148,8 +150,27 @@ def check(expression: exp.Expr, where: str, depth: int = 0) -> None:
             f"{name or expression.key.upper()} in {where} is not answered: only functions of one "
             "row that are known to be the same each time are"
         )
+    if isinstance(expression, exp.Escape) and not isinstance(
+        expression.this.expression, exp.Literal
+    ):
+        raise QueryError(f"ESCAPE in {where} needs a constant pattern")
+    if depth == 0:
+        _check_growth(expression, where)
     for child in expression.iter_expressions():
         check(child, where, depth + 1)
+
+
+def _check_growth(expression: exp.Expr, where: str) -> None:
+    """Texts must not grow beyond what memory holds: that would depend on data."""
+    replaced = list(expression.find_all(exp.Replace))
+    long = any(
+        len(text.name) > _LONGEST_REPLACEMENT
+        for node in replaced
+        for text in node.find_all(exp.Literal)
+        if text.is_string
+    )
+    if len(replaced) > _MOST_REPLACED or long:
+        raise QueryError(f"REPLACE in {where} is answered twice at most, with short texts")
 
 
 def safe(expression: exp.Expr) -> exp.Expr:
@@ -179,6 +200,10 @@ def _safe(node: exp.Expr) -> exp.Expr:
         if isinstance(each, exp.Div):
             divisor = exp.Nullif(this=each.expression, expression=exp.Literal.number(0))
             return exp.Div(this=each.this, expression=divisor, typed=False, safe=False)
+        if isinstance(each, exp.Literal) and not each.is_string and "." in each.name:
+            # A decimal would make decimals of the integers beside it, which can overflow.
+            text = each.name if "e" in each.name.lower() else f"{each.name}e0"
+            return exp.Literal.number(text)
         return each
 
     return node.transform(mend)
@@ -217,7 +242,12 @@ def _alike(nodes: list[exp.Expr]) -> bool:
 def _family(node: exp.Expr) -> str | None:
     """Types that compare without a cast that can fail."""
     kind = node.type.this if node.type is not None else None
-    for name, members in (("text", _TEXT), ("number", _NUMBERS), ("time", _TIMES)):
+    for name, members in (
+        ("text", _TEXT),
+        ("number", _NUMBERS),
+        ("date", _DATES),
+        ("time", _TIMES),
+    ):
         if kind in members:
             return name
     return "boolean" if kind == exp.DataType.Type.BOOLEAN else None

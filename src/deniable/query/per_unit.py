@@ -196,7 +196,10 @@ def _as_number(total: exp.Expr, *, whole: bool) -> exp.Expr:
 
 
 def window(
-    node: exp.Window, find: Resolve, columns: Mapping[str, Mapping[str, Column]]
+    node: exp.Window,
+    find: Resolve,
+    columns: Mapping[str, Mapping[str, Column]],
+    unit: exp.Expr,
 ) -> tuple[exp.Window, Column]:
     """A window function over one unit's rows."""
     parts = node.args.get("partition_by") or []
@@ -207,7 +210,7 @@ def window(
     for part in parts:
         check(part, "PARTITION BY")
     made = node.copy()
-    made.set("partition_by", [safe(part) for part in parts])
+    made.set("partition_by", [unit.copy(), *(safe(part) for part in parts)])
     _check_frame(node)
     made.set("order", _total_order(node, columns))
     function = node.this
@@ -216,10 +219,13 @@ def window(
     if isinstance(function, _SHIFTS):
         check(function.this, f"{function.key.upper()}(...)")
         no_unit(function.this, find, f"{function.key.upper()}(...)")
-        for name in ("offset", "default"):
-            given = function.args.get(name)
-            if given is not None and not isinstance(given, exp.Literal | exp.Null):
-                raise QueryError(f"the {name} of {function.key.upper()} is a constant")
+        offset = function.args.get("offset")
+        if offset is not None and not (isinstance(offset, exp.Literal) and offset.is_int):
+            raise QueryError(f"the offset of {function.key.upper()} is a constant")
+        if function.args.get("default") is not None:
+            raise QueryError(f"{function.key.upper()} has no default; use COALESCE around it")
+        if isinstance(function, exp.LastValue) and node.args.get("spec") is None:
+            raise QueryError("LAST_VALUE needs a frame: ROWS BETWEEN ... AND ...")
         shifted = function.copy()
         shifted.set("this", safe(function.this))
         made.set("this", shifted)

@@ -51,7 +51,7 @@ def over_released(select: exp.Select, released: Released) -> Released:
         having=having,
         order=ordered,
         limit=plan.limit if limit is None else limit,
-        offset=plan.offset if limit is None else whole_number(select, "offset") or 0,
+        offset=plan.offset + (whole_number(select, "offset") or 0),
     )
     return Released(made, tuple(output.name for output in outputs))
 

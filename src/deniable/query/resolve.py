@@ -10,6 +10,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from deniable.errors import QueryError
 from deniable.query.catalogue import Catalogue
+from deniable.query.structure import check_structure
 from deniable.tables import nearest
 
 _LONGEST = 100_000
@@ -20,6 +21,10 @@ def parse(text: str) -> exp.Expr:
     given: object = text
     if not (isinstance(given, str) and given.strip()):
         raise QueryError("a question is the text of one SELECT")
+    try:
+        text.encode()
+    except UnicodeError:
+        raise QueryError("the SQL is broken: it is not text in UTF-8") from None
     if len(text) > _LONGEST:
         raise QueryError(
             f"a question of {len(text):,} characters is too long; 100,000 are the most"
@@ -38,18 +43,16 @@ def parse(text: str) -> exp.Expr:
         ) from None
     if len(statements) != 1:
         raise QueryError("a question is one SELECT, not several statements")
-    if not isinstance(statements[0], exp.Select | exp.Union | exp.Subquery):
-        raise QueryError(f"{statements[0].key.upper()} is not answered; a question is a SELECT")
-    return statements[0]
+    tree: exp.Expr = statements[0]
+    if not isinstance(tree, exp.Select | exp.Union | exp.Subquery):
+        raise QueryError(f"{tree.key.upper()} is not answered; a question is a SELECT")
+    return tree
 
 
 def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
     """Every column with its table, every output with a name, types where they are known."""
-    using = {
-        column.name.lower()
-        for join in tree.find_all(exp.Join)
-        for column in join.args.get("using") or []
-    }
+    check_structure(tree)
+    using = [_using(select) for select in tree.find_all(exp.Select)]
     for star in tree.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count):
             raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
@@ -68,22 +71,20 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             "the question cannot be read: a name or clause is not understood"
         ) from None
 
-    def left_of_using(node: exp.Expr) -> exp.Expr:
-        same = isinstance(node, exp.Coalesce) and isinstance(node.this, exp.Column)
-        if (
-            same
-            and node.this.name in using
-            and all(
-                isinstance(other, exp.Column) and other.name == node.this.name
-                for other in node.expressions
-            )
-        ):
-            first: exp.Expr = node.this  # rows of the first table are kept: its value is the one
-            return first
-        return node
+    for names, select in zip(using, typed.find_all(exp.Select), strict=True):
+        for node in list(select.find_all(exp.Coalesce)):
+            same = [node.this, *node.expressions]
+            if node.parent_select is select and all(
+                isinstance(each, exp.Column) and each.name in names for each in same
+            ):
+                node.replace(node.this)  # rows of the first table are kept: its value is the one
+    whole: exp.Expr = typed
+    return whole
 
-    made_plain: exp.Expr = typed.transform(left_of_using)
-    return made_plain
+
+def _using(select: exp.Select) -> set[str]:
+    joins = select.args.get("joins") or []
+    return {name.name.lower() for join in joins for name in join.args.get("using") or []}
 
 
 def _named(tree: exp.Expr) -> exp.Expr:

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
+from deniable.query.expressions import safe, safe_condition
 from deniable.query.measures import ColumnNoise, Floats, Interval, Measure, linearised
 from deniable.query.plan import Group, Output, Plan, names
 from deniable.tables import ColumnType
@@ -103,7 +104,7 @@ class _Released:
         """The values of an expression, row by row."""
         if isinstance(expression, exp.Column):
             return self._columns[expression.name]
-        rows = self.run(f"SELECT {expression.sql('duckdb')} FROM released ORDER BY i")
+        rows = self.run(f"SELECT {safe(expression).sql('duckdb')} FROM released ORDER BY i")
         return [float(v) if isinstance(v, Decimal) else v for (v,) in rows]
 
     def run(self, text: str) -> list[tuple[Any, ...]]:
@@ -153,14 +154,20 @@ def _picked(plan: Plan, released: _Released) -> list[int]:
         return everything[plan.offset : end]
     text = "SELECT i FROM released"
     if plan.having is not None:
-        text += f" WHERE {plan.having.sql('duckdb')}"
-    order = [each.sql("duckdb") for each in plan.order]
+        text += f" WHERE {safe_condition(plan.having).sql('duckdb')}"
+    order = [_order_text(each) for each in plan.order]
     text += f" ORDER BY {', '.join([*order, 'i'])}"
     if plan.limit is not None:
         text += f" LIMIT {plan.limit}"
     if plan.offset:
         text += f" OFFSET {plan.offset}"
     return [row[0] for row in released.run(text)]
+
+
+def _order_text(ordered: exp.Expr) -> str:
+    made = ordered.copy()
+    made.set("this", safe(ordered.this))
+    return str(made.sql("duckdb"))
 
 
 def check_shape(plan: Plan) -> None:

@@ -69,13 +69,14 @@ def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources
         if condition is None:
             kind = exp.Join(this=_aliased(right, name), kind="CROSS")
         sql.append("joins", kind)
+        if (join.side or "").upper() == "LEFT":
+            # NULL where nothing matched: no name of anybody, and so not to be grouped by.
+            columns[name] = {n: c for n, c in right.columns.items() if not c.is_unit}
         holder = holder if merged.private else (name if right.private else None)
         merged = _merge(merged, right)
-    unit = {} if holder is None else {"deniable": {UNIT: Column(None)}}
     located = replace(
         merged, sql=exp.column(UNIT, table=holder, quoted=True) if holder else merged.sql
     )
-    del unit
     return Sources(sql, columns, located)
 
 
@@ -128,13 +129,19 @@ def _through_the_unit(
     """Rows of two private tables meet only within one unit."""
     find = resolver(columns)
     parts = _conjuncts(condition)
-    units: list[exp.Expr | None] = []
+    units: list[exp.Expr] = []
     rest: list[exp.Expr | None] = []
     for part in parts:
         sides = [part.left, part.right] if isinstance(part, exp.EQ) else []
         named = [side for side in sides if isinstance(side, exp.Column) and find(side).is_unit]
         both = len(named) == 2 and (named[0].table == right) != (named[1].table == right)
-        (units if both else rest).append(part)
+        if both and part is not None:
+            units.append(part)
+        else:
+            rest.append(part)
+    kinds = {find(side).kind for part in units for side in columns_in(part)}
+    if len(kinds) > 1:
+        raise QueryError("units of different types are not joined; make them alike at the source")
     if not units:
         raise QueryError(
             "private tables are joined through the unit: ON a.unit = b.unit (AND ...); other joins "
@@ -208,6 +215,8 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         name: _both(one, other)
         for (name, one), other in zip(left.columns.items(), right.columns.values(), strict=True)
     }
+    if left.unit_has_name != right.unit_has_name:
+        raise QueryError("tables whose rows are the units are not united with others")
     if left.private and not left.unit_has_name and set(left.tables) & set(right.tables):
         raise QueryError("a table whose rows are the units is not united with itself")
     sides = []

@@ -1,0 +1,68 @@
+"""Plans: the split of the price, and what two front ends have in common."""
+
+import dataclasses
+import math
+import random
+
+import pytest
+from sqlglot import exp
+
+from deniable.query.catalogue import Options
+from deniable.query.compile import compile_sql
+from deniable.query.plan import Plan, Statistic
+from query.test_bounding import engine_with
+
+
+def plan_with(statistics):
+    engine, catalogue = engine_with([(1, "a", 1.0, 1)])
+    engine.close()
+    plan = compile_sql("SELECT COUNT(*) AS n FROM t", catalogue, Options())
+    return dataclasses.replace(plan, statistics=tuple(statistics))
+
+
+def shown_error(plan: Plan, weights) -> float:
+    """The sum of squared errors, each relative to its own size, weighted by importance."""
+    parts = list(zip(weights, plan.statistics, strict=True))
+    joint = sum((w * s.size) ** 2 for w, s in parts)
+    return sum(s.importance * joint / (w * s.size) ** 2 for w, s in parts)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_split_of_the_price_minimises_the_error_that_is_shown(seed):
+    rng = random.Random(seed)
+    plan = plan_with(
+        Statistic(exp.Literal.number(1), rng.choice([1, 50, 10**6]), False, rng.uniform(0.1, 3))
+        for _ in range(rng.randint(2, 4))
+    )
+    best = shown_error(plan, plan.weights)
+    for place in range(len(plan.weights)):
+        for factor in (0.5, 0.8, 1.25, 2):
+            other = [w * (factor if i == place else 1) for i, w in enumerate(plan.weights)]
+            assert shown_error(plan, other) > best * (1 - 0.01)
+    even = shown_error(plan, [1 / s.size for s in plan.statistics])
+    assert best <= even * 1.01
+
+
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_the_bound_is_the_largest_norm_that_so_many_rows_can_reach(rows):
+    by_row = Statistic(exp.Literal.number(1), 3)
+    by_unit = Statistic(exp.Literal.number(1), 1, per_unit=True)
+    plan = dataclasses.replace(plan_with([by_row, by_unit]), rows=rows)
+    w, v = plan.weights
+    reached = 0
+    for groups in range(1, rows + 1):
+        sizes = [rows - groups + 1] + [1] * (groups - 1)
+        reached = max(reached, sum((3 * w * n) ** 2 + v**2 for n in sizes))
+    one_group = dataclasses.replace(plan, groups=())
+    assert one_group.bound(l2=True) ** 2 >= (3 * w * rows) ** 2 + v**2
+    many = dataclasses.replace(
+        plan, groups=(dataclasses.replace(_group(), keys=tuple(range(rows))),)
+    )
+    assert many.bound(l2=True) == math.isqrt(reached - 1) + 1
+    assert many.bound(l2=False) == rows * 3 * w + rows * v
+
+
+def _group():
+    from deniable.query.plan import Group
+
+    return Group("g", exp.column("g"), None, None)
