@@ -263,6 +263,10 @@ def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
             raise ParameterTypeError(
                 "keys", type(key).__name__, "are whole numbers, text, booleans, dates or None"
             )
+        if isinstance(key, int) and abs(key) >= 1 << 63:
+            raise ParameterError("keys", key, "whole numbers have 64 bits")
+        if isinstance(key, str) and key.encode(errors="replace").decode() != key:
+            raise ParameterError("keys", "a text", "must be text in UTF-8")
     if not keys or len({(type(key), key) for key in keys}) != len(keys):
         raise ParameterError("keys", len(keys), "must be one or more different values")
     return keys

@@ -1,6 +1,7 @@
 """Questions of an attacker: what was once answered, or failed, and must not be again."""
 
 import datetime
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -85,6 +86,11 @@ HIDDEN = [
     "SELECT COUNT(*) AS n FROM (SELECT u FROM t) AS z TABLESAMPLE 10%",
     "SELECT COUNT(*) AS n FROM (SELECT u FROM t UNION ALL SELECT u FROM t OFFSET 5) AS z",
     'SELECT COUNT(*) AS "N", COUNT(x) AS n FROM t',
+    "SELECT g, SUM(a) AS s FROM (SELECT g, x AS a, i AS a FROM t) AS q GROUP BY g",
+    'SELECT g, SUM(a) AS s FROM (SELECT g, x AS a, i AS "A" FROM t) AS q GROUP BY g',
+    "SELECT COUNT(x, i) AS n FROM t",
+    "SELECT COUNT(a) AS n FROM (SELECT COALESCE(d, d) AS a FROM t UNION ALL "
+    "SELECT CAST(d AS TIMESTAMP) AS a FROM t) AS q",
     "SELECT COUNT(*) AS n FROM t WHERE CAST('now' AS TIMESTAMP) > d",
     "SELECT COUNT(*) AS n FROM t WHERE CAST(g AS INTEGER[]) IS NULL",
     "SELECT COUNT(*) AS n FROM t WHERE 'abc' LIKE g ESCAPE '!'",
@@ -106,6 +112,10 @@ BOUNDED = [
     "FROM t AS a) AS z WHERE s > 2000",
     "SELECT COUNT(*) AS n FROM t AS a LEFT JOIN t AS b ON a.u = b.u AND b.i > 100000",
     "SELECT d, COUNT(*) AS n FROM t GROUP BY d, d",
+    "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.u = b.u AND (a.x > 100 OR b.x > 5)",
+    "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON (a.x > 100 OR b.x > 5) AND (a.u = b.u)",
+    "SELECT g, SUM(f) AS s FROM (SELECT g, EXTRACT(EPOCH FROM d) / 7 AS f, i FROM t) AS q "
+    "GROUP BY g",
 ]
 
 
@@ -116,7 +126,8 @@ def test_what_is_answered_moves_by_what_is_charged(question):
         private = table(heavy)
         engine = DuckDB()
         schema = engine.add("t", private.source, None)
-        plan = compile_sql(question, Catalogue({"t": schema}, {"t": private}), Options())
+        options = Options(bounds={"f": (Fraction(0), Fraction(1))} if " AS f" in question else {})
+        plan = compile_sql(question, Catalogue({"t": schema}, {"t": private}), options)
         (rows,) = engine.run([totals_step(plan, l2=True)])
         width = len(plan.groups)
         found.append({row[:width]: [int(v or 0) for v in row[width:]] for row in rows})
@@ -238,3 +249,36 @@ def test_bad_arguments_are_refused():
     )
     with pytest.raises(dp.ParameterError, match="reserved"):
         session(odd)
+
+
+def test_groups_are_finite_whole_numbers_wherever_they_come_from():
+    rows = {
+        "u": list(range(4000)),
+        "i": [0, 1, 2, 3] * 1000,
+        "x": [float("inf")] * 1000 + [float("nan")] * 1000 + [2.5] * 2000,
+    }
+    private = dp.PrivateTable(pa.table(rows), unit="u", population="p", max_rows=1, max_groups=1)
+    with session(private) as opened:
+        question = "SELECT f, COUNT(*) AS n FROM (SELECT FLOOR(x) AS f FROM t) AS q GROUP BY f"
+        assert opened.sql(question, epsilon=50)["f"] == [2]
+        wide = (
+            "SELECT CAST(i AS INT128) * 10000000000000000000 AS k, COUNT(*) AS n FROM t GROUP BY 1"
+        )
+        assert len(opened.sql(f"{wide} HAVING COUNT(*) > 0", epsilon=50)) <= 1
+
+
+def test_operators_bind_as_they_were_written():
+    with session() as opened:
+        split = opened.sql(
+            "SELECT x > 5 OR i > 100000 AS k, COUNT(DISTINCT x) AS n FROM t GROUP BY k", rho=10**4
+        )
+        assert [round(n) for n in split["n"]] == [6, 1]
+        ordered = opened.sql(
+            "SELECT g, COUNT(*) + SUM(x) AS n FROM t WHERE g = 'a' OR i < 50 GROUP BY g "
+            "ORDER BY n * -1",
+            rho=10**5,
+        )
+        assert ordered["n"] == sorted(ordered["n"], reverse=True)
+    for keys in (["\ud800"], [2**64]):
+        with pytest.raises(dp.ParameterError):
+            table(False, keys={"g": keys})

@@ -107,6 +107,7 @@ class Catalogue:
             rows=options.max_rows or table.max_rows,
             single=unit is None,
             unit_has_name=unit is not None,
+            unit_kind=None if unit is None else columns[unit].kind,
             max_groups=options.max_groups or table.max_groups,
         )
 

@@ -45,6 +45,7 @@ class Relation:
     max_groups: int | None = None
     simple: bool = True
     unit_has_name: bool = True
+    unit_kind: ColumnType | None = None
 
     @property
     def private(self) -> bool:

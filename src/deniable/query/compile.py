@@ -117,6 +117,9 @@ class _Compiler:
         for clause, sentence in _REFUSED.items():
             if select.args.get(clause):
                 raise QueryError(sentence)
+        lower = [each.alias_or_name.lower() for each in select.expressions]
+        if len(set(lower)) != len(lower):
+            raise QueryError("two columns of one SELECT have one name; name them apart with AS")
         read = read_sources(select, named, self.compile)
         if isinstance(read, Released):
             return over_released(select, read)
@@ -179,6 +182,8 @@ class _Compiler:
                 continue
             check(node, "SELECT")  # a fault of a row must not show whether a private one met it
             copied.replace(exp.alias_(safe(node), name, quoted=True))
+        if not all(isinstance(group, exp.Column) for group in self._groups(select)):
+            raise QueryError("public tables are grouped by bare columns")
         where = made.args.get("where")
         if where is not None:
             check(where.this, "WHERE")
@@ -302,9 +307,6 @@ class _Compiler:
         names = {output.name: output.sql for output in outputs}
         condition = None if having is None else self._released(having.this, keys, measured, {})
         ordered = self._order(select, keys, measured, names)
-        lower = [output.name.lower() for output in outputs]
-        if len(set(lower)) != len(lower):
-            raise QueryError("two columns of the answer have one name; name them apart with AS")
         if not measures:
             raise QueryError("a question asks for at least one aggregate: COUNT(*), SUM(x), ...")
         if select.args.get("distinct"):
@@ -354,7 +356,7 @@ class _Compiler:
         if keys is not None:
             check_keys(name, keys, kind or ColumnType.TEXT)
         sql = safe(node)
-        if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
+        if kind == ColumnType.INTEGER:  # by its looks; the engine may think of doubles
             sql = exp.TryCast(this=sql, to=exp.DataType.build("BIGINT"))
         return Group(name, _presentable(sql, kind), kind or ColumnType.TEXT, keys)
 
@@ -383,7 +385,7 @@ class _Compiler:
                 return measured(each)
             if isinstance(each, exp.Column):
                 if not each.table and each.name in names:
-                    return names[each.name].copy()
+                    return exp.paren(names[each.name].copy())
                 text = each.sql("duckdb")
                 raise QueryError(f"{text} is neither grouped by nor inside an aggregate")
             if isinstance(each, exp.Window | exp.Subquery | exp.Select | exp.Exists):

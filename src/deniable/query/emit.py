@@ -92,7 +92,11 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
         sql = sql.select(exp.alias_(group.sql.copy(), name))
     for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
-        sql = sql.select(exp.alias_(statistic.sql.copy(), name))
+        value = statistic.sql.copy()
+        if not statistic.counts and not statistic.per_unit:
+            # Whatever its type: only whole numbers are summed.
+            value = exp.TryCast(this=value, to=exp.DataType.build("BIGINT"))
+        sql = sql.select(exp.alias_(value, name))
     for name, value in zip(names("d", plan.distinct), plan.distinct, strict=True):
         sql = sql.select(exp.alias_(value.copy(), name))
     return str(sql.sql("duckdb"))
@@ -100,12 +104,13 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
 
 def _declared(group: Group) -> exp.Expr:
     """Only declared keys; without a declaration, anything but NULL."""
+    value = exp.paren(group.sql.copy())
     if group.keys is None:
-        return exp.Not(this=exp.Is(this=group.sql.copy(), expression=exp.Null()))
+        return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
     listed = [literal(key) for key in group.keys if key is not None]
-    inside: exp.Expr = exp.In(this=group.sql.copy(), expressions=listed)
+    inside: exp.Expr = exp.In(this=value, expressions=listed)
     if None in group.keys:
-        missing = exp.Is(this=group.sql.copy(), expression=exp.Null())
+        missing = exp.Is(this=value.copy(), expression=exp.Null())
         inside = exp.Or(this=inside, expression=missing) if listed else missing
     return exp.paren(inside)
 

@@ -187,6 +187,8 @@ def safe_condition(expression: exp.Expr) -> exp.Expr:
         left, right = safe_condition(expression.left), safe_condition(expression.right)
         return exp.And(this=left, expression=right)
     made = safe(expression)
+    if isinstance(made, exp.Or):
+        made = exp.paren(made)
     if _family(expression) == "boolean":
         return made
     # The engine would cast it by itself, and could raise.
@@ -273,9 +275,9 @@ def is_integer(node: exp.Expr, resolve: Resolve) -> bool:
         return all(is_integer(branch, resolve) for branch in _branches(node))
     if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
         return node.args.get("decimals") is None and node.args.get("to") is None
-    return isinstance(
-        node, exp.Null | exp.Extract | exp.Year | exp.Month | exp.Length | exp.DateDiff
-    )
+    if isinstance(node, exp.Extract):
+        return node.name.upper() != "EPOCH"
+    return isinstance(node, exp.Null | exp.Year | exp.Month | exp.Length | exp.DateDiff)
 
 
 def bounds_of(node: exp.Expr, resolve: Resolve) -> Bounds:
@@ -401,7 +403,10 @@ def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
     if isinstance(node, exp.Case | exp.If):
         branches = _branches(node)
         if all(isinstance(b, exp.Literal | exp.Boolean) for b in branches):
-            return tuple(dict.fromkeys(_literal(b) for b in branches))
+            values = tuple(dict.fromkeys(_literal(b) for b in branches))
+            kinds = {type(value) for value in values}
+            wide = any(isinstance(value, int) and abs(value) >= 1 << 63 for value in values)
+            return values if len(kinds) == 1 and not wide else None
         return None
     if isinstance(node, (*_COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.Like, exp.ILike)):
         return (False, True)

@@ -93,7 +93,8 @@ class UnitRows:
         if any(self._known(column.name).is_unit for column in columns_in(filled)):
             raise QueryError(f"the unit column in {where} is not answered, but by itself")
         check(filled, where)
-        return safe(filled), Column(ColumnType.NUMBER, private=True)
+        whole = is_integer(filled, lambda column: self._known(column.name))
+        return safe(filled), Column(ColumnType.INTEGER if whole else None, private=True)
 
     def _known(self, name: str) -> Column:
         both = {**self._keys, **self._aggregates}
@@ -155,6 +156,8 @@ def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
 
 def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Expr:
     argument = node.this
+    if node.args.get("expressions"):
+        raise QueryError("COUNT of several columns is not answered; count one")
     if argument is None or isinstance(argument, exp.Star):
         return exp.Count(this=_when(condition, exp.Literal.number(1)))
     values = argument.expressions if isinstance(argument, exp.Distinct) else [argument]

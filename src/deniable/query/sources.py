@@ -155,7 +155,7 @@ def _through_the_unit(
         assert part is not None
         _no_unit(part, find, "ON")
         check(part, "ON")
-        made = exp.And(this=made, expression=safe_condition(part))
+        made = exp.And(this=made, expression=exp.paren(safe_condition(part)))
     return made
 
 
@@ -182,6 +182,8 @@ def _merge(left: Relation, right: Relation) -> Relation:
         return replace(left, single=False, simple=False)
     if not left.private:
         return replace(right, single=False, simple=False)
+    if left.unit_kind != right.unit_kind:
+        raise QueryError("units of different types are not joined; make them alike at the source")
     if left.population != right.population:
         raise QueryError(
             f"tables of different populations ({left.population}, {right.population}) are not "
@@ -217,6 +219,8 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
     }
     if left.unit_has_name != right.unit_has_name:
         raise QueryError("tables whose rows are the units are not united with others")
+    if left.unit_kind != right.unit_kind:
+        raise QueryError("units of different types are not united; make them alike at the source")
     if left.private and not left.unit_has_name and set(left.tables) & set(right.tables):
         raise QueryError("a table whose rows are the units is not united with itself")
     sides = []
@@ -248,7 +252,7 @@ def _whose(relation: Relation, number: int) -> exp.Expr:
 
 
 def _both(one: Column, other: Column) -> Column:
-    if one.kind != other.kind or one.is_unit != other.is_unit:
+    if one.kind is None or one.kind != other.kind or one.is_unit != other.is_unit:
         raise QueryError("columns of a UNION ALL have the same types, and the unit in one place")
     known = one.bounds is not None and other.bounds is not None
     bounds = None
