@@ -136,7 +136,7 @@ def test_units_with_few_rows_are_never_changed(question):
     keys = [group.sql.sql("duckdb") for group in plan.groups]
     source = plan.source.sql("duckdb").removeprefix("SELECT *").removeprefix("SELECT")
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    (exact_rows,) = engine.run([Step(f"SELECT {', '.join(keys + sums)} {source}{grouped}")])
+    (exact_rows,) = engine.run([Step(f"SELECT {', '.join(keys + sums)} {source}{grouped}", "")])
     engine.close()
     for row in exact_rows:
         exact = [SCALE * int(value or 0) for value in row[len(keys) :]]

@@ -16,9 +16,11 @@ class Step:
     """A SELECT, and tables that it needs first: by name, the SELECT that makes each.
 
     Those are grouped by the unit, whose values often lie close together: engines may use that.
+    `rows` is the part that the question decides, by which names and types can be checked.
     """
 
     select: str
+    rows: str
     tables: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -182,13 +182,10 @@ class DuckDB:
             self._connection.execute("BEGIN TRANSACTION")
             try:
                 for step in steps:
-                    for text in (step.select, *step.tables.values()):
+                    for text in (step.select, step.rows, *step.tables.values()):
                         _one_select(self._connection, text)
-                    for name, select in step.tables.items():
-                        self._connection.execute(
-                            f"CREATE TEMP TABLE {name} AS {select} WITH NO DATA"
-                        )
-                    self._connection.execute(f"EXPLAIN {step.select}")
+                for rows in {step.rows for step in steps}:
+                    self._connection.execute(f"EXPLAIN {rows}")
             except (driver.Error, RuntimeError) as error:
                 first = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise QueryError(f"the engine does not take this: {first[:200]}") from None

@@ -25,8 +25,8 @@ HEAVY = "deniable_heavy"
 def totals_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
     if plan.single and plan.rows == 1:
-        return Step(_totals(plan, l2=l2))
-    return Step(_totals(plan, l2=l2), {HEAVY: _heavy_units(plan)})
+        return Step(_totals(plan, l2=l2), _base(plan))
+    return Step(_totals(plan, l2=l2), _base(plan), {HEAVY: _heavy_units(plan)})
 
 
 def _heavy_units(plan: Plan) -> str:
@@ -193,7 +193,8 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
         f"{', '.join(keys)}) AS n FROM pairs) "
         f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM ranked WHERE n - 1 < {max_groups} "
-        f"GROUP BY {', '.join(keys)}"
+        f"GROUP BY {', '.join(keys)}",
+        _base(plan),
     )
 
 
@@ -208,7 +209,8 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, {listed}{value}) "
         f"AS n FROM pairs) "
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
-        f"{' GROUP BY ' + ', '.join(keys) if keys else ''}"
+        f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
+        _base(plan),
     )
 
 
