@@ -25,7 +25,7 @@ from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.query.build import Question
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql, compile_tree
-from deniable.query.emit import distinct_step, totals_step, units_step
+from deniable.query.emit import distinct_step, units_step
 from deniable.query.explain import Explanation, explain
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
@@ -299,8 +299,8 @@ def _steps(priced: Priced, secret: str) -> dict[str, Step]:
     plan, steps = priced.plan, {}
     if priced.keys is not None:
         steps["units"] = units_step(plan, priced.keys.max_groups, secret)
-    if priced.joint is not None:
-        steps["totals"] = totals_step(plan, l2=priced.joint.norm == "l2")
+    if priced.totals is not None:
+        steps["totals"] = priced.totals
     for number in range(len(plan.distinct)):
         steps[f"distinct {number}"] = distinct_step(plan, number, secret)
     return steps

@@ -17,7 +17,6 @@ from deniable.privacy.price import Price
 from deniable.query.emit import (
     KEY_PLACEHOLDER,
     distinct_step,
-    totals_step,
     units_step,
 )
 from deniable.query.measures import Linear, Measure
@@ -177,8 +176,8 @@ def _statements(priced: Priced) -> tuple[str, ...]:
     plan, steps = priced.plan, []
     if priced.keys is not None:
         steps.append(units_step(plan, priced.keys.max_groups, KEY_PLACEHOLDER))
-    if priced.joint is not None:
-        steps.append(totals_step(plan, l2=priced.joint.norm == "l2"))
+    if priced.totals is not None:
+        steps.append(priced.totals)
     steps += [distinct_step(plan, n, KEY_PLACEHOLDER) for n in range(len(plan.distinct))]
     found = []
     for step in steps:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from deniable.engines.base import Step
 from deniable.errors import CalibrationError, ParameterError, QueryError
+from deniable.lazy import lazy
 from deniable.ledger.filters import Budget
 from deniable.mechanisms.joint import JointNoise
 from deniable.mechanisms.keys import KeySelection
@@ -19,6 +21,7 @@ from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
+from deniable.query.emit import totals_step
 from deniable.query.measures import ColumnNoise, Linear
 from deniable.query.plan import SCALE, Plan
 from deniable.query.shape import measure_of
@@ -42,6 +45,11 @@ class Priced:
         """What the whole question costs."""
         parts = [each.loss for each in (self.keys, self.joint, *self.distinct) if each is not None]
         return parts[0] if len(parts) == 1 else compose(*parts)
+
+    @lazy
+    def totals(self) -> Step | None:
+        """What the engine runs for the joint statistics."""
+        return None if self.joint is None else totals_step(self.plan, l2=self.joint.norm == "l2")
 
     @property
     def noise(self) -> tuple[ColumnNoise, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlglot
+import sqlglot.dialects.duckdb  # else loaded by the first question
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, ParseError, TokenError
 from sqlglot.optimizer.annotate_types import annotate_types
