@@ -72,8 +72,7 @@ def test_no_seed_can_be_given_and_no_insecure_source_is_shipped():
     package = Path(dp.__file__).parent
     for path in package.rglob("*.py"):
         text = path.read_text()
-        if path.name != "clinic.py":  # which makes up data for the demo
-            assert "np.random" not in text, path
+        assert "np.random" not in text, path
         assert "import random" not in text, path
         if "insecure" in text.lower():
             raise AssertionError(f"{path} ships an insecure source")

@@ -3,6 +3,7 @@
 import datetime
 from fractions import Fraction
 
+import pandas
 import pyarrow as pa
 import pytest
 
@@ -195,7 +196,6 @@ def test_a_fault_in_a_public_row_shows_nothing_about_private_ones():
 
 @pytest.mark.parametrize("last", [3, "x", None])
 def test_the_schema_of_pandas_objects_does_not_follow_the_data(last):
-    pandas = pytest.importorskip("pandas")
     column = pandas.Series([1, 2, last] * 100, dtype=object)
     frame = pandas.DataFrame({"u": range(300), "o": column})
     private = dp.PrivateTable(frame, unit="u", population="p", max_rows=1)

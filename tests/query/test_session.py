@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -80,7 +81,7 @@ def sources(folder: Path):
         "tsv": (folder / "one.tsv", {**TYPES, "who": "text"}),
         "arrow": (table, None),
         "pandas": (table.to_pandas(), {**TYPES}),
-        "polars": (pytest.importorskip("polars").from_arrow(table), None),
+        "polars": (polars.from_arrow(table), None),
         "duckdb file": (dp.duckdb(folder / "clinic.db").table("visits"), None),
         "duckdb connection": (dp.duckdb(kept).table("kept"), None),
     }

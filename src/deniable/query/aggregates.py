@@ -19,8 +19,8 @@ from deniable.query.expressions import (
     Resolve,
     bounds_of,
     check,
-    columns_in,
     is_integer,
+    no_unit,
     safe,
     safe_condition,
 )
@@ -67,12 +67,7 @@ class Statistics:
 
     def _check(self, node: exp.Expr, where: str) -> None:
         check(node, where)
-        for column in columns_in(node):
-            if self._find(column).is_unit:
-                raise QueryError(
-                    f"the unit column {column.name} in {where} is not answered: it may stand in "
-                    "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
-                )
+        no_unit(node, self._find, where)
 
     def _count(self, node: exp.Count, condition: exp.Expr | None) -> Measure:
         argument = node.this

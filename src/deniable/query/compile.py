@@ -18,12 +18,13 @@ from deniable.query.expressions import (
     find_bounds,
     is_integer,
     known_values,
+    no_unit,
     resolver,
     safe,
     safe_condition,
 )
 from deniable.query.measures import Measure
-from deniable.query.per_unit import UnitRows, no_unit, window
+from deniable.query.per_unit import UnitRows, window
 from deniable.query.plan import Group, Output, Plan
 from deniable.query.released import bare, check_public, over_released, whole_number
 from deniable.query.resolve import parse, resolved

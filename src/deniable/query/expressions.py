@@ -432,6 +432,16 @@ def columns_in(node: exp.Expr) -> list[exp.Column]:
     return list(node.find_all(exp.Column))
 
 
+def no_unit(node: exp.Expr, find: Resolve, where: str) -> None:
+    """Refuse the unit's column where it could tell people apart."""
+    for column in columns_in(node):
+        if find(column).is_unit:
+            raise QueryError(
+                f"the unit column {column.name} in {where} is not answered: it may stand in "
+                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
+            )
+
+
 def resolver(columns: Mapping[str, Mapping[str, Column]]) -> Resolve:
     """Find a qualified column among the sources of a SELECT."""
 

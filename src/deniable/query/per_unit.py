@@ -18,6 +18,7 @@ from deniable.query.expressions import (
     check,
     columns_in,
     is_integer,
+    no_unit,
     safe,
     safe_condition,
 )
@@ -136,16 +137,6 @@ _SQL_TYPES = {
     ColumnType.DATE: exp.DataType.build("DATE"),
     ColumnType.TIMESTAMP: exp.DataType.build("TIMESTAMP"),
 }
-
-
-def no_unit(node: exp.Expr, find: Resolve, where: str) -> None:
-    """Refuse the unit's column where it could tell people apart."""
-    for column in columns_in(node):
-        if find(column).is_unit:
-            raise QueryError(
-                f"the unit column {column.name} in {where} is not answered: it may stand in "
-                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
-            )
 
 
 def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.query.columns import UNIT, Column, Relation
-from deniable.query.expressions import check, columns_in, resolver, safe_condition
+from deniable.query.expressions import check, columns_in, no_unit, resolver, safe_condition
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources
             assert holder is not None
             condition = _through_the_unit(condition, columns, holder, name)
         elif condition is not None:
-            _check_on(condition, columns)
+            check(condition, "ON")
         if condition is not None and not (merged.private and right.private):
             condition = safe_condition(condition)
         kind = exp.Join(this=_aliased(right, name), on=condition, side=join.side or None)
@@ -113,13 +113,6 @@ def _check_side(join: exp.Join, left: Relation, right: Relation) -> None:
         )
 
 
-def _check_on(condition: exp.Expr, columns: Mapping[str, Mapping[str, Column]]) -> None:
-    check(condition, "ON")
-    find = resolver(columns)
-    if any(find(column).is_unit for column in columns_in(condition)):
-        return  # joining a public table on the unit's name tells nothing of others
-
-
 def _through_the_unit(
     condition: exp.Expr | None,
     columns: Mapping[str, Mapping[str, Column]],
@@ -153,7 +146,7 @@ def _through_the_unit(
     )
     for part in rest:
         assert part is not None
-        _no_unit(part, find, "ON")
+        no_unit(part, find, "ON")
         check(part, "ON")
         made = exp.And(this=made, expression=exp.paren(safe_condition(part)))
     return made
@@ -166,15 +159,6 @@ def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr | None]:
     if isinstance(condition, exp.And):
         return _conjuncts(condition.left) + _conjuncts(condition.right)
     return [condition]
-
-
-def _no_unit(node: exp.Expr, find: Callable[[exp.Column], Column], where: str) -> None:
-    for column in columns_in(node):
-        if find(column).is_unit:
-            raise QueryError(
-                f"the unit column {column.name} in {where} is not answered: it may stand in "
-                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
-            )
 
 
 def _merge(left: Relation, right: Relation) -> Relation:
