@@ -106,15 +106,14 @@ class Statistics:
         centre = (low + high) // 2
         half = max(high - centre, centre - low, 1)
         number = _plain_number(safe(node.this), declared, whole=whole)
-        value = _on_grid(number, bounds, step, whole=whole)
+        centred = _on_grid(number, (low, centre, high), step, whole=whole)
         present = _and(condition, None)
         size = max(abs(low), abs(high), 1)
         count_matters = (centre / size) ** 2 if isinstance(node, exp.Sum) else 0.25
         sum_matters = (half / size) ** 2 if isinstance(node, exp.Sum) else 1.0
         seen = number if whole else _when(_is_number(number), exp.Literal.number(1))
         counted = self._add_count(_when(_conditions(present), seen.copy()), count_matters)
-        centred = exp.Sub(this=exp.paren(value.copy()), expression=_number(centre))
-        summed = self._add(_when(_conditions(present), centred), half, sum_matters)
+        summed = self._add(_when(_conditions(present), centred.copy()), half, sum_matters)
         unit = float(step)
         if isinstance(node, exp.Sum):
             return Linear(((summed, unit), (counted, unit * centre)))
@@ -275,24 +274,38 @@ def _is_number(number: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))
 
 
-def _on_grid(number: exp.Expr, bounds: Bounds, step: Fraction, *, whole: bool) -> exp.Expr:
-    """The number, clamped, in whole steps; NULL for what is none."""
-    low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
+def _on_grid(
+    number: exp.Expr, marks: tuple[int, int, int], step: Fraction, *, whole: bool
+) -> exp.Expr:
+    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most."""
+    low, centre, high = marks
     if whole and step == 1:
-        return _clamp(number, low, high)
+        return _clamp(number, low, high, centre)
     double = exp.cast(number.copy(), "DOUBLE") if whole else number.copy()
     scaled = exp.Div(this=double, expression=exp.Literal.number(repr(float(step))))
-    steps = exp.cast(exp.Round(this=_clamp(scaled, low, high)), "BIGINT")
+    steps = exp.cast(exp.Round(this=_clamp(scaled, low, high, 0)), "BIGINT")
+    centred = exp.Sub(this=steps, expression=_number(centre))
     # NaN is larger than any number to the engine; infinities are clamped like others.
-    return steps if whole else exp.Case(ifs=[exp.If(this=_is_number(number), true=steps)])
+    return centred if whole else exp.Case(ifs=[exp.If(this=_is_number(number), true=centred)])
 
 
-def _clamp(value: exp.Expr, low: int, high: int) -> exp.Expr:
-    """Between the bounds; NULL stays NULL, which LEAST and GREATEST would forget."""
-    below = exp.LTE(this=value.copy(), expression=_number(low))
-    above = exp.GTE(this=value.copy(), expression=_number(high))
-    ifs = [exp.If(this=below, true=_number(low)), exp.If(this=above, true=_number(high))]
-    return exp.Case(ifs=ifs, default=value.copy())
+def _clamp(value: exp.Expr, low: int, high: int, centre: int) -> exp.Expr:
+    """Between the bounds, less the centre; NULL stays NULL, which LEAST would forget.
+
+    What is usual is asked first: that is faster than to look for what is beyond the bounds.
+    """
+    least, most = _number(low), _number(high)
+    inside = exp.Between(this=value.copy(), low=least, high=most)
+    from_centre = exp.Sub(this=value.copy(), expression=_number(centre)) if centre else value.copy()
+    below = exp.LT(this=value.copy(), expression=least.copy())
+    above = exp.GT(this=value.copy(), expression=most.copy())
+    return exp.Case(
+        ifs=[
+            exp.If(this=inside, true=from_centre),
+            exp.If(this=below, true=_number(low - centre)),
+            exp.If(this=above, true=_number(high - centre)),
+        ]
+    )
 
 
 def _number(value: int) -> exp.Expr:

@@ -2,9 +2,9 @@
 
 A unit with at most `rows` rows cannot exceed the bound and is never looked at again. Of the others
 the sums by group are made, their joint norm is taken in whole numbers, and what lies beyond the
-bound is scaled down: v' = v·bound·SCALE // (norm rounded up), toward zero. So the totals are the
-plain ones, less what was cut off of a few heavy units, and no unit's part has a norm above
-bound·SCALE, in machine arithmetic, whatever the order of rows.
+bound is scaled down by f = bound·SCALE² // (norm rounded up): v' = v·f // SCALE, toward zero. So
+the totals are the plain ones, less what was cut off of a few heavy units, and no unit's part has a
+norm above bound·SCALE, in machine arithmetic, whatever the order of rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from deniable.engines.base import Step
-from deniable.query.plan import SCALE, Group, Plan, Statistic, names
+from deniable.query.plan import SCALE, SCALE_BITS, Group, Plan, Statistic, names
 
 KEY_PLACEHOLDER = "<secret key>"
 
@@ -153,8 +153,9 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
     # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
     root = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
     norm = root if l2 else "q"
+    # One division for each unit: those of 128 bits are slow. f <= SCALE·SCALE·bound/norm.
     cut = ", ".join(
-        f"SUM({SCALE} * {name} - SIGN({name})::HUGEINT * ((ABS({name}) * {bound * SCALE}) // m))"
+        f"SUM({SCALE} * {name} - SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS}))"
         f"::HUGEINT AS {name}"
         for name in stats
     )
@@ -168,7 +169,8 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
         f"{_only_declared(plan, 'every_pair')} WHERE u IN (SELECT u FROM maybe)), "
         f"norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
         f"FROM pairs GROUP BY u), "
-        f"beyond AS (SELECT u, {norm} AS m FROM norms WHERE q > {limit}), "
+        f"beyond AS (SELECT u, ({bound * SCALE * SCALE}::HUGEINT // {norm}) AS f FROM norms "
+        f"WHERE q > {limit}), "
         f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u)"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''})"
     )

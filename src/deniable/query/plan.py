@@ -15,7 +15,8 @@ from deniable.lazy import lazy
 from deniable.query.measures import Measure
 from deniable.tables import ColumnType
 
-SCALE = 1 << 16
+SCALE_BITS = 16
+SCALE = 1 << SCALE_BITS
 """Steps to one: what is left of a unit that is scaled down is rounded to such steps."""
 
 _MOST_BITS = 126
@@ -123,10 +124,8 @@ class Plan:
         """Refuse what could overflow 127 bits at the largest table an engine can hold."""
         norm = sum((w * s.size) ** 2 for w, s in zip(self.weights, self.statistics, strict=True))
         largest = max((s.size for s in self.statistics), default=1)
-        product = largest * (self.bound(l2=False) + 1) * SCALE
-        if norm.bit_length() + 2 * _ROW_BITS > _MOST_BITS or (
-            product.bit_length() + _ROW_BITS > _MOST_BITS
-        ):
+        product = max(largest << _ROW_BITS, self.bound(l2=False) + 1) * SCALE * SCALE
+        if max(norm.bit_length() + 2 * _ROW_BITS, product.bit_length()) > _MOST_BITS:
             raise QueryError(
                 "the bounds are too wide for exact sums; declare narrower ones, or a coarser grid "
                 "(grid={'cost': 0.01})"
