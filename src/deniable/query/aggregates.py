@@ -26,6 +26,7 @@ from deniable.query.expressions import (
 )
 from deniable.query.measures import Linear, Measure, Ratio, Spread
 from deniable.query.plan import Statistic, power_of_two_below
+from deniable.query.rounding import half_up
 from deniable.tables import Bounds, ColumnType, grid_of
 
 _SQUARE_STEPS = 1 << 12
@@ -175,7 +176,7 @@ class _Squares:
         coarse = math.ceil(power_of_two_below(Fraction(2 * half, _SQUARE_STEPS)))
         most = math.ceil(half / coarse) ** 2
         scaled = exp.Div(this=exp.cast(centred.copy(), "DOUBLE"), expression=_number(coarse))
-        steps = exp.cast(exp.Round(this=scaled), "BIGINT")
+        steps = exp.cast(half_up(scaled), "BIGINT")
         square = exp.Mul(this=steps, expression=steps.copy())
         unit = float(step * coarse) ** 2
         return cls(
@@ -283,7 +284,7 @@ def _on_grid(
         return _clamp(number, low, high, centre)
     double = exp.cast(number.copy(), "DOUBLE") if whole else number.copy()
     scaled = exp.Div(this=double, expression=exp.Literal.number(repr(float(step))))
-    steps = exp.cast(exp.Round(this=_clamp(scaled, low, high, 0)), "BIGINT")
+    steps = exp.cast(half_up(_clamp(scaled, low, high, 0)), "BIGINT")
     centred = exp.Sub(this=steps, expression=_number(centre))
     # NaN is larger than any number to the engine; infinities are clamped like others.
     return centred if whole else exp.Case(ifs=[exp.If(this=_is_number(number), true=centred)])

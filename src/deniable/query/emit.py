@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from deniable.engines.base import Step
-from deniable.query.plan import SCALE, SCALE_BITS, Group, Plan, Statistic, names
+from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, names
 
 KEY_PLACEHOLDER = "<secret key>"
 
@@ -51,35 +51,26 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
         return (
             f"{base}, totals AS MATERIALIZED ({totals}) "
-            f"SELECT {picked}{scaled} FROM totals{_only_declared(plan, 'totals')}"
+            f"SELECT {picked}{scaled} FROM totals{_where_declared(plan)}"
         )
-    joined = " AND ".join(f"totals.{key} IS NOT DISTINCT FROM cut.{key}" for key in keys) or "TRUE"
-    answer = ", ".join(
-        f"{SCALE} * totals.{name}::HUGEINT - COALESCE(cut.{name}, 0) AS {name}" for name in stats
-    )
-    shown = "".join(f"totals.{key}, " for key in keys)
+    plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+    less = ", ".join(f"-{name} AS {name}" for name in stats)
+    answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
     return (
-        f"{base}, {_heavy(plan, keys, stats, l2=l2)}, totals AS MATERIALIZED ({totals}) "
-        f"SELECT {shown}{answer} FROM totals{_only_declared(plan, 'totals')} "
-        f"LEFT JOIN cut ON {joined}"
+        f"{base}, {_heavy(plan, keys, stats, l2=l2)}, totals AS ({totals}) "
+        f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} FROM totals{_where_declared(plan)} "
+        f"UNION ALL SELECT {picked}{less} FROM cut) AS summed{grouped}"
     )
 
 
-def _only_declared(plan: Plan, table: str) -> str:
+def _where_declared(plan: Plan) -> str:
     """Keep the declared groups, once the many rows have become few groups."""
-    text = ""
-    for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
-        if group.keys is not None:
-            values = ", ".join(f"({_typed_literal(key)})" for key in group.keys)
-            text += (
-                f" SEMI JOIN (VALUES {values}) AS k_{name}(k) "
-                f"ON {table}.{name} IS NOT DISTINCT FROM k_{name}.k"
-            )
-    return text
-
-
-def _typed_literal(key: object) -> str:
-    return "NULL" if key is None else str(literal(key).sql("duckdb"))
+    conditions = [
+        _declared(exp.column(name), group.keys).sql("duckdb")
+        for name, group in zip(names("g", plan.groups), plan.groups, strict=True)
+        if group.keys is not None
+    ]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _base(plan: Plan, *, every_group: bool = False) -> str:
@@ -87,7 +78,7 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
     sql = plan.source
     for group in plan.groups:
         if group.keys is None or not every_group:
-            sql = sql.where(_declared(group))
+            sql = sql.where(_declared(exp.paren(group.sql.copy()), group.keys))
     sql = sql.select(exp.alias_(plan.unit.copy(), "u"))
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
         sql = sql.select(exp.alias_(group.sql.copy(), name))
@@ -102,14 +93,13 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
     return str(sql.sql("duckdb"))
 
 
-def _declared(group: Group) -> exp.Expr:
+def _declared(value: exp.Expr, keys: Sequence[object] | None) -> exp.Expr:
     """Only declared keys; without a declaration, anything but NULL."""
-    value = exp.paren(group.sql.copy())
-    if group.keys is None:
+    if keys is None:
         return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
-    listed = [literal(key) for key in group.keys if key is not None]
+    listed = [literal(key) for key in keys if key is not None]
     inside: exp.Expr = exp.In(this=value, expressions=listed)
-    if None in group.keys:
+    if None in keys:
         missing = exp.Is(this=value.copy(), expression=exp.Null())
         inside = exp.Or(this=inside, expression=missing) if listed else missing
     return exp.paren(inside)
@@ -159,14 +149,14 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
         f"::HUGEINT AS {name}"
         for name in stats
     )
+    where = f"{_where_declared(plan)} AND" if plan.declares_keys else " WHERE"
     # Floats only say which units are surely within the bound, by a margin far above their rounding.
     return (
         f"every_pair AS MATERIALIZED (SELECT u{grouped}, {sums} FROM base "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
         f"maybe AS (SELECT u FROM every_pair GROUP BY u "
         f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {float(limit) * 0.999!r}), "
-        f"pairs AS MATERIALIZED (SELECT every_pair.* FROM every_pair"
-        f"{_only_declared(plan, 'every_pair')} WHERE u IN (SELECT u FROM maybe)), "
+        f"pairs AS MATERIALIZED (SELECT * FROM every_pair{where} u IN (SELECT u FROM maybe)), "
         f"norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
         f"FROM pairs GROUP BY u), "
         f"beyond AS (SELECT u, ({bound * SCALE * SCALE}::HUGEINT // {norm}) AS f FROM norms "

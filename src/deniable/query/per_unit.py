@@ -22,6 +22,7 @@ from deniable.query.expressions import (
     safe,
     safe_condition,
 )
+from deniable.query.rounding import half_up
 from deniable.query.sources import Sources
 from deniable.tables import ColumnType
 
@@ -178,7 +179,7 @@ def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
         ],
         default=number,
     )
-    steps = exp.Round(this=exp.Mul(this=inside, expression=exp.Literal.number(_FIXED)))
+    steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(_FIXED)))
     return exp.Sum(this=exp.TryCast(this=steps, to=exp.DataType.build("BIGINT")))
 
 

@@ -87,6 +87,11 @@ class Plan:
         return all(group.keys is not None for group in self.groups)
 
     @property
+    def declares_keys(self) -> bool:
+        """Whether the values of any group are public."""
+        return any(group.keys is not None for group in self.groups)
+
+    @property
     def cells(self) -> int | None:
         """How many groups there are, where that is public."""
         return math.prod(len(g.keys) for g in self.groups if g.keys) if self.known_keys else None

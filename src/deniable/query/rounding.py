@@ -1,0 +1,11 @@
+"""Rounding that is the same on every engine: their ROUND differs on halves."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+def half_up(number: exp.Expr) -> exp.Expr:
+    """The nearest whole number, as a double; halves go up."""
+    half = exp.Literal.number("0.5e0")
+    return exp.Floor(this=exp.Add(this=number, expression=half))
