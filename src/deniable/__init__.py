@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deniable.auditing.search import WorstPair, sensitivity_search
     from deniable.auditing.verify import Verified, verify, verify_channel
     from deniable.engines.duckdb import duckdb
+    from deniable.engines.postgres import postgres
     from deniable.errors import (
         BudgetError,
         CalibrationError,
@@ -177,6 +178,7 @@ __all__ = [
     "plot_tradeoff",
     "poisson_sampled",
     "post_process",
+    "postgres",
     "repeat",
     "replay",
     "sensitivity_search",
@@ -191,6 +193,7 @@ __all__ = [
 _HOMES = {
     "deniable.answer": ("Answer",),
     "deniable.engines.duckdb": ("duckdb",),
+    "deniable.engines.postgres": ("postgres",),
     "deniable.query.build": ("count", "count_distinct", "mean", "stddev", "total", "variance"),
     "deniable.query.explain": ("Explanation",),
     "deniable.session": ("Session",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from deniable.answer import Answer
-from deniable.engines.base import Engine, Rows, Step
+from deniable.engines.base import Engine, Rows, Served
 from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
@@ -25,7 +25,6 @@ from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.query.build import Question
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql, compile_tree
-from deniable.query.emit import distinct_step, units_step
 from deniable.query.explain import Explanation, explain
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
@@ -69,7 +68,7 @@ class Session:
                     f"a table is protected under '{table.relation}'; give "
                     f"dp.Budget(..., relation='{table.relation}')",
                 )
-        self._engine: Engine = DuckDB()
+        self._engine = _engine_of(self._tables.values())
         try:
             schemas = {n: self._engine.add(n, t.source, t.columns) for n, t in self._tables.items()}
             for name, table in private.items():
@@ -146,7 +145,7 @@ class Session:
 
     def _explanation(self, priced: Priced) -> Explanation:
         size = self._catalogue.private[priced.plan.tables[0]].size
-        return explain(priced, self._budget, size=size)
+        return explain(priced, self._budget, self._engine.write, size=size)
 
     def _priced(
         self,
@@ -166,7 +165,7 @@ class Session:
         else:
             amount = amount_for_error(plan, self._budget, error)
         priced = price(plan, self._budget, amount)
-        self._engine.check(list(_steps(priced, "").values()))
+        self._engine.check(list(priced.steps("").values()))
         return priced
 
     def _answer(self, priced: Priced) -> Answer:
@@ -267,7 +266,7 @@ class _Reader:
 
     def _run(self) -> dict[str, Rows]:
         if self._results is None:
-            steps = _steps(self._priced, self._secret)
+            steps = self._priced.steps(self._secret)
             found = self._engine.run(list(steps.values()))
             self._results = dict(zip(steps, found, strict=True))
         return self._results
@@ -294,16 +293,10 @@ class _Reader:
         return found
 
 
-def _steps(priced: Priced, secret: str) -> dict[str, Step]:
-    """What the engine runs for a question, by name."""
-    plan, steps = priced.plan, {}
-    if priced.keys is not None:
-        steps["units"] = units_step(plan, priced.keys.max_groups, secret)
-    if priced.totals is not None:
-        steps["totals"] = priced.totals
-    for number in range(len(plan.distinct)):
-        steps[f"distinct {number}"] = distinct_step(plan, number, secret)
-    return steps
+def _engine_of(tables: Iterable[Table]) -> Engine:
+    """The engine where the tables are; DuckDB reads files and tables in memory."""
+    served = [table.source for table in tables if isinstance(table.source, Served)]
+    return served[0].engine() if served else DuckDB()
 
 
 def _plain_key(key: Key) -> Key:

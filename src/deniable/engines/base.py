@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from deniable.tables import ColumnType, Schema, Source
 
@@ -24,6 +24,14 @@ class Step:
     tables: Mapping[str, str] = field(default_factory=dict)
 
 
+@runtime_checkable
+class Served(Protocol):
+    """A table that only its own engine can read."""
+
+    def engine(self) -> Engine:
+        """A new connection to where the table is."""
+
+
 class Engine(Protocol):
     """Runs SQL where the data are. One snapshot for all statements of one question."""
 
@@ -38,8 +46,16 @@ class Engine(Protocol):
     def check(self, steps: Sequence[Step]) -> None:
         """Refuse, from names and types alone, what the engine would not run."""
 
+    def write(self, step: Step) -> list[str]:
+        """The statements that the engine runs for a step."""
+
     def cancel(self) -> None:
         """End what is running."""
 
     def close(self) -> None:
         """Let go of everything."""
+
+
+def quoted(name: str) -> str:
+    """An identifier that is nothing but a name."""
+    return '"' + name.replace('"', '""') + '"'

@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb as driver
 
-from deniable.engines.base import Rows, Step
+from deniable.engines.base import Rows, Step, quoted
 from deniable.errors import EngineError, ParameterError, ParameterTypeError, QueryError
 from deniable.tables import ColumnType, Schema, Source, nearest
 
@@ -193,14 +193,20 @@ class DuckDB:
                 with contextlib.suppress(driver.Error):
                     self._connection.execute("ROLLBACK")
 
+    def write(self, step: Step) -> list[str]:
+        """The statements that DuckDB runs for a step."""
+        tables = [f"CREATE TEMP TABLE {name} AS {sql}" for name, sql in step.tables.items()]
+        return [*tables, step.select]
+
     def _step(self, step: Step) -> Rows:
-        for name, select in step.tables.items():
+        *tables, select = self.write(step)
+        for table in tables:
             # Dense integers are grouped without hashing: three times as fast for one column, and
             # slower for all else.
             self._connection.execute("SET perfect_ht_threshold = 24")
-            self._connection.execute(f"CREATE TEMP TABLE {name} AS {select}")
+            self._connection.execute(table)
             self._connection.execute("RESET perfect_ht_threshold")
-        return self._connection.execute(step.select).fetchall()
+        return self._connection.execute(select).fetchall()
 
     def cancel(self) -> None:
         """End what is running."""
@@ -230,11 +236,6 @@ def _without_objects(source: Any) -> Any:
 
 def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def quoted(name: str) -> str:
-    """An identifier that is nothing but a name."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _one_select(connection: driver.DuckDBPyConnection, text: str) -> None:

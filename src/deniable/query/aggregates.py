@@ -29,6 +29,7 @@ from deniable.query.plan import Statistic, power_of_two_below
 from deniable.query.rounding import half_up
 from deniable.tables import Bounds, ColumnType, grid_of
 
+_MOST_STEPS = 1 << 50
 _SQUARE_STEPS = 1 << 12
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
 _LATER = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.Min, exp.Max)
@@ -278,35 +279,42 @@ def _is_number(number: exp.Expr) -> exp.Expr:
 def _on_grid(
     number: exp.Expr, marks: tuple[int, int, int], step: Fraction, *, whole: bool
 ) -> exp.Expr:
-    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most."""
+    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most.
+
+    NULL and NaN, which is larger than any number to an engine, are none. What is usual is asked
+    first: that is faster than to look for what is beyond the bounds.
+    """
     low, centre, high = marks
     if whole and step == 1:
-        return _clamp(number, low, high, centre)
-    double = exp.cast(number.copy(), "DOUBLE") if whole else number.copy()
-    scaled = exp.Div(this=double, expression=exp.Literal.number(repr(float(step))))
-    steps = exp.cast(half_up(_clamp(scaled, low, high, 0)), "BIGINT")
-    centred = exp.Sub(this=steps, expression=_number(centre))
-    # NaN is larger than any number to the engine; infinities are clamped like others.
-    return centred if whole else exp.Case(ifs=[exp.If(this=_is_number(number), true=centred)])
-
-
-def _clamp(value: exp.Expr, low: int, high: int, centre: int) -> exp.Expr:
-    """Between the bounds, less the centre; NULL stays NULL, which LEAST would forget.
-
-    What is usual is asked first: that is faster than to look for what is beyond the bounds.
-    """
-    least, most = _number(low), _number(high)
-    inside = exp.Between(this=value.copy(), low=least, high=most)
-    from_centre = exp.Sub(this=value.copy(), expression=_number(centre)) if centre else value.copy()
-    below = exp.LT(this=value.copy(), expression=least.copy())
-    above = exp.GT(this=value.copy(), expression=most.copy())
+        value, least, most = number, _number(low), _number(high)
+        inside: exp.Expr = exp.Sub(this=value.copy(), expression=_number(centre))
+    else:
+        if max(abs(low), abs(high)) >= _MOST_STEPS:
+            raise QueryError("the grid is too fine for its bounds; declare a coarser one (grid=)")
+        # Below 2^50 steps, an end that is rounded to a double rounds to the step it stands for.
+        value = exp.cast(number.copy(), "DOUBLE") if whole else number
+        least, most = _double(low * step), _double(high * step)
+        scaled = exp.Div(this=value.copy(), expression=_double(step))
+        steps = exp.cast(half_up(scaled), "BIGINT")
+        inside = exp.Sub(this=steps, expression=_number(centre))
+    above: exp.Expr = exp.GT(this=value.copy(), expression=most.copy())
+    if not whole:
+        above = exp.And(this=above, expression=_is_number(value))
     return exp.Case(
         ifs=[
-            exp.If(this=inside, true=from_centre),
-            exp.If(this=below, true=_number(low - centre)),
+            exp.If(this=exp.Between(this=value.copy(), low=least, high=most), true=inside),
+            exp.If(
+                this=exp.LT(this=value.copy(), expression=least.copy()), true=_number(low - centre)
+            ),
             exp.If(this=above, true=_number(high - centre)),
         ]
     )
+
+
+def _double(value: Fraction) -> exp.Expr:
+    text = repr(abs(float(value)))
+    literal = exp.Literal.number(text if "e" in text else f"{text}e0")  # without e: a decimal
+    return exp.Neg(this=literal) if value < 0 else literal
 
 
 def _number(value: int) -> exp.Expr:

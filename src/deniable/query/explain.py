@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +12,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from deniable.engines.base import Step
 from deniable.ledger.filters import Budget
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.price import Price
-from deniable.query.emit import (
-    KEY_PLACEHOLDER,
-    distinct_step,
-    units_step,
-)
+from deniable.query.emit import KEY_PLACEHOLDER
 from deniable.query.measures import Linear, Measure
 from deniable.query.price import Priced
 from deniable.query.shape import measure_of
@@ -87,7 +85,9 @@ class Explanation:
         return capture.get().rstrip()
 
 
-def explain(priced: Priced, budget: Budget, *, size: int | None) -> Explanation:
+def explain(
+    priced: Priced, budget: Budget, write: Callable[[Step], list[str]], *, size: int | None
+) -> Explanation:
     """Tell everything that is known before the question is asked."""
     plan, noise = priced.plan, priced.noise
     groups = plan.cells
@@ -122,7 +122,9 @@ def explain(priced: Priced, budget: Budget, *, size: int | None) -> Explanation:
         groups=_groups(priced),
         contributions=_contributions(priced),
         threshold=None if priced.keys is None else priced.keys.threshold,
-        statements=_statements(priced),
+        statements=tuple(
+            text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
+        ),
     )
 
 
@@ -170,17 +172,3 @@ def _contributions(priced: Priced) -> str:
         f"counts in full with up to {plan.rows:,} rows; one with more is scaled down to what "
         f"{plan.rows:,} rows can add, all its numbers together"
     )
-
-
-def _statements(priced: Priced) -> tuple[str, ...]:
-    plan, steps = priced.plan, []
-    if priced.keys is not None:
-        steps.append(units_step(plan, priced.keys.max_groups, KEY_PLACEHOLDER))
-    if priced.totals is not None:
-        steps.append(priced.totals)
-    steps += [distinct_step(plan, n, KEY_PLACEHOLDER) for n in range(len(plan.distinct))]
-    found = []
-    for step in steps:
-        found += [f"CREATE TEMP TABLE {name} AS {text}" for name, text in step.tables.items()]
-        found.append(step.select)
-    return tuple(found)

@@ -21,7 +21,7 @@ from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
-from deniable.query.emit import totals_step
+from deniable.query.emit import distinct_step, totals_step, units_step
 from deniable.query.measures import ColumnNoise, Linear
 from deniable.query.plan import SCALE, Plan
 from deniable.query.shape import measure_of
@@ -50,6 +50,17 @@ class Priced:
     def totals(self) -> Step | None:
         """What the engine runs for the joint statistics."""
         return None if self.joint is None else totals_step(self.plan, l2=self.joint.norm == "l2")
+
+    def steps(self, secret: str) -> dict[str, Step]:
+        """What the engine runs for the question, by name."""
+        plan, steps = self.plan, {}
+        if self.keys is not None:
+            steps["units"] = units_step(plan, self.keys.max_groups, secret)
+        if self.totals is not None:
+            steps["totals"] = self.totals
+        for number in range(len(plan.distinct)):
+            steps[f"distinct {number}"] = distinct_step(plan, number, secret)
+        return steps
 
     @property
     def noise(self) -> tuple[ColumnNoise, ...]:

@@ -1,0 +1,392 @@
+"""How Postgres writes a question, so that it means the same and never raises because of data.
+
+Postgres has no TRY: what could raise becomes a temporary function that catches its own errors, and
+lives as long as the transaction.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.engines.translate import (
+    INTEGERS,
+    NUMBERS,
+    TEXTS,
+    TRIED,
+    Kind,
+    kind_of,
+    put_first,
+    refused,
+    rewritten,
+    typed_tree,
+)
+from deniable.errors import QueryError
+from deniable.tables import Schema
+
+_NAME = "Postgres"
+_TYPES = {
+    **dict.fromkeys(INTEGERS, "BIGINT"),
+    **dict.fromkeys(TEXTS, "TEXT"),
+    **dict.fromkeys((Kind.DOUBLE, Kind.FLOAT), "DOUBLE PRECISION"),
+    **dict.fromkeys((Kind.INT128, Kind.DECIMAL), "NUMERIC"),
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPNTZ), "TIMESTAMP"),
+}
+_PARTS = {"DAYOFWEEK": "DOW", "DAYOFYEAR": "DOY", "DAYOFMONTH": "DAY", "WEEKOFYEAR": "WEEK"}
+_PART_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Year: "YEAR",
+    exp.Month: "MONTH",
+    exp.Day: "DAY",
+    exp.Quarter: "QUARTER",
+    exp.Hour: "HOUR",
+    exp.Minute: "MINUTE",
+    exp.DayOfWeek: "DOW",
+    exp.DayOfMonth: "DAY",
+    exp.DayOfYear: "DOY",
+    exp.WeekOfYear: "WEEK",
+    exp.Week: "WEEK",
+}
+_TOTAL = (
+    *(exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Is, exp.Identifier),
+    *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Escape),
+    *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim),
+    *(exp.Like, exp.ILike, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
+)
+_PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
+_FARTHEST = "9223372036854775808"
+_BODY = "$deniable$"
+
+
+class PostgresWriter:
+    """Writes the statements of one question; `functions` are to be created before they run."""
+
+    def __init__(self, schemas: Mapping[str, Schema], sources: Mapping[str, exp.Expr]) -> None:
+        self._schemas, self._sources = schemas, sources
+        self._bodies: dict[str, str] = {}
+
+    @property
+    def functions(self) -> list[str]:
+        """Statements that make the functions which catch errors."""
+        return list(self._bodies.values())
+
+    def write(self, text: str, tables: Mapping[str, str]) -> str:
+        """One SELECT, in Postgres's words."""
+        tree = rewritten(typed_tree(text, tables, self._schemas), self._rule)
+        named = {table.name for table in tree.find_all(exp.Table)}
+        for name, source in self._sources.items():
+            if name in named:
+                put_first(tree, name, source.copy(), materialized=False)
+        return str(tree.sql("postgres"))
+
+    def _rule(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Paren) and node.meta.get(TRIED):
+            return self._tried(node.this)
+        if isinstance(node, exp.TryCast):
+            return self._cast(node.this, node.to)
+        rule = _RULES.get(type(node))
+        return node if rule is None else rule(node)
+
+    def _cast(self, value: exp.Expr, to: exp.DataType) -> exp.Expr:
+        """A cast that gives NULL where the value does not fit."""
+        found, wanted = kind_of(value), to.this
+        if found is not None and _TYPES.get(found) == _TYPES.get(wanted) and not to.expressions:
+            return value
+        if wanted in INTEGERS and found in {Kind.DOUBLE, Kind.FLOAT, Kind.INT128, Kind.DECIMAL}:
+            return _within(value, exp.cast(value.copy(), "BIGINT"))
+        if wanted in TEXTS and found is not None and found not in {Kind.DOUBLE, Kind.FLOAT}:
+            return exp.cast(value, "TEXT")
+        if wanted == Kind.DOUBLE and found in INTEGERS:
+            return exp.cast(value, "DOUBLE")
+        if found == Kind.BOOLEAN and wanted in NUMBERS:
+            return _zero_or_one(value)
+        if wanted == Kind.BOOLEAN and found in NUMBERS:
+            return exp.paren(exp.NEQ(this=value, expression=exp.Literal.number(0)))
+        return self._tried(exp.cast(value, to))
+
+    def _tried(self, value: exp.Expr) -> exp.Expr:
+        """NULL where the value raises."""
+        if _cannot_raise(value):
+            return exp.paren(value)
+        columns = {column.sql("postgres"): column for column in value.find_all(exp.Column)}
+        kinds = [_type_name(column) for column in columns.values()]
+        places = {text: f"a{number}" for number, text in enumerate(columns)}
+
+        def placed(node: exp.Expr) -> exp.Expr:
+            return (
+                exp.column(places[node.sql("postgres")]) if isinstance(node, exp.Column) else node
+            )
+
+        body = value.copy().transform(placed).sql("postgres")
+        if _BODY in body:
+            raise QueryError("the question cannot be written down safely, and is not answered")
+        declared = ", ".join(f"a{number} {kind}" for number, kind in enumerate(kinds))
+        name = f"deniable_try_{len(self._bodies)}"
+        text = (
+            f"({declared}) RETURNS {_type_name(value)} LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS "
+            f"{_BODY} BEGIN RETURN {body}; EXCEPTION WHEN OTHERS THEN RETURN NULL; END {_BODY}"
+        )
+        known = {made.partition("(")[2]: each for each, made in self._bodies.items()}
+        name = known.get(text[1:], name)
+        self._bodies[name] = f"CREATE FUNCTION pg_temp.{name}{text}"
+        called = ", ".join(columns)
+        return _raw(f"pg_temp.{name}({called})", list(columns.values()))
+
+
+def _raw(text: str, columns: list[exp.Column]) -> exp.Expr:
+    """A call of a function in a schema of its own."""
+    name = text.partition("(")[0]
+    call = exp.Anonymous(this=name.partition(".")[2], expressions=[c.copy() for c in columns])
+    return exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
+
+
+def _type_name(node: exp.Expr) -> str:
+    found = kind_of(node)
+    if found is None or found not in _TYPES:
+        raise refused(f"{node.sql('duckdb')[:60]}, whose type is not known,", _NAME)
+    return _TYPES[found]
+
+
+def _cannot_raise(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Div) and _TYPES.get(_kind(node.this)) == "BIGINT":
+        sure = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
+        return sure and _cannot_raise(node.this)
+    return isinstance(node, _TOTAL) and all(map(_cannot_raise, node.iter_expressions()))
+
+
+def _kind(node: exp.Expr) -> Kind:
+    return kind_of(node) or Kind.UNKNOWN
+
+
+def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """Only for what 64 bits hold; NaN is larger than any number here."""
+    far = exp.cast(exp.Literal.string(_FARTHEST), _TYPES[_kind(value)])
+    low = exp.GTE(this=value.copy(), expression=exp.Neg(this=far.copy()))
+    high = exp.LT(this=value.copy(), expression=far)
+    return exp.Case(ifs=[exp.If(this=exp.and_(low, high), true=made)])
+
+
+def _zero_or_one(value: exp.Expr) -> exp.Expr:
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.paren(value), true=exp.Literal.number(1)),
+            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=exp.Literal.number(0)),
+        ]
+    )
+
+
+def _plain_cast(node: exp.Cast) -> exp.Expr:
+    """Casts that we wrote ourselves, which cannot fail."""
+    if kind_of(node.this) == Kind.BOOLEAN and node.to.this in NUMBERS:
+        return _zero_or_one(node.this)
+    if _kind(node.this) == Kind.DOUBLE and node.to.this == Kind.INT128:
+        # From a double to NUMERIC only fifteen digits are kept; what we cast so is below 2^63.
+        return _numeric(exp.cast(node.this, "BIGINT"))
+    return exp.cast(node.this, _TYPES[node.to.this], dialect="postgres")
+
+
+def _number(node: exp.Literal) -> exp.Expr:
+    """A number with a fraction is a double everywhere else."""
+    if node.is_string or not ({".", "e", "E"} & set(node.name)):
+        return node
+    return exp.cast(exp.Literal.string(node.name), "DOUBLE")
+
+
+def _is_nan(node: exp.IsNan) -> exp.Expr:
+    nan = exp.cast(exp.Literal.string("NaN"), "DOUBLE")
+    return exp.paren(exp.EQ(this=node.this, expression=nan))
+
+
+def _part(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Extract):
+        name, value = node.name.upper(), node.expression
+    else:
+        name, value = _PART_FUNCTIONS[type(node)], node.this
+    part = exp.Extract(this=exp.Var(this=_PARTS.get(name, name)), expression=value)
+    return exp.cast(part, "DOUBLE" if name == "EPOCH" else "BIGINT")
+
+
+def _truncated(node: exp.Expr) -> exp.Expr:
+    unit = exp.Literal.string(node.text("unit").lower())
+    moment = exp.cast(node.this, "TIMESTAMP")
+    return exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment])
+
+
+def _rounded(node: exp.Round) -> exp.Expr:
+    """Halves away from zero; ROUND of doubles goes to the even one here."""
+    places = node.args.get("decimals")
+    if _kind(node.this) in INTEGERS and places is None:
+        return exp.cast(node.this, "DOUBLE")
+    if places is not None and not (isinstance(places, exp.Literal) and places.is_int):
+        raise refused("ROUND to a number of places that is not constant", _NAME)
+    factor = exp.cast(exp.Literal.string(f"1e{places.name if places else 0}"), "DOUBLE")
+    value = exp.cast(node.this, "DOUBLE")
+    size = exp.Mul(this=exp.Abs(this=value), expression=factor)
+    half = exp.cast(exp.Literal.string("0.5"), "DOUBLE")
+    steps = exp.Floor(this=exp.Add(this=size, expression=half))
+    sign = exp.Sign(this=value.copy())
+    return exp.paren(
+        exp.Div(
+            this=exp.Mul(this=sign, expression=steps),
+            expression=factor.copy(),
+            typed=True,
+            safe=False,
+        )
+    )
+
+
+def _divided(node: exp.Div) -> exp.Expr:
+    """Fractions come out; a divisor of zero is NULL already."""
+    top = node.this if _kind(node.this) == Kind.DOUBLE else exp.cast(node.this, "DOUBLE")
+    return exp.Div(this=top, expression=node.expression, typed=True, safe=False)
+
+
+def _whole_division(node: exp.IntDiv) -> exp.Expr:
+    kinds = {_kind(node.this), _kind(node.expression)}
+    bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
+    if kinds <= INTEGERS:
+        known = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
+        divisor = node.expression if known else bottom
+        return exp.Div(this=node.this, expression=divisor, typed=True, safe=False)
+    if kinds <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}:
+        return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), _numeric(bottom)])
+    return exp.Div(this=exp.cast(node.this, "DOUBLE"), expression=bottom, typed=True, safe=False)
+
+
+def _numeric(node: exp.Expr) -> exp.Expr:
+    return exp.cast(node, "DECIMAL", dialect="postgres")
+
+
+def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
+    """Of numbers that are not negative, and too long to have bits here."""
+    divisor = exp.Literal.number(1 << int(node.expression.name))
+    return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), divisor])
+
+
+def _remainder(node: exp.Mod) -> exp.Expr:
+    if not {_kind(node.this), _kind(node.expression)} <= INTEGERS:
+        raise refused("% of fractions", _NAME)
+    bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
+    return exp.Mod(this=node.this, expression=bottom)
+
+
+def _square_root(node: exp.Sqrt) -> exp.Expr:
+    return exp.Sqrt(this=exp.cast(node.this, "DOUBLE"))
+
+
+def _logarithm(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Ln):
+        return exp.Ln(this=exp.cast(node.this, "DOUBLE"))
+    if node.args.get("expression") is not None:
+        raise refused("LOG with a base", _NAME)
+    return exp.Anonymous(this="LOG", expressions=[exp.cast(node.this, "DOUBLE")])
+
+
+def _like(node: exp.Expr) -> exp.Expr:
+    """No character is special but % and _."""
+    if isinstance(node.parent, exp.Escape):
+        return node
+    return exp.Escape(this=node, expression=exp.Literal.string(""))
+
+
+def _matches(node: exp.RegexpLike) -> exp.Expr:
+    pattern = node.expression
+    plain = isinstance(pattern, exp.Literal) and set(pattern.name) <= _PLAIN_PATTERN
+    if not plain or node.args.get("flag"):
+        raise refused("a pattern with more than letters, digits and ^$.*+?[]|", _NAME)
+    return node
+
+
+def _counted(node: exp.CountIf) -> exp.Expr:
+    one = exp.If(this=node.this, true=exp.Literal.number(1))
+    return exp.Count(this=exp.Case(ifs=[one]))
+
+
+def _difference(node: exp.DateDiff) -> exp.Expr:
+    unit = node.text("unit").upper().rstrip("S") or "DAY"
+    later, earlier = node.this, node.expression
+    if unit == "DAY":
+        return exp.cast(
+            exp.paren(exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))),
+            "BIGINT",
+        )
+    if unit not in {"MONTH", "YEAR"}:
+        raise refused(f"DATE_DIFF in {unit.lower()}s", _NAME)
+    return exp.paren(
+        exp.Sub(this=_counted_months(later, unit), expression=_counted_months(earlier, unit))
+    )
+
+
+def _counted_months(value: exp.Expr, unit: str) -> exp.Expr:
+    year = exp.cast(exp.Extract(this=exp.Var(this="YEAR"), expression=value), "BIGINT")
+    if unit == "YEAR":
+        return year
+    month = exp.cast(exp.Extract(this=exp.Var(this="MONTH"), expression=value.copy()), "BIGINT")
+    twelve = exp.Mul(this=year, expression=exp.Literal.number(12))
+    return exp.paren(exp.Add(this=twelve, expression=month))
+
+
+def _substring(node: exp.Substring) -> exp.Expr:
+    """From a constant place; what comes before the first letter differs between engines."""
+    ends = [node.args.get("start"), node.args.get("length")]
+    if not all(end is None or (isinstance(end, exp.Literal) and end.is_int) for end in ends):
+        raise refused("SUBSTRING from places that are not constant", _NAME)
+    if ends[0] is not None and ends[0].name == "0":
+        raise refused("SUBSTRING from 0", _NAME)
+    return node
+
+
+def _end(node: exp.Expr) -> exp.Expr:
+    count = node.expression
+    if not (isinstance(count, exp.Literal) and count.is_int):
+        raise refused("LEFT and RIGHT of a length that is not constant", _NAME)
+    return node
+
+
+def _refuse(node: exp.Expr) -> exp.Expr:
+    raise refused(node.key.upper(), _NAME)
+
+
+def _known_functions(node: exp.Anonymous) -> exp.Expr:
+    name = node.name.upper()
+    if name == "YEAR":
+        return exp.Extract(this=exp.Var(this="YEAR"), expression=node.expressions[0])
+    if name != "ISFINITE":
+        raise refused(name, _NAME)
+    return node
+
+
+_RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
+    exp.Anonymous: _known_functions,
+    exp.BitwiseRightShift: _shifted,
+    exp.Cast: _plain_cast,
+    exp.CountIf: _counted,
+    exp.DateAdd: _refuse,
+    exp.DateDiff: _difference,
+    exp.DateSub: _refuse,
+    exp.DateTrunc: _truncated,
+    exp.Div: _divided,
+    exp.Extract: _part,
+    exp.ILike: _like,
+    exp.IntDiv: _whole_division,
+    exp.IsNan: _is_nan,
+    exp.Left: _end,
+    exp.Like: _like,
+    exp.Literal: _number,
+    exp.Ln: _logarithm,
+    exp.Log: _logarithm,
+    exp.Mod: _remainder,
+    exp.RegexpLike: _matches,
+    exp.Right: _end,
+    exp.Round: _rounded,
+    exp.SimilarTo: _refuse,
+    exp.Sqrt: _square_root,
+    exp.Substring: _substring,
+    exp.TimestampTrunc: _truncated,
+    **dict.fromkeys(_PART_FUNCTIONS, _part),
+}

@@ -1,0 +1,89 @@
+"""Statements for other engines: read as DuckDB's, typed by the tables' schemas, rewritten by rules.
+
+Questions are written once, in DuckDB's SQL. An engine's rules say how it writes what it writes
+differently: what has no rule and no common meaning is refused, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+
+from deniable.errors import QueryError
+from deniable.tables import ColumnType, Schema
+
+Kind = exp.DType
+Rule = Callable[[exp.Expr], exp.Expr]
+
+INTEGERS = {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT}
+NUMBERS = {*INTEGERS, Kind.INT128, Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
+TEXTS = {Kind.VARCHAR, Kind.TEXT, Kind.CHAR}
+SQL_TYPES = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
+TRIED = "deniable_tried"
+"""Marks a bracket that was TRY: whatever raises inside gives NULL."""
+
+
+def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schema]) -> exp.Expr:
+    """A statement with types on all of its parts; `tables` become common table expressions."""
+    tree = sqlglot.parse_one(text, read="duckdb")
+    for name, select in reversed(list(tables.items())):
+        put_first(tree, name, sqlglot.parse_one(select, read="duckdb"), materialized=True)
+    for node in list(tree.find_all(exp.Try)):
+        bracket = exp.Paren(this=node.this)
+        bracket.meta[TRIED] = True
+        node.replace(bracket)
+    known: dict[str, object] = {
+        name: {column.lower(): SQL_TYPES[kind] for column, kind in schema.columns.items()}
+        for name, schema in schemas.items()
+    }
+    named = qualify(
+        tree, schema=known, dialect="duckdb", identify=True, validate_qualify_columns=False
+    )
+    typed: exp.Expr = annotate_types(named, schema=known, dialect="duckdb")
+    return typed
+
+
+def put_first(tree: exp.Expr, name: str, select: exp.Expr, *, materialized: bool) -> None:
+    """Add a common table expression before all others."""
+    with_ = tree.args.get("with_")
+    if with_ is None:
+        with_ = exp.With(expressions=[])
+        tree.set("with_", with_)
+    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    made = exp.CTE(this=select, alias=alias, materialized=materialized)
+    with_.set("expressions", [made, *with_.expressions])
+
+
+def rewritten(node: exp.Expr, rule: Rule) -> exp.Expr:
+    """The tree after a rule, from the leaves up; what is put in keeps the type of what it was."""
+    for child in list(node.iter_expressions()):
+        made = rewritten(child, rule)
+        if made is not child:
+            child.replace(made)
+    kind = node.type
+    made = rule(node)
+    if made.type is None and kind is not None:
+        made.type = kind
+    return made
+
+
+def kind_of(node: exp.Expr) -> Kind | None:
+    """The type of a part, if it is known."""
+    found = node.type.this if node.type is not None else None
+    return found if isinstance(found, Kind) and found not in {Kind.UNKNOWN, Kind.NULL} else None
+
+
+def refused(what: str, engine: str) -> QueryError:
+    """The sentence about what an engine has no safe way to compute."""
+    return QueryError(f"{what} is not answered on {engine}; it is on DuckDB")
