@@ -7,15 +7,13 @@ import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
-from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from deniable.answer import Answer
-from deniable.engines.base import Engine, Rows, Served
+from deniable.engines.base import Engine, Served
 from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
@@ -25,8 +23,9 @@ from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.query.build import Question
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql, compile_tree
+from deniable.query.drawing import draw
 from deniable.query.explain import Explanation, explain
-from deniable.query.plan import SCALE, Plan
+from deniable.query.plan import Plan
 from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
 from deniable.query.shape import Noisy, check_shape, shape
 from deniable.release import Answer as Recorded
@@ -184,23 +183,7 @@ class Session:
         if isinstance(door, Recorded):
             return self._shown(priced, door)
         with door:
-            secret = self._secret(question)
-            read = _Reader(self._engine, priced, secret)
-            keys = _public_keys(plan)
-            if priced.keys is not None:
-                keys = [tuple(key) for key in _rows(door.draw(priced.keys, read.units))]
-            columns: list[Any] = []
-            if keys:
-                if priced.joint is not None:
-                    drawn = _rows(door.draw(priced.joint, lambda: read.totals(keys)))
-                    columns += [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
-                for number, mechanism in enumerate(priced.distinct):
-                    drawn = _rows(door.draw(mechanism, partial(read.distinct, keys, number)))
-                    columns.append([int(row[0]) for row in drawn])
-            stored = {
-                "keys": [[_storable(part) for part in key] for key in keys],
-                "columns": columns,
-            }
+            stored = draw(priced, self._engine, door, self._secret(question))
             return self._shown(priced, door.close(stored))
 
     def _secret(self, question: Mapping[str, object]) -> str:
@@ -216,7 +199,7 @@ class Session:
             tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
             for key in value["keys"]
         ]
-        x = np.zeros((len(keys), len(priced.plan.statistics) + len(priced.plan.distinct)))
+        x = np.zeros((len(keys), priced.plan.columns))
         for place, column in enumerate(value["columns"]):
             x[:, place] = column
         shaped = shape(priced.plan, Noisy(keys, x, priced.noise))
@@ -257,59 +240,10 @@ class Session:
         return sorted({table.population for table in self._catalogue.private.values()})
 
 
-class _Reader:
-    """Runs a question's statements once, in one snapshot, when the first number is needed."""
-
-    def __init__(self, engine: Engine, priced: Priced, secret: str) -> None:
-        self._engine, self._priced, self._secret = engine, priced, secret
-        self._results: dict[str, Rows] | None = None
-
-    def _run(self) -> dict[str, Rows]:
-        if self._results is None:
-            steps = self._priced.steps(self._secret)
-            found = self._engine.run(list(steps.values()))
-            self._results = dict(zip(steps, found, strict=True))
-        return self._results
-
-    def units(self) -> dict[Key, int]:
-        """How many units each group has."""
-        return {key: row[0] for key, row in self._rows("units").items()}
-
-    def totals(self, keys: list[Key]) -> list[list[int]]:
-        """The bounded statistics of these groups; groups without rows have zeros."""
-        found, width = self._rows("totals"), len(self._priced.plan.statistics)
-        return [found.get(_plain_key(key), [0] * width) for key in keys]
-
-    def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
-        """How many different values these groups have."""
-        found = self._rows(f"distinct {number}")
-        return [found.get(_plain_key(key), [0]) for key in keys]
-
-    def _rows(self, name: str) -> dict[Key, list[int]]:
-        width = len(self._priced.plan.groups)
-        rows = self._run()[name]
-        found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
-        assert len(found) == len(rows), "two groups look alike"
-        return found
-
-
 def _engine_of(tables: Iterable[Table]) -> Engine:
     """The engine where the tables are; DuckDB reads files and tables in memory."""
     served = [table.source for table in tables if isinstance(table.source, Served)]
     return served[0].engine() if served else DuckDB()
-
-
-def _plain_key(key: Key) -> Key:
-    return tuple(part.isoformat() if hasattr(part, "isoformat") else part for part in key)
-
-
-def _rows(drawn: object) -> list[Any]:
-    assert isinstance(drawn, list | np.ndarray)
-    return list(drawn)
-
-
-def _storable(part: Any) -> Any:
-    return part.isoformat() if hasattr(part, "isoformat") else part
 
 
 def _typed(part: Any, kind: Any) -> Any:
@@ -319,13 +253,6 @@ def _typed(part: Any, kind: Any) -> Any:
     if isinstance(part, str) and kind == "timestamp":
         return datetime.fromisoformat(part)
     return part
-
-
-def _public_keys(plan: Plan) -> list[Key]:
-    """Every combination of declared keys; one empty one where nothing is grouped by."""
-    if not plan.known_keys:
-        return []
-    return list(product(*(group.keys or () for group in plan.groups)))
 
 
 def _purpose(plan: Plan) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from deniable.auditing.tree import tree
 from deniable.mechanisms.base import PostProcessed
 from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from deniable.mechanisms.grid_quantile import GridQuantile, read_weights
 from deniable.mechanisms.histogram import Histogram, StabilityHistogram, read_counts
 from deniable.mechanisms.joint import JointNoise, Norm, read_table
 from deniable.mechanisms.keys import KeySelection
@@ -231,6 +232,19 @@ def _(mechanism: Histogram, _verb: str, x: Arguments, y: Arguments) -> Gap:
     moved = sum(abs(before.get(cell, 0) - after.get(cell, 0)) for cell in mechanism.cells)
     allowed = 2 if mechanism.relation == Relation.REPLACE else 1
     return _gap(Fraction(moved), allowed, "counts, L1")
+
+
+@gap.register
+def _(mechanism: GridQuantile, _verb: str, x: Arguments, y: Arguments) -> Gap:
+    before, after = (read_weights(value[0], mechanism.cells) for value in (x, y))
+    order = 1 if mechanism.norm == Norm.L1 else 2
+    if len(before) != len(after):
+        return _misshapen(f"weights, L{order}")
+    moves = [
+        Fraction(sum(abs(a - b) for a, b in zip(old, new, strict=True)))
+        for old, new in zip(before, after, strict=True)
+    ]
+    return _by_norm(moves, order, Fraction(mechanism.bound))
 
 
 @gap.register

@@ -169,7 +169,8 @@ class DuckDB:
         with self._lock, _told("the query"):  # one connection, one transaction at a time
             self._connection.execute("BEGIN TRANSACTION")
             try:
-                return [self._step(step) for step in steps]
+                made: set[str] = set()
+                return [self._step(step, made) for step in steps]
             finally:
                 with contextlib.suppress(driver.Error):
                     self._connection.execute("ROLLBACK")  # temporary tables are gone with it
@@ -198,9 +199,12 @@ class DuckDB:
         tables = [f"CREATE TEMP TABLE {name} AS {sql}" for name, sql in step.tables.items()]
         return [*tables, step.select]
 
-    def _step(self, step: Step) -> Rows:
+    def _step(self, step: Step, made: set[str]) -> Rows:
         *tables, select = self.write(step)
         for table in tables:
+            if table in made:
+                continue  # steps of one question share it
+            made.add(table)
             # Dense integers are grouped without hashing: three times as fast for one column, and
             # slower for all else.
             self._connection.execute("SET perfect_ht_threshold = 24")

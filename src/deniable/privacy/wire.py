@@ -19,7 +19,7 @@ from deniable.privacy.composition import Composed, compose, repeat
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.channel import ChannelLoss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
-from deniable.privacy.losses.generic import ApproxLoss, PureLoss
+from deniable.privacy.losses.generic import ApproxLoss, ConcentratedLoss, PureLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss, LaplaceLoss
 from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.privacy.losses.sampled import SampledLoss
@@ -33,6 +33,7 @@ KINDS: Mapping[str, type[Loss]] = {
     for loss in (
         ApproxLoss,
         ChannelLoss,
+        ConcentratedLoss,
         DiscreteGaussianLoss,
         DiscreteLaplaceLoss,
         ExponentialLoss,

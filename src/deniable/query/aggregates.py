@@ -24,15 +24,15 @@ from deniable.query.expressions import (
     safe,
     safe_condition,
 )
-from deniable.query.measures import Linear, Measure, Ratio, Spread
+from deniable.query.measures import Linear, Located, Measure, Ratio, Spread
 from deniable.query.plan import Statistic, power_of_two_below
-from deniable.query.rounding import half_up
+from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of
+from deniable.query.rounding import double_literal, half_up, whole_literal
 from deniable.tables import Bounds, ColumnType, grid_of
 
 _MOST_STEPS = 1 << 50
 _SQUARE_STEPS = 1 << 12
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
-_LATER = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.Min, exp.Max)
 
 
 class Statistics:
@@ -43,6 +43,8 @@ class Statistics:
         self._places: dict[str, int] = {}
         self.found: list[Statistic] = []
         self.distinct: list[exp.Expr] = []
+        self.grids: list[Grid] = []
+        self.ranks: list[Rank] = []
 
     def measure(self, node: exp.Expr) -> Measure:
         """What an aggregate is made of."""
@@ -59,12 +61,11 @@ class Statistics:
             return Linear(((self._rows(both, 1.0), 1.0),))
         if isinstance(node, (exp.Sum, exp.Avg, *_VARIANCES)):
             return self._numeric(node, condition)
-        if isinstance(node, _LATER):
-            raise QueryError(
-                f"{node.key.upper()} is not answered here; ask for AVG, or for counts in bins"
-            )
+        if isinstance(node, QUANTILES):
+            return self._quantile(node, condition)
         raise QueryError(
-            f"{node.key.upper()} is not answered; COUNT, SUM, AVG, VARIANCE and STDDEV are"
+            f"{node.key.upper()} is not answered; COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, "
+            "PERCENTILE_CONT, MIN and MAX are"
         )
 
     def _check(self, node: exp.Expr, where: str) -> None:
@@ -127,6 +128,23 @@ class Statistics:
         place = self._add(_when(_conditions(present), squared.sql), squared.size, 1.0)
         return squared.spread(node, place, sums, count)
 
+    def _quantile(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
+        name = node.key.upper()
+        self._check(node.this, f"{name}(...)")
+        bounds = _wide(bounds_of(node.this, self._find))
+        whole = is_integer(node.this, self._find)
+        declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
+        number = _plain_number(safe(node.this), declared, whole=whole)
+        cells = grid(number, bounds, declared.grid, whole=whole)
+        cells = replace(cells, sql=_when(_conditions(condition), cells.sql))
+        texts = [each.sql.sql("duckdb") for each in self.grids]
+        text = cells.sql.sql("duckdb")
+        if text not in texts:
+            self.grids.append(cells)
+            texts.append(text)
+        self.ranks.append(Rank(texts.index(text), share_of(node)))
+        return Located(len(self.ranks) - 1, float(bounds[0]), float(bounds[1]))
+
     def _rows(self, condition: exp.Expr | None, importance: float) -> int:
         kept = None if condition is None else safe_condition(condition)
         return self._add_count(_when(kept, exp.Literal.number(1)), importance)
@@ -176,12 +194,12 @@ class _Squares:
     def of(cls, centred: exp.Expr, step: Fraction, half: int) -> _Squares:
         coarse = math.ceil(power_of_two_below(Fraction(2 * half, _SQUARE_STEPS)))
         most = math.ceil(half / coarse) ** 2
-        scaled = exp.Div(this=exp.cast(centred.copy(), "DOUBLE"), expression=_number(coarse))
+        scaled = exp.Div(this=exp.cast(centred.copy(), "DOUBLE"), expression=whole_literal(coarse))
         steps = exp.cast(half_up(scaled), "BIGINT")
         square = exp.Mul(this=steps, expression=steps.copy())
         unit = float(step * coarse) ** 2
         return cls(
-            sql=exp.Sub(this=square, expression=_number(most // 2)),
+            sql=exp.Sub(this=square, expression=whole_literal(most // 2)),
             size=max(most - most // 2, 1),
             middle=most // 2,
             unit=unit,
@@ -201,8 +219,10 @@ class _Squares:
         )
 
 
-def settle(measure: Measure, statistics: int) -> Measure:
-    """Put counts of distinct values, numbered from the end, behind the other statistics."""
+def settle(measure: Measure, statistics: int, distinct: int) -> Measure:
+    """Put counts of distinct values behind the other statistics, and quantiles behind those."""
+    if isinstance(measure, Located):
+        return replace(measure, place=statistics + distinct + Located.WIDTH * measure.place)
     if not isinstance(measure, Linear):
         return measure
     terms = tuple((c if c >= 0 else statistics - 1 - c, w) for c, w in measure.terms)
@@ -286,17 +306,17 @@ def _on_grid(
     """
     low, centre, high = marks
     if whole and step == 1:
-        value, least, most = number, _number(low), _number(high)
-        inside: exp.Expr = exp.Sub(this=value.copy(), expression=_number(centre))
+        value, least, most = number, whole_literal(low), whole_literal(high)
+        inside: exp.Expr = exp.Sub(this=value.copy(), expression=whole_literal(centre))
     else:
         if max(abs(low), abs(high)) >= _MOST_STEPS:
             raise QueryError("the grid is too fine for its bounds; declare a coarser one (grid=)")
         # Below 2^50 steps, an end that is rounded to a double rounds to the step it stands for.
         value = exp.cast(number.copy(), "DOUBLE") if whole else number
-        least, most = _double(low * step), _double(high * step)
-        scaled = exp.Div(this=value.copy(), expression=_double(step))
+        least, most = double_literal(low * step), double_literal(high * step)
+        scaled = exp.Div(this=value.copy(), expression=double_literal(step))
         steps = exp.cast(half_up(scaled), "BIGINT")
-        inside = exp.Sub(this=steps, expression=_number(centre))
+        inside = exp.Sub(this=steps, expression=whole_literal(centre))
     above: exp.Expr = exp.GT(this=value.copy(), expression=most.copy())
     if not whole:
         above = exp.And(this=above, expression=_is_number(value))
@@ -304,22 +324,12 @@ def _on_grid(
         ifs=[
             exp.If(this=exp.Between(this=value.copy(), low=least, high=most), true=inside),
             exp.If(
-                this=exp.LT(this=value.copy(), expression=least.copy()), true=_number(low - centre)
+                this=exp.LT(this=value.copy(), expression=least.copy()),
+                true=whole_literal(low - centre),
             ),
-            exp.If(this=above, true=_number(high - centre)),
+            exp.If(this=above, true=whole_literal(high - centre)),
         ]
     )
-
-
-def _double(value: Fraction) -> exp.Expr:
-    text = repr(abs(float(value)))
-    literal = exp.Literal.number(text if "e" in text else f"{text}e0")  # without e: a decimal
-    return exp.Neg(this=literal) if value < 0 else literal
-
-
-def _number(value: int) -> exp.Expr:
-    literal = exp.Literal.number(abs(value))
-    return exp.Neg(this=literal) if value < 0 else literal
 
 
 def _present(value: exp.Expr) -> exp.Expr:

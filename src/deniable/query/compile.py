@@ -43,6 +43,7 @@ _REFUSED = {
     "match": "MATCH_RECOGNIZE is not answered",
 }
 _MOST_CELLS = 1_000_000
+_MOST_WEIGHTS = 50_000_000
 _MOST_NODES = 4_000
 
 Measured = Callable[[exp.Expr], exp.Expr]
@@ -313,7 +314,15 @@ class _Compiler:
         if select.args.get("distinct"):
             raise QueryError("SELECT DISTINCT of aggregates is not answered; groups differ anyway")
         statistic = tuple(statistics.found)
-        settled = tuple(settle(m, len(statistic)) for m in measures.values())
+        settled = tuple(
+            settle(m, len(statistic), len(statistics.distinct)) for m in measures.values()
+        )
+        widest = max((grid.cells for grid in statistics.grids), default=0)
+        if cells * widest > _MOST_WEIGHTS:
+            raise QueryError(
+                f"quantiles of {cells:,} groups in {widest:,} cells each are too many; declare "
+                "fewer keys, or a coarser grid"
+            )
         merged = read.merged
         assert merged.population is not None
         return Plan(
@@ -322,6 +331,8 @@ class _Compiler:
             groups=made,
             statistics=statistic,
             distinct=tuple(statistics.distinct),
+            grids=tuple(statistics.grids),
+            ranks=tuple(statistics.ranks),
             measures=settled,
             outputs=outputs,
             having=condition,

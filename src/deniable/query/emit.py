@@ -20,6 +20,8 @@ KEY_PLACEHOLDER = "<secret key>"
 
 
 HEAVY = "deniable_heavy"
+# floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
+_ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
 
 
 def totals_step(plan: Plan, *, l2: bool) -> Step:
@@ -90,6 +92,8 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
         sql = sql.select(exp.alias_(value, name))
     for name, value in zip(names("d", plan.distinct), plan.distinct, strict=True):
         sql = sql.select(exp.alias_(value.copy(), name))
+    for name, grid in zip(names("c", plan.grids), plan.grids, strict=True):
+        sql = sql.select(exp.alias_(grid.sql.copy(), name))
     return str(sql.sql("duckdb"))
 
 
@@ -140,9 +144,7 @@ def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -
     )
     bound = plan.bound(l2=l2)
     limit = bound * bound if l2 else bound
-    # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
-    root = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
-    norm = root if l2 else "q"
+    norm = _ROOT if l2 else "q"
     # One division for each unit: those of 128 bits are slow. f <= SCALE·SCALE·bound/norm.
     cut = ", ".join(
         f"SUM({SCALE} * {name} - SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS}))"
@@ -203,6 +205,42 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
         _base(plan),
+    )
+
+
+def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
+    """SELECT groups, a cell, the weight in it: SCALE for each row, less for those of heavy units.
+
+    The rows of a unit in groups g make weights w_g. With all of one weight, they have the norm of
+    the unit's counts by group times that; `rows` rows reach the norm `rows` in one group.
+    """
+    keys, cell = names("g", plan.groups), f"c{number}"
+    listed = "".join(f"{key}, " for key in keys)
+    kept = "".join(f"kept.{key}, " for key in keys)
+    base = (
+        f"WITH base AS {'NOT ' if plan.simple else ''}MATERIALIZED ({_base(plan)}), "
+        f"kept AS (SELECT u, {listed}{cell} FROM base WHERE NOT {cell} IS NULL)"
+    )
+    if plan.single and plan.rows == 1:
+        return Step(
+            f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM kept "
+            f"GROUP BY {listed}{cell}",
+            _base(plan),
+        )
+    size = "n::HUGEINT * n::HUGEINT" if l2 else "n::HUGEINT"
+    limit = plan.rows**2 if l2 else plan.rows
+    norm = _ROOT if l2 else "q"
+    grouped = "".join(f", {key}" for key in keys)
+    return Step(
+        f"{base}, pairs AS (SELECT u{grouped}, COUNT(*) AS n FROM kept "
+        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
+        f"norms AS (SELECT u, SUM({size})::HUGEINT AS q FROM pairs GROUP BY u), "
+        f"beyond AS (SELECT u, ({plan.rows * SCALE}::HUGEINT // {norm})::BIGINT AS w FROM norms "
+        f"WHERE q > {limit}) "
+        f"SELECT {kept}kept.{cell}, SUM(COALESCE(beyond.w, {SCALE})) AS n FROM kept "
+        f"LEFT JOIN beyond ON kept.u = beyond.u GROUP BY {kept}kept.{cell}",
+        _base(plan),
+        {HEAVY: _heavy_units(plan)},
     )
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -17,7 +18,8 @@ from deniable.ledger.filters import Budget
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.price import Price
 from deniable.query.emit import KEY_PLACEHOLDER
-from deniable.query.measures import Linear, Measure
+from deniable.query.measures import Linear, Located, Measure
+from deniable.query.plan import SCALE
 from deniable.query.price import Priced
 from deniable.query.shape import measure_of
 
@@ -99,7 +101,7 @@ def explain(
         law = _law(priced, measure)
         if isinstance(measure, Linear):
             return ColumnError(name, law, measure.half_width(noise, 0.95), "")
-        if rows is None:
+        if rows is None or isinstance(measure, Located):
             return ColumnError(name, law, None, "")
         x = np.zeros((1, len(noise)))
         for place in range(len(noise)):
@@ -123,7 +125,9 @@ def explain(
         contributions=_contributions(priced),
         threshold=None if priced.keys is None else priced.keys.threshold,
         statements=tuple(
-            text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
+            dict.fromkeys(
+                text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
+            )
         ),
     )
 
@@ -134,6 +138,11 @@ def _counts(priced: Priced, place: int) -> bool:
 
 
 def _law(priced: Priced, measure: Measure) -> str:
+    if isinstance(measure, Located):
+        behind = len(priced.plan.statistics) + len(priced.plan.distinct)
+        law = priced.ranks[(measure.place - behind) // Located.WIDTH].value
+        missed = law.rank_error(confidence=Fraction(19, 20)) / SCALE
+        return f"exponential mechanism in {law.cells:,} cells, ± {missed:,.4g} rows of rank"
     parts = []
     for place in measure.columns():
         deviation = priced.noise[place].deviation

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +193,33 @@ class Spread:
         """The statistics it reads."""
         each = (self.squares.columns(), self.sums.columns(), self.count.columns())
         return tuple(dict.fromkeys(column for part in each for column in part))
+
+
+@dataclass(frozen=True)
+class Located:
+    """A quantile: its value, and the ends of an interval that was bought with it, side by side."""
+
+    WIDTH: ClassVar[int] = 3
+    CONFIDENCE: ClassVar[float] = 0.95
+
+    place: int
+    low: float
+    high: float
+
+    def value(self, x: Floats) -> Floats:
+        """What was released."""
+        return x[:, self.place]
+
+    def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
+        """The interval that was bought; the public bounds where more is asked of it."""
+        del noise
+        if confidence > self.CONFIDENCE:
+            return np.full(len(x), self.low), np.full(len(x), self.high)
+        return x[:, self.place + 1], x[:, self.place + 2]
+
+    def columns(self) -> tuple[int, ...]:
+        """The released value."""
+        return (self.place,)
 
 
 def linearised(

@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.lazy import lazy
-from deniable.query.measures import Measure
+from deniable.query.measures import Located, Measure
+from deniable.query.quantiles import Grid, Rank
 from deniable.tables import ColumnType
 
 SCALE_BITS = 16
@@ -66,6 +67,8 @@ class Plan:
     groups: tuple[Group, ...]
     statistics: tuple[Statistic, ...]
     distinct: tuple[exp.Expr, ...]
+    grids: tuple[Grid, ...]
+    ranks: tuple[Rank, ...]
     measures: tuple[Measure, ...]
     outputs: tuple[Output, ...]
     having: exp.Expr | None
@@ -80,6 +83,11 @@ class Plan:
     population: str
     tables: tuple[str, ...]
     text: str
+
+    @property
+    def columns(self) -> int:
+        """How many numbers are released for each group."""
+        return len(self.statistics) + len(self.distinct) + Located.WIDTH * len(self.ranks)
 
     @property
     def known_keys(self) -> bool:

@@ -11,6 +11,7 @@ from deniable.engines.base import Step
 from deniable.errors import CalibrationError, ParameterError, QueryError
 from deniable.lazy import lazy
 from deniable.ledger.filters import Budget
+from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise
 from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.accountants.zcdp import epsilon as epsilon_from
@@ -21,14 +22,33 @@ from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
-from deniable.query.emit import distinct_step, totals_step, units_step
-from deniable.query.measures import ColumnNoise, Linear
+from deniable.query.emit import cells_step, distinct_step, totals_step, units_step
+from deniable.query.measures import ColumnNoise, Linear, Located
 from deniable.query.plan import SCALE, Plan
+from deniable.query.quantiles import Rank
 from deniable.query.shape import measure_of
 
 _KEYS_SHARE = Fraction(1, 5)
 _KEYS_DELTA = Fraction(1, 10)
 _GRID = 10**15
+
+
+_UNKNOWN = ColumnNoise(math.nan, lambda _: math.nan, gaussian=False)
+_ENDS_SHARE = Fraction(1, 25)  # of a quantile's price, for each end of its interval
+
+
+@dataclass(frozen=True)
+class RankNoise:
+    """What is drawn for one quantile: its cell, and the ends of its interval where bought."""
+
+    value: GridQuantile
+    low: GridQuantile | None
+    high: GridQuantile | None
+
+    @property
+    def drawn(self) -> tuple[GridQuantile, ...]:
+        """All of them."""
+        return tuple(each for each in (self.value, self.low, self.high) if each is not None)
 
 
 @dataclass(frozen=True)
@@ -39,11 +59,14 @@ class Priced:
     keys: KeySelection | None
     joint: JointNoise | None
     distinct: tuple[JointNoise, ...]
+    ranks: tuple[RankNoise, ...]
 
     @property
     def loss(self) -> Loss:
         """What the whole question costs."""
-        parts = [each.loss for each in (self.keys, self.joint, *self.distinct) if each is not None]
+        ranks = [each for rank in self.ranks for each in rank.drawn]
+        drawn = (self.keys, self.joint, *self.distinct, *ranks)
+        parts = [each.loss for each in drawn if each is not None]
         return parts[0] if len(parts) == 1 else compose(*parts)
 
     @lazy
@@ -60,6 +83,9 @@ class Priced:
             steps["totals"] = self.totals
         for number in range(len(plan.distinct)):
             steps[f"distinct {number}"] = distinct_step(plan, number, secret)
+        for number in range(len(plan.grids)):
+            l2 = self.ranks[0].value.norm == "l2"
+            steps[f"cells {number}"] = cells_step(plan, number, l2=l2)
         return steps
 
     @property
@@ -68,7 +94,8 @@ class Priced:
         found = []
         if self.joint is not None:
             found += [_column(self.joint, place, SCALE) for place in range(len(self.joint.weights))]
-        return tuple(found + [_column(each, 0, 1) for each in self.distinct])
+        found += [_column(each, 0, 1) for each in self.distinct]
+        return tuple(found + [_UNKNOWN] * (Located.WIDTH * len(self.ranks)))
 
 
 def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
@@ -82,7 +109,7 @@ def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
 def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
     """Spend ε (under a PureDP budget) or ρ on a plan."""
     pure = isinstance(budget.guarantee, PureDP)
-    share, left = Fraction(1), len(plan.distinct) + bool(plan.statistics)
+    share, left = Fraction(1), len(plan.distinct) + bool(plan.statistics) + len(plan.ranks)
     keys = None
     if not plan.known_keys:
         keys = _selection(plan, budget, amount * _KEYS_SHARE)
@@ -97,9 +124,60 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
         distinct = tuple(
             _joint(pure, each, twice * plan.rows, (1,), budget.relation) for _ in plan.distinct
         )
+        ranks = tuple(
+            _rank(_Ranks(plan, pure, twice * SCALE * plan.rows, budget.relation), rank, each)
+            for rank in plan.ranks
+        )
     except ParameterError as cause:
         raise QueryError(f"no noise fits this price and these bounds: {cause}") from None
-    return Priced(plan, keys, joint, distinct)
+    return Priced(plan, keys, joint, distinct, ranks)
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """What all quantiles of a question have in common."""
+
+    plan: Plan
+    pure: bool
+    bound: int
+    relation: Relation
+
+    def mechanism(
+        self, rank: Rank, amount: Fraction, offset: int = 0, *, ends: bool = False
+    ) -> GridQuantile:
+        return GridQuantile(
+            epsilon=amount if self.pure else None,
+            rho=None if self.pure else amount,
+            share=rank.share,
+            offset=offset,
+            bound=self.bound,
+            cells=self.plan.grids[rank.grid].cells,
+            ends=ends,
+            relation=self.relation,
+        )
+
+
+def _rank(common: _Ranks, rank: Rank, amount: Fraction) -> RankNoise:
+    """A quantile and its interval.
+
+    The ends aim so far below and above the rank as they may miss it, so that each lies on its side
+    with probability 97.5 %. MIN and MAX have a public end on one side; they aim at the rank that
+    may be missed by chance, for beyond the last value all cells are alike.
+    """
+    each = amount * _ENDS_SHARE
+    low = high = None
+    least, most = rank.share == 0, rank.share == 1
+    apart = common.mechanism(rank, each, ends=True).rank_error(confidence=Fraction(39, 40))
+    if not least:
+        low = common.mechanism(rank, each, -apart, ends=True)
+    if not most:
+        high = common.mechanism(rank, each, apart, ends=True)
+    rest = amount - each * sum(end is not None for end in (low, high))
+    value = common.mechanism(rank, rest)
+    if least or most:
+        inwards = SCALE // 2 + math.ceil(math.log(value.cells) / float(value.rate))
+        value = common.mechanism(rank, rest, inwards if least else -inwards)
+    return RankNoise(value, low, high)
 
 
 def _joint(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import sqlglot
 import sqlglot.dialects.duckdb  # else loaded by the first question
 from sqlglot import exp
@@ -44,7 +46,7 @@ def parse(text: str) -> exp.Expr:
         ) from None
     if len(statements) != 1:
         raise QueryError("a question is one SELECT, not several statements")
-    tree: exp.Expr = statements[0]
+    tree: exp.Expr = statements[0].transform(_percentile)
     if not isinstance(tree, exp.Select | exp.Union | exp.Subquery):
         raise QueryError(f"{tree.key.upper()} is not answered; a question is a SELECT")
     return tree
@@ -81,6 +83,21 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
                 node.replace(node.this)  # rows of the first table are kept: its value is the one
     whole: exp.Expr = typed
     return whole
+
+
+def _percentile(node: exp.Expr) -> exp.Expr:
+    """PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x) as a function of x and q."""
+    if not isinstance(node, exp.WithinGroup):
+        return node
+    order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+    if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or len(order) != 1:
+        raise QueryError("WITHIN GROUP is answered for one percentile, ORDER BY one expression")
+    share = node.this.this
+    if order[0].args.get("desc"):
+        if not isinstance(share, exp.Literal) or share.is_string:
+            raise QueryError("PERCENTILE_CONT takes one constant share between 0 and 1")
+        share = exp.Literal.number(str(1 - Decimal(share.name)))
+    return type(node.this)(this=order[0].this, expression=share)
 
 
 def _using(select: exp.Select) -> set[str]:

@@ -173,7 +173,7 @@ def _order_text(ordered: exp.Expr) -> str:
 def check_shape(plan: Plan) -> None:
     """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
     keys = [tuple((group.keys or (_made_up(group),))[0] for group in plan.groups)]
-    columns = len(plan.statistics) + len(plan.distinct)
+    columns = plan.columns
     noise = ColumnNoise(1.0, lambda _: 1.0, gaussian=True)
     shape(plan, Noisy(keys, np.full((1, columns), 100.0), (noise,) * columns))
 

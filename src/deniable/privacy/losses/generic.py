@@ -1,4 +1,4 @@
-"""Losses of which nothing is known but their (ε, δ)."""
+"""Losses of which nothing is known but their (ε, δ), or their ρ."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
+from deniable.privacy.accountants import zcdp
 from deniable.privacy.accountants.law import Law, mirrored
 from deniable.privacy.exact import (
     decimal,
@@ -123,6 +124,41 @@ class ApproxLoss(Loss):
             if slack < 1:
                 return replace(self, bound=k * self.bound, slack=slack)
         raise ParameterError("size", size, "a group this large has no (ε, δ) left")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcentratedLoss(Loss):
+    """Some release that is `bound`-zCDP: its curve is the best that this alone proves."""
+
+    kind: ClassVar[str] = "concentrated"
+    bound: Fraction
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bound", positive(self.bound, "bound"))
+        check_ratio("bound", self.bound)
+
+    @property
+    def pure(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """The bound itself."""
+        return Concentrated(self.bound, Fraction(0))
+
+    def profile(self, epsilon: Fraction | float) -> float:
+        """δ(ε) by the best Rényi order (Canonne, Kamath & Steinke 2020, Prop. 12)."""
+        return zcdp.delta(float(self.bound) * (1 + 1e-15), float(epsilon))
+
+    def divergence(self, order: float) -> float:
+        """order · ρ."""
+        return order * float(self.bound)
+
+    def group(self, size: int) -> ConcentratedLoss:
+        """k²ρ (Bun & Steinke 2016, Prop. 1.9)."""
+        return replace(self, bound=self.bound * whole(size, "size") ** 2)
 
 
 def response_law(epsilon: float) -> Law:

@@ -1,0 +1,116 @@
+"""A question's numbers: read from the engine in one snapshot, released through the door."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from deniable.engines.base import Engine, Rows
+from deniable.query.plan import SCALE, Plan
+from deniable.query.price import Priced
+from deniable.query.quantiles import in_order
+from deniable.release import Door
+
+Key = tuple[Any, ...]
+
+
+def draw(priced: Priced, engine: Engine, door: Door, secret: str) -> dict[str, Any]:
+    """Keys and noisy columns, as the ledger stores them."""
+    plan, read = priced.plan, _Reader(engine, priced, secret)
+    keys = _public_keys(plan)
+    if priced.keys is not None:
+        keys = [tuple(key) for key in _listed(door.draw(priced.keys, read.units))]
+    columns: list[Any] = []
+    if keys:
+        if priced.joint is not None:
+            drawn = _listed(door.draw(priced.joint, lambda: read.totals(keys)))
+            columns += [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
+        for number, mechanism in enumerate(priced.distinct):
+            drawn = _listed(door.draw(mechanism, partial(read.distinct, keys, number)))
+            columns.append([int(row[0]) for row in drawn])
+        columns += _quantiles(priced, door, read, keys)
+    return {"keys": [[_storable(part) for part in key] for key in keys], "columns": columns}
+
+
+class _Reader:
+    """Runs a question's statements once, in one snapshot, when the first number is needed."""
+
+    def __init__(self, engine: Engine, priced: Priced, secret: str) -> None:
+        self._engine, self._priced, self._secret = engine, priced, secret
+        self._results: dict[str, Rows] | None = None
+
+    def _run(self) -> dict[str, Rows]:
+        if self._results is None:
+            steps = self._priced.steps(self._secret)
+            found = self._engine.run(list(steps.values()))
+            self._results = dict(zip(steps, found, strict=True))
+        return self._results
+
+    def units(self) -> dict[Key, int]:
+        """How many units each group has."""
+        return {key: row[0] for key, row in self._by_key("units").items()}
+
+    def totals(self, keys: list[Key]) -> list[list[int]]:
+        """The bounded statistics of these groups; groups without rows have zeros."""
+        found, width = self._by_key("totals"), len(self._priced.plan.statistics)
+        return [found.get(_plain_key(key), [0] * width) for key in keys]
+
+    def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
+        """How many different values these groups have."""
+        found = self._by_key(f"distinct {number}")
+        return [found.get(_plain_key(key), [0]) for key in keys]
+
+    def cells(self, keys: list[Key], number: int) -> list[list[int]]:
+        """The weights in the cells of a grid, by group."""
+        width, size = len(self._priced.plan.groups), self._priced.plan.grids[number].cells
+        found: dict[Key, list[int]] = {}
+        for row in self._run()[f"cells {number}"]:
+            weights = found.setdefault(_plain_key(row[:width]), [0] * size)
+            weights[int(row[width])] = int(row[width + 1])
+        return [found.get(_plain_key(key), [0] * size) for key in keys]
+
+    def _by_key(self, name: str) -> dict[Key, list[int]]:
+        width = len(self._priced.plan.groups)
+        rows = self._run()[name]
+        found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+        assert len(found) == len(rows), "two groups look alike"
+        return found
+
+
+def _quantiles(priced: Priced, door: Door, read: _Reader, keys: list[Key]) -> list[list[float]]:
+    """Columns of quantiles, each beside the ends of its interval."""
+    found = []
+    for rank, law in zip(priced.plan.ranks, priced.ranks, strict=True):
+        grid, weights = priced.plan.grids[rank.grid], partial(read.cells, keys, rank.grid)
+        value, low, high = (
+            None if each is None else _listed(door.draw(each, weights))
+            for each in (law.value, law.low, law.high)
+        )
+        assert value is not None
+        least = [grid.low] * len(keys) if low is None else [grid.ends(cell)[0] for cell in low]
+        most = [grid.high] * len(keys) if high is None else [grid.ends(cell)[1] for cell in high]
+        found.append(np.array([[grid.value(cell) for cell in value], least, most], dtype=float))
+    return in_order(priced.plan.ranks, found)
+
+
+def _public_keys(plan: Plan) -> list[Key]:
+    """Every combination of declared keys; one empty one where nothing is grouped by."""
+    if not plan.known_keys:
+        return []
+    return list(product(*(group.keys or () for group in plan.groups)))
+
+
+def _plain_key(key: Key) -> Key:
+    return tuple(part.isoformat() if hasattr(part, "isoformat") else part for part in key)
+
+
+def _listed(drawn: object) -> list[Any]:
+    assert isinstance(drawn, list | np.ndarray)
+    return list(drawn)
+
+
+def _storable(part: Any) -> Any:
+    return part.isoformat() if hasattr(part, "isoformat") else part
