@@ -30,7 +30,7 @@ from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of
 from deniable.query.shape import Noisy, check_shape, shape
 from deniable.release import Answer as Recorded
 from deniable.release import Gate
-from deniable.tables import PrivateTable, PublicTable, check_metadata, read_keys
+from deniable.tables import PrivateTable, PublicTable, check_metadata, label_of, read_keys
 
 Key = tuple[Any, ...]
 Table = PrivateTable | PublicTable
@@ -176,7 +176,15 @@ class Session:
             "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
             "statistics": [s.sql.sql("duckdb") for s in plan.statistics],
             "tables": {name: self._catalogue.private[name].describe() for name in plan.tables},
-            "public": {n: t.version for n, t in self._tables.items() if isinstance(t, PublicTable)},
+            "public": {
+                name: [label_of(table.source), table.version]
+                for name, table in self._tables.items()
+                if isinstance(table, PublicTable)
+            },
+            "types": {
+                name: {column: str(kind) for column, kind in schema.columns.items()}
+                for name, schema in self._catalogue.schemas.items()
+            },
         }
         gate = Gate(self._ledger, plan.population, self._who)
         door = gate.open(loss, purpose=_purpose(plan), question=question)

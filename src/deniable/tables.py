@@ -14,7 +14,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, positive, read_bounds, whole
@@ -34,12 +34,13 @@ class ColumnType(StrEnum):
     TIMESTAMP = "timestamp"
 
 
+@runtime_checkable
 class EngineTable(Protocol):
     """A table that lives in an engine: `dp.duckdb("clinic.db").table("visits")`."""
 
     @property
-    def name(self) -> str:
-        """Its name there."""
+    def label(self) -> str:
+        """Where it is and what it is called, without secrets."""
 
 
 Source = str | Path | Any
@@ -143,6 +144,7 @@ class PrivateTable:
     def describe(self) -> dict[str, object]:
         """The public metadata that an answer depends on, for the ledger."""
         return {
+            "source": label_of(self.source),
             "unit": str(self.unit),
             "bounds": {name: [str(low), str(high)] for name, (low, high) in self.bounds.items()},
             "keys": {name: [repr(key) for key in keys] for name, keys in self.keys.items()},
@@ -239,6 +241,13 @@ def read_source(source: Source) -> Source:
     return source
 
 
+def label_of(source: Source) -> str:
+    """Which table it is: its path, or its name in an engine; those in memory have none."""
+    if isinstance(source, str):
+        return str(Path(source).absolute())
+    return source.label if isinstance(source, EngineTable) else ""
+
+
 def read_columns(columns: Mapping[str, str] | None) -> Mapping[str, ColumnType] | None:
     """Declared types by column."""
     if columns is None:
@@ -263,6 +272,8 @@ def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
             raise ParameterTypeError(
                 "keys", type(key).__name__, "are whole numbers, text, booleans, dates or None"
             )
+        if isinstance(key, datetime) and key.tzinfo is not None:
+            raise ParameterError("keys", key, "times have no zone here; give them in UTC, without")
         if isinstance(key, int) and abs(key) >= 1 << 63:
             raise ParameterError("keys", key, "whole numbers have 64 bits")
         if isinstance(key, str) and key.encode(errors="replace").decode() != key:

@@ -12,10 +12,10 @@ from corpus import hospital
 from deniable.ledger.filters import Budget
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
+from deniable.query.drawing import _Reader
 from deniable.query.plan import SCALE
 from deniable.query.price import amount_of, price
 from deniable.query.shape import Noisy, shape
-from deniable.session import _Reader
 
 RELEASES, CONFIDENCE, DEVIATIONS = 2_000, 0.95, 6.2  # the one-sided tail of 6.2 is below 1e-9
 QUESTION = "SELECT {} AS x FROM visits WHERE ward = 'cardiology'"

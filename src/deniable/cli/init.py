@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import glob
-import gzip
 import os
 import re
 import shlex
@@ -18,6 +15,7 @@ from sqlglot import exp
 
 from deniable.cli.failures import told
 from deniable.engines.duckdb import DuckDB
+from deniable.engines.sources import csv_header
 from deniable.errors import ParameterError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.privacy.exact import exact, show
@@ -96,25 +94,12 @@ def init(  # noqa: PLR0917
 def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
     """Names and types; of a CSV file only the names, for types are never guessed from rows."""
     if not source.lower().endswith(".parquet"):
-        return dict.fromkeys(_header(source), ColumnType.TEXT), False
+        return dict.fromkeys(csv_header(source), ColumnType.TEXT), False
     engine = DuckDB()
     try:
         return dict(engine.add("draft", source, None).columns), True
     finally:
         engine.close()
-
-
-def _header(source: str) -> list[str]:
-    files = [source] if Path(source).is_file() else sorted(glob.glob(source))  # noqa: PTH207
-    if not files:
-        raise ParameterError("source", source, "no such file")
-    opener = gzip.open if files[0].lower().endswith(".gz") else open
-    separator = "\t" if source.lower().endswith(".tsv") else ","
-    with opener(files[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        names = next(csv.reader(file, delimiter=separator), [])
-    if not names or len(set(names)) != len(names):
-        raise ParameterError("source", source, "the first line of a CSV file names its columns")
-    return names
 
 
 def _identifier(source: str) -> str:

@@ -109,9 +109,14 @@ def read_keys(given: Sequence[str] | None, metadata: Metadata) -> dict[str, list
 def _values(text: str, kind: ColumnType | None, whole: str) -> list[Any]:
     if text.startswith("["):
         try:
-            return list(tomllib.loads(f"values = {text}")["values"])
-        except tomllib.TOMLDecodeError:
+            read = tomllib.loads(f"values = {text}")
+            if len(read) > 1:
+                raise ValueError
+            return list(read["values"])
+        except ValueError:
             raise ParameterError("keys", whole, 'a list is ["A", "B"] or [1, 2]') from None
+    if text.startswith("{"):
+        raise ParameterError("keys", whole, 'a list is ["A", "B"] or [1, 2]')
     words = [word.strip() for word in text.split(",")]
     if kind is not None:
         return _all(words, kind, whole)

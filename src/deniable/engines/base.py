@@ -15,7 +15,8 @@ Rows = list[tuple[Any, ...]]
 class Step:
     """A SELECT, and tables that it needs first: by name, the SELECT that makes each.
 
-    Those are grouped by the unit, whose values often lie close together: engines may use that.
+    A table is made once, and not computed anew where it is read. Many are grouped by the unit,
+    whose values often lie close together: engines may use that.
     `rows` is the part that the question decides, by which names and types can be checked.
     """
 

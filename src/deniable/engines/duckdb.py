@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import glob
-import gzip
-import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb as driver
 
 from deniable.engines.base import Rows, Step, quoted
+from deniable.engines.sources import as_arrow, coarse_times, csv_options, string_literal
 from deniable.errors import EngineError, ParameterError, ParameterTypeError, QueryError
 from deniable.tables import ColumnType, Schema, Source, nearest
 
@@ -44,6 +40,17 @@ _SQL_TYPES = {
 }
 
 
+_PINNED = {
+    # A shared part of two expressions would be taken out of the TRY around each, and could raise.
+    "disabled_optimizers": "common_subexpressions",
+    "default_collation": "",
+    "default_null_order": "NULLS_LAST",
+    "default_order": "ASCENDING",
+    "integer_division": "false",
+    "ieee_floating_point_ops": "true",
+    "old_implicit_casting": "false",
+    "perfect_ht_threshold": "12",
+}
 _AS_THEY_ARE = {
     ColumnType.INTEGER: {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"},
     ColumnType.NUMBER: {"DOUBLE"},
@@ -60,6 +67,12 @@ class DuckDBTable:
 
     database: DuckDBDatabase
     name: str
+
+    @property
+    def label(self) -> str:
+        """Where it is, for the ledger."""
+        where = self.database.where
+        return f"{Path(where).absolute() if isinstance(where, str) else 'connection'}: {self.name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +118,10 @@ class DuckDB:
             relation, text_only = self._relation(source)
             described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         found = {str(row[0]): str(row[1]) for row in described}
+        if any("TIMESTAMP" in kind for kind in found.values()):
+            with _told(f"table {name}"):
+                hidden = coarse_times(self._connection, source)
+            found = {column: kind for column, kind in found.items() if column not in hidden}
         if text_only and columns is None:
             raise ParameterError(
                 "columns",
@@ -115,7 +132,8 @@ class DuckDB:
         as_it_is = {n for n, kind in kinds.items() if _kept(found[n], kind)}
         schema = Schema(kinds, frozenset(as_it_is))
         casts = ", ".join(
-            _read_column(column, kind, found[column]) for column, kind in schema.columns.items()
+            _read_column(column, kind, found[column], in_database=isinstance(source, DuckDBTable))
+            for column, kind in schema.columns.items()
         )
         with _told(f"table {name}"):
             self._connection.execute(
@@ -127,10 +145,10 @@ class DuckDB:
         if isinstance(source, str):
             if not any(char in source for char in "*?[") and not Path(source).is_file():
                 raise ParameterError("source", source, "no such file")
-            place = _literal(source)
+            place = string_literal(source)
             if source.lower().endswith(".parquet"):
                 return f"read_parquet({place})", False
-            return f"read_csv({place}, {_csv_options(source)})", True
+            return f"read_csv({place}, {csv_options(source)})", True
         if isinstance(source, DuckDBTable):
             return self._attach(source), False
         tabular = hasattr(source, "num_rows") or hasattr(source, "shape")
@@ -138,7 +156,7 @@ class DuckDB:
             raise ParameterTypeError(
                 "source", type(source).__name__, "must be an Arrow, pandas or polars table"
             )
-        held = _without_objects(source)
+        held = as_arrow(source)
         self._kept.append(held)
         hidden = f"deniable_source_{len(self._kept)}"
         self._connection.register(hidden, held)
@@ -166,7 +184,8 @@ class DuckDB:
 
     def run(self, steps: Sequence[Step]) -> list[Rows]:
         """Run the steps of a question in one transaction."""
-        with self._lock, _told("the query"):  # one connection, one transaction at a time
+        # One connection, one transaction at a time.
+        with self._lock, _told("the query"), self._pinned():
             self._connection.execute("BEGIN TRANSACTION")
             try:
                 made: set[str] = set()
@@ -174,8 +193,23 @@ class DuckDB:
             finally:
                 with contextlib.suppress(driver.Error):
                     self._connection.execute("ROLLBACK")  # temporary tables are gone with it
+
+    @contextlib.contextmanager
+    def _pinned(self) -> Iterator[None]:
+        """Settings on which the meaning of a question hangs; an owner's own come back after it."""
+        listed = ", ".join(map(string_literal, _PINNED))
+        found = self._connection.execute(
+            f"SELECT name, value FROM duckdb_settings() WHERE name IN ({listed})"
+        ).fetchall()
+        before = {name: value for name, value in found if value != _PINNED[name]}
+        for name in before:
+            self._connection.execute(f"SET {name} = {string_literal(_PINNED[name])}")
+        try:
+            yield
+        finally:
+            for name, value in before.items() if self._home is not None else ():
                 with contextlib.suppress(driver.Error):
-                    self._connection.execute("RESET perfect_ht_threshold")
+                    self._connection.execute(f"SET {name} = {string_literal(value)}")
 
     def check(self, steps: Sequence[Step]) -> None:
         """Bind the statements, which reads no row, and refuse what does not fit the types."""
@@ -209,7 +243,7 @@ class DuckDB:
             # slower for all else.
             self._connection.execute("SET perfect_ht_threshold = 24")
             self._connection.execute(table)
-            self._connection.execute("RESET perfect_ht_threshold")
+            self._connection.execute("SET perfect_ht_threshold = 12")
         return self._connection.execute(select).fetchall()
 
     def cancel(self) -> None:
@@ -221,56 +255,11 @@ class DuckDB:
         self._connection.close()
 
 
-def _without_objects(source: Any) -> Any:
-    """A pandas table whose columns of objects are text: their type must not follow the data."""
-    if type(source).__module__.partition(".")[0] != "pandas":
-        return source
-    import pyarrow  # noqa: PLC0415  (slow to import, and needed for pandas alone)
-
-    arrays = {}
-    for name in source.columns:
-        column = source[name]
-        if column.dtype == object:
-            texts = [None if value is None or _is_nan(value) else str(value) for value in column]
-            arrays[str(name)] = pyarrow.array(texts, type=pyarrow.string())
-        else:
-            arrays[str(name)] = pyarrow.Array.from_pandas(column)
-    return pyarrow.table(arrays)
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _one_select(connection: driver.DuckDBPyConnection, text: str) -> None:
     """Whatever was written is one SELECT and nothing else."""
     found = connection.extract_statements(text)
     if len(found) != 1 or found[0].type != driver.StatementType.SELECT:
         raise QueryError("the question cannot be written down safely, and is not answered")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _csv_options(source: str) -> str:
-    """Text only, nothing sniffed; names from the first line, which is the file's schema.
-
-    Lines that do not fit are dropped, whatever is wrong with them.
-    """
-    separator = "\t" if source.lower().endswith(".tsv") else ","
-    first = sorted(glob.glob(source))[:1] or [source]  # noqa: PTH207  (globs may be absolute)
-    opener = gzip.open if first[0].lower().endswith(".gz") else open
-    with opener(first[0], "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        names = next(csv.reader(file, delimiter=separator), [])
-    if not names or len(set(names)) != len(names):
-        raise ParameterError("source", source, "the first line of a CSV file names its columns")
-    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
-    return (
-        f"columns={{{columns}}}, header=true, auto_detect=false, delim={_literal(separator)}, "
-        "quote='\"', escape='\"', null_padding=true, ignore_errors=true, strict_mode=false, "
-        "parallel=false, nullstr=''"
-    )
 
 
 def _canonical(found: Mapping[str, str]) -> dict[str, ColumnType]:
@@ -301,8 +290,11 @@ def _kept(native: str, kind: ColumnType) -> bool:
     return native in _AS_THEY_ARE[kind] or (kind == ColumnType.INTEGER and native == "UINTEGER")
 
 
-def _read_column(name: str, kind: ColumnType, native: str) -> str:
+def _read_column(name: str, kind: ColumnType, native: str, *, in_database: bool) -> str:
     column = quoted(name)
+    if kind == ColumnType.TEXT and in_database:
+        # Under a collation two names could be one, of groups or of people.
+        return f"CAST({column} AS VARCHAR) COLLATE C AS {column}"
     if native in _AS_THEY_ARE[kind]:
         return column
     if kind == ColumnType.TEXT:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import sqlglot
 from sqlglot import exp
@@ -52,6 +53,12 @@ class PostgresTable:
 
     database: PostgresDatabase
     name: str
+
+    @property
+    def label(self) -> str:
+        """Where it is, for the ledger: no password, no user."""
+        found = urlsplit(self.database.url)
+        return f"{found.hostname}:{found.port or 5432}{found.path}: {self.name}"
 
     def engine(self) -> Postgres:
         """A connection to the server."""

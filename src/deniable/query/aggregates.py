@@ -14,16 +14,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.errors import QueryError
+from deniable.query.checks import Resolve, check, no_unit
 from deniable.query.columns import Column
-from deniable.query.expressions import (
-    Resolve,
-    bounds_of,
-    check,
-    is_integer,
-    no_unit,
-    safe,
-    safe_condition,
-)
+from deniable.query.expressions import bounds_of, is_integer, safe, safe_condition
 from deniable.query.measures import Linear, Located, Measure, Ratio, Spread
 from deniable.query.plan import Statistic, power_of_two_below
 from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of

@@ -103,9 +103,14 @@ class Question:
         **named: Aggregate,
     ) -> Question:
         """What to ask for, by name: `.agg(n=dp.count(), mean_cost=dp.mean("cost"))`."""
-        every = {**(aggregates or {}), **named}
+        given: object = aggregates or {}
+        if not isinstance(given, Mapping):
+            raise ParameterTypeError(
+                "aggregates", type(given).__name__, "maps names to dp.count() and the like"
+            )
+        every = {**given, **named}
         for name, each in every.items():
-            if not isinstance(each, Aggregate):
+            if not isinstance(name, str) or not isinstance(each, Aggregate):
                 raise ParameterTypeError(
                     name, type(each).__name__, "must be dp.count() or the like"
                 )

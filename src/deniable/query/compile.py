@@ -11,18 +11,9 @@ from sqlglot import exp
 from deniable.errors import DeniableError, ParameterError, QueryError
 from deniable.query.aggregates import Statistics, settle
 from deniable.query.catalogue import Catalogue, Options
+from deniable.query.checks import Resolve, check, no_unit, resolver
 from deniable.query.columns import UNIT, Column, Relation
-from deniable.query.expressions import (
-    Resolve,
-    check,
-    find_bounds,
-    is_integer,
-    known_values,
-    no_unit,
-    resolver,
-    safe,
-    safe_condition,
-)
+from deniable.query.expressions import find_bounds, is_integer, known_values, safe, safe_condition
 from deniable.query.measures import Measure
 from deniable.query.per_unit import UnitRows, window
 from deniable.query.plan import Group, Output, Plan
@@ -44,7 +35,7 @@ _REFUSED = {
 }
 _MOST_CELLS = 1_000_000
 _MOST_WEIGHTS = 50_000_000
-_MOST_NODES = 4_000
+_MOST_NODES = 20_000
 
 Measured = Callable[[exp.Expr], exp.Expr]
 
@@ -56,8 +47,6 @@ def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
 
 def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a parsed question."""
-    if sum(1 for _ in tree.walk()) > _MOST_NODES:
-        raise QueryError("the question is too long; ask several")
     named = resolved(tree, catalogue)
     try:
         found = _Compiler(catalogue, options).compile(named, {})
@@ -111,9 +100,11 @@ class _Compiler:
                 raise QueryError("WITH RECURSIVE is not answered")
             for cte in with_.expressions:
                 inside[cte.alias_or_name] = self.compile(cte.this, inside)
-        if isinstance(node, exp.Select):
-            return self._select(node, inside)
-        return union(node, inside, self.compile)
+        made = self._select(node, inside) if isinstance(node, exp.Select) else None
+        made = made or union(node, inside, self.compile)
+        if isinstance(made, Relation) and sum(1 for _ in made.sql.walk()) > _MOST_NODES:
+            raise QueryError("the question is too long once its parts are put in; ask several")
+        return made
 
     def _select(self, select: exp.Select, named: Named) -> Relation | Released:
         for clause, sentence in _REFUSED.items():
@@ -204,6 +195,7 @@ class _Compiler:
                 )
         sql, columns = read.sql, {}
         whose = False
+        simple = read.merged.simple and next(select.find_all(exp.Window), None) is None
         for projection in select.expressions:
             name, node = projection.alias, bare(projection)
             made, column = self._projected(node, read, find)
@@ -221,7 +213,7 @@ class _Compiler:
         sql = sql.select(exp.alias_(read.merged.sql.copy(), UNIT, quoted=True))
         if distinct is not None:
             sql = sql.distinct()
-        return replace(read.merged, sql=sql, columns=columns)
+        return replace(read.merged, sql=sql, columns=columns, simple=simple)
 
     def _projected(self, node: exp.Expr, read: Sources, find: Resolve) -> tuple[exp.Expr, Column]:
         if isinstance(node, exp.Column):
@@ -484,6 +476,6 @@ def _kind(node: exp.Expr, find: Resolve) -> ColumnType | None:
         ColumnType.NUMBER: ("DOUBLE", "FLOAT", "DECIMAL"),
         ColumnType.BOOLEAN: ("BOOLEAN",),
         ColumnType.DATE: ("DATE",),
-        ColumnType.TIMESTAMP: ("TIMESTAMP", "DATETIME"),
+        ColumnType.TIMESTAMP: ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"),
     }
     return next((kind for kind, members in families.items() if named in members), None)

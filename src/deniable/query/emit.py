@@ -20,21 +20,47 @@ KEY_PLACEHOLDER = "<secret key>"
 
 
 HEAVY = "deniable_heavy"
+ROWS = "deniable_rows"
 # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
 _ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
 
 
 def totals_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
-    if plan.single and plan.rows == 1:
-        return Step(_totals(plan, l2=l2), _base(plan))
-    return Step(_totals(plan, l2=l2), _base(plan), {HEAVY: _heavy_units(plan)})
+    return Step(_totals(plan, l2=l2), _base(plan), _tables(plan, heavy=True))
 
 
-def _heavy_units(plan: Plan) -> str:
-    """Units with more rows than count in full, undeclared groups included: more than need be."""
-    sql = plan.source.select(exp.alias_(plan.unit.copy(), "u"))
-    return f"SELECT u FROM ({sql.sql('duckdb')}) GROUP BY u HAVING COUNT(*) > {plan.rows}"
+def _stored(plan: Plan) -> bool:
+    """Whether rows are made once and kept.
+
+    Rows that are computed from several (windows, aggregates, numbers of rows) could come out
+    otherwise a second time, by the order of threads; a unit must not look light in one place and
+    be heavy in another.
+    """
+    return not plan.one_row and not (plan.simple and plan.unit_has_name)
+
+
+def _tables(plan: Plan, *, heavy: bool) -> dict[str, str]:
+    """The tables that a step needs: rows where they are kept, and units with many of them.
+
+    Those have more rows than count in full, undeclared groups included: more units than need be.
+    """
+    tables = {ROWS: _base(plan, every_group=True)} if _stored(plan) else {}
+    if not heavy or plan.one_row:
+        return tables
+    rows = ROWS
+    if not _stored(plan):
+        rows = f"({plan.source.select(exp.alias_(plan.unit.copy(), 'u')).sql('duckdb')})"
+    tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
+    return tables
+
+
+def _with_base(plan: Plan, *, every_group: bool = False) -> str:
+    """The rows as the first common table expression."""
+    if _stored(plan):
+        where = "" if every_group else _where_declared(plan)
+        return f"WITH base AS (SELECT * FROM {ROWS}{where})"
+    return f"WITH base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"
 
 
 def _totals(plan: Plan, *, l2: bool) -> str:
@@ -45,11 +71,9 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         f"{_total(name, statistic)} AS {name}"
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
-    once = plan.single and plan.rows == 1
-    rows = _base(plan, every_group=True)
-    base = f"WITH base AS {'NOT ' if plan.simple else ''}MATERIALIZED ({rows})"
+    base = _with_base(plan, every_group=True)
     totals = f"SELECT {picked}{sums} FROM base{grouped}"
-    if once:  # one row a unit: bounded as it stands
+    if plan.one_row:  # one row a unit: bounded as it stands
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
         return (
             f"{base}, totals AS MATERIALIZED ({totals}) "
@@ -183,12 +207,13 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
     keys = names("g", plan.groups)
     text = _hashed([*_name(plan), *keys], secret)
     return Step(
-        f"WITH base AS ({_base(plan)}), pairs AS (SELECT DISTINCT u, {', '.join(keys)} FROM base), "
+        f"{_with_base(plan)}, pairs AS (SELECT DISTINCT u, {', '.join(keys)} FROM base), "
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
         f"{', '.join(keys)}) AS n FROM pairs) "
         f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM ranked WHERE n - 1 < {max_groups} "
         f"GROUP BY {', '.join(keys)}",
         _base(plan),
+        _tables(plan, heavy=False),
     )
 
 
@@ -198,13 +223,14 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     listed = "".join(f"{key}, " for key in keys)
     text = _hashed([*_name(plan), *keys, value], secret)
     return Step(
-        f"WITH base AS ({_base(plan)}), "
+        f"{_with_base(plan)}, "
         f"pairs AS (SELECT DISTINCT u, {listed}{value} FROM base WHERE {value} IS NOT NULL), "
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, {listed}{value}) "
         f"AS n FROM pairs) "
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
         _base(plan),
+        _tables(plan, heavy=False),
     )
 
 
@@ -218,10 +244,9 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
     listed = "".join(f"{key}, " for key in keys)
     kept = "".join(f"kept.{key}, " for key in keys)
     base = (
-        f"WITH base AS {'NOT ' if plan.simple else ''}MATERIALIZED ({_base(plan)}), "
-        f"kept AS (SELECT u, {listed}{cell} FROM base WHERE NOT {cell} IS NULL)"
+        f"{_with_base(plan)}, kept AS (SELECT u, {listed}{cell} FROM base WHERE NOT {cell} IS NULL)"
     )
-    if plan.single and plan.rows == 1:
+    if plan.one_row:
         return Step(
             f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM kept "
             f"GROUP BY {listed}{cell}",
@@ -240,7 +265,7 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
         f"SELECT {kept}kept.{cell}, SUM(COALESCE(beyond.w, {SCALE})) AS n FROM kept "
         f"LEFT JOIN beyond ON kept.u = beyond.u GROUP BY {kept}kept.{cell}",
         _base(plan),
-        {HEAVY: _heavy_units(plan)},
+        _tables(plan, heavy=True),
     )
 
 

@@ -175,7 +175,7 @@ def _groups(priced: Priced) -> str:
 
 def _contributions(priced: Priced) -> str:
     plan = priced.plan
-    if plan.single and plan.rows == 1:
+    if plan.one_row:
         return "is one row"
     return (
         f"counts in full with up to {plan.rows:,} rows; one with more is scaled down to what "

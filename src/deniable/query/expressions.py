@@ -7,97 +7,18 @@ gives NULL. What is not listed here is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
 
-from deniable.errors import ParameterError, QueryError
+from deniable.errors import ParameterError
 from deniable.privacy.exact import exact, sqrt_up
-from deniable.query.columns import Column
+from deniable.query.checks import COMPARISONS, LOGIC, OF_TEXT, TOTAL, Resolve
+from deniable.query.families import INTEGERS, arguments, branches, family
 from deniable.tables import Bounds, ColumnType
 
-Resolve = Callable[[exp.Column], Column]
-
-# Deterministic, and the same whatever the engine's settings.
-_TOTAL = (
-    exp.Column,
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.Paren,
-    exp.Is,
-    exp.TryCast,
-    exp.Identifier,
-    exp.DataType,
-)
-_LOGIC = (exp.And, exp.Or, exp.Not)
-_BRANCHES = (exp.Coalesce, exp.Case, exp.If)
-_OF_TEXT = (exp.Lower, exp.Upper, exp.Length)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
-_GUARDED = (
-    exp.Nullif,
-    exp.DPipe,
-    exp.Concat,
-    exp.Abs,
-    exp.Sign,
-    exp.Tuple,
-    exp.Neg,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Div,
-    exp.IntDiv,
-    exp.Mod,
-    exp.Round,
-    exp.Floor,
-    exp.Ceil,
-    exp.Sqrt,
-    exp.Ln,
-    exp.Log,
-    exp.Exp,
-    exp.Pow,
-    exp.Greatest,
-    exp.Least,
-    exp.Trim,
-    exp.Substring,
-    exp.Replace,
-    exp.StrPosition,
-    exp.StartsWith,
-    exp.Left,
-    exp.Right,
-    exp.Like,
-    exp.ILike,
-    exp.RegexpLike,
-    exp.SimilarTo,
-    exp.Extract,
-    exp.DateTrunc,
-    exp.TimestampTrunc,
-    exp.Year,
-    exp.Month,
-    exp.Day,
-    exp.Quarter,
-    exp.Hour,
-    exp.Minute,
-    exp.DayOfWeek,
-    exp.DayOfMonth,
-    exp.DayOfYear,
-    exp.WeekOfYear,
-    exp.Week,
-    exp.DateAdd,
-    exp.DateSub,
-    exp.DateDiff,
-    exp.Interval,
-    exp.Var,
-    exp.IntervalSpan,
-    exp.Escape,
-    exp.Date,
-    exp.TsOrDsToDate,
-    exp.TimeToStr,
-)
-UNDERSTOOD = _TOTAL + _LOGIC + _BRANCHES + _OF_TEXT + _COMPARISONS + _GUARDED
 _PARTS = {
     "MONTH": range(1, 13),
     "QUARTER": range(1, 5),
@@ -107,70 +28,7 @@ _PARTS = {
     "HOUR": range(24),
     "MINUTE": range(60),
 }
-_DEEPEST = 60
-_TEXT = {exp.DataType.Type.VARCHAR, exp.DataType.Type.TEXT, exp.DataType.Type.CHAR}
-_INTEGERS = {
-    exp.DataType.Type.TINYINT,
-    exp.DataType.Type.SMALLINT,
-    exp.DataType.Type.INT,
-    exp.DataType.Type.BIGINT,
-    exp.DataType.Type.INT128,
-}
-_NUMBERS = {
-    *_INTEGERS,
-    exp.DataType.Type.DOUBLE,
-    exp.DataType.Type.FLOAT,
-    exp.DataType.Type.DECIMAL,
-}
-_DATES = {exp.DataType.Type.DATE}
-_TIMES = {exp.DataType.Type.TIMESTAMP}
-_MOST_REPLACED, _LONGEST_REPLACEMENT = 2, 100
-
-
-def check(expression: exp.Expr, where: str, depth: int = 0) -> None:
-    """Refuse what is not understood, by its name."""
-    if depth > _DEEPEST:
-        raise QueryError(f"{where} is nested too deeply; write it in steps")
-    if isinstance(expression, exp.Subquery | exp.Exists | exp.Select):
-        raise QueryError(
-            f"a subquery in {where} is not answered; join the tables (private ones through the "
-            "unit), or list the values"
-        )
-    if isinstance(expression, exp.Window):
-        raise QueryError(f"a window function in {where} is not answered; compute it in a subquery")
-    if isinstance(expression, exp.AggFunc):
-        raise QueryError(f"{expression.key.upper()} cannot stand in {where}; aggregate outside")
-    if isinstance(expression, exp.Cast) and not isinstance(expression, exp.TryCast):
-        known = True
-    else:
-        known = isinstance(expression, UNDERSTOOD)
-    if not known:
-        name = expression.name.upper() if isinstance(expression, exp.Anonymous) else None
-        raise QueryError(
-            f"{name or expression.key.upper()} in {where} is not answered: only functions of one "
-            "row that are known to be the same each time are"
-        )
-    if isinstance(expression, exp.Escape) and not isinstance(
-        expression.this.expression, exp.Literal
-    ):
-        raise QueryError(f"ESCAPE in {where} needs a constant pattern")
-    if depth == 0:
-        _check_growth(expression, where)
-    for child in expression.iter_expressions():
-        check(child, where, depth + 1)
-
-
-def _check_growth(expression: exp.Expr, where: str) -> None:
-    """Texts must not grow beyond what memory holds: that would depend on data."""
-    replaced = list(expression.find_all(exp.Replace))
-    long = any(
-        len(text.name) > _LONGEST_REPLACEMENT
-        for node in replaced
-        for text in node.find_all(exp.Literal)
-        if text.is_string
-    )
-    if len(replaced) > _MOST_REPLACED or long:
-        raise QueryError(f"REPLACE in {where} is answered twice at most, with short texts")
+_LONGEST_TEXT = 1 << 16
 
 
 def safe(expression: exp.Expr) -> exp.Expr:
@@ -189,26 +47,46 @@ def safe_condition(expression: exp.Expr) -> exp.Expr:
     made = safe(expression)
     if isinstance(made, exp.Or):
         made = exp.paren(made)
-    if _family(expression) == "boolean":
+    if family(expression) == "boolean":
         return made
     # The engine would cast it by itself, and could raise.
     return exp.TryCast(this=made, to=exp.DataType.build("BOOLEAN"))
 
 
 def _safe(node: exp.Expr) -> exp.Expr:
-    def mend(each: exp.Expr) -> exp.Expr:
-        if isinstance(each, exp.Cast) and not isinstance(each, exp.TryCast):
-            return exp.TryCast(this=each.this, to=each.args["to"])
-        if isinstance(each, exp.Div):
-            divisor = exp.Nullif(this=each.expression, expression=exp.Literal.number(0))
-            return exp.Div(this=each.this, expression=divisor, typed=False, safe=False)
-        if isinstance(each, exp.Literal) and not each.is_string and "." in each.name:
-            # A decimal would make decimals of the integers beside it, which can overflow.
-            text = each.name if "e" in each.name.lower() else f"{each.name}e0"
-            return exp.Literal.number(text)
-        return each
+    """The same, from the leaves up, with casts, divisions and texts that have an end."""
+    for child in list(node.iter_expressions()):
+        made = _safe(child)
+        if made is not child:
+            child.replace(made)
+    mended = _mended(node)
+    if mended.type is None:
+        mended.type = node.type
+    return mended
 
-    return node.transform(mend)
+
+def _mended(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        return exp.TryCast(this=node.this, to=node.args["to"])
+    if isinstance(node, exp.Div):
+        divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
+        return exp.Div(this=node.this, expression=divisor, typed=False, safe=False)
+    if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
+        # A decimal would make decimals of the integers beside it, which can overflow.
+        text = node.name if "e" in node.name.lower() else f"{node.name}e0"
+        return exp.Literal.number(text)
+    if isinstance(node, exp.DPipe | exp.Concat | exp.Replace):
+        for child in list(node.iter_expressions()):
+            if family(child) == "text" and not isinstance(child, exp.Literal):
+                child.replace(_shortened(child))
+    return node
+
+
+def _shortened(text: exp.Expr) -> exp.Expr:
+    """The beginning of a text: what grows with each step must not outgrow memory."""
+    made = exp.Left(this=text.copy(), expression=exp.Literal.number(_LONGEST_TEXT))
+    made.type = exp.DataType.build("VARCHAR")
+    return made
 
 
 def _cannot_raise(node: exp.Expr) -> bool:
@@ -219,40 +97,28 @@ def _cannot_raise(node: exp.Expr) -> bool:
 def _sound(node: exp.Expr) -> bool:
     """The same of the topmost operation: operands of one kind, conditions that are booleans."""
     children = list(node.iter_expressions())
-    if isinstance(node, _COMPARISONS):
+    if isinstance(node, COMPARISONS):
         return _alike(children)
-    if isinstance(node, _LOGIC):
-        return all(_family(child) == "boolean" for child in children)
-    if isinstance(node, _OF_TEXT):
-        return all(_family(child) == "text" for child in children)
+    if isinstance(node, LOGIC):
+        return all(family(child) == "boolean" for child in children)
+    if isinstance(node, exp.Is):
+        return isinstance(node.expression, exp.Null) or family(node.this) == "boolean"
+    if isinstance(node, OF_TEXT):
+        return all(family(child) == "text" for child in children)
     if isinstance(node, exp.Coalesce):
         return _alike(children)
     if isinstance(node, exp.Case):
-        return node.this is None and _alike(_branches(node))
+        return node.this is None and _alike(branches(node))
     if isinstance(node, exp.If):
         outcomes = [node.args.get("true"), node.args.get("false")]
         given = [each for each in outcomes if each is not None and not isinstance(each, exp.Null)]
-        return _family(node.this) == "boolean" and _alike(given)
-    return isinstance(node, _TOTAL)
+        return family(node.this) == "boolean" and _alike(given)
+    return isinstance(node, TOTAL)
 
 
 def _alike(nodes: list[exp.Expr]) -> bool:
-    kinds = {_family(node) for node in nodes}
+    kinds = {family(node) for node in nodes}
     return len(kinds) <= 1 and None not in kinds
-
-
-def _family(node: exp.Expr) -> str | None:
-    """Types that compare without a cast that can fail."""
-    kind = node.type.this if node.type is not None else None
-    for name, members in (
-        ("text", _TEXT),
-        ("number", _NUMBERS),
-        ("date", _DATES),
-        ("time", _TIMES),
-    ):
-        if kind in members:
-            return name
-    return "boolean" if kind == exp.DataType.Type.BOOLEAN else None
 
 
 def is_integer(node: exp.Expr, resolve: Resolve) -> bool:
@@ -266,13 +132,13 @@ def is_integer(node: exp.Expr, resolve: Resolve) -> bool:
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         return is_integer(node.left, resolve) and is_integer(node.right, resolve)
     if isinstance(node, exp.Case):
-        return all(is_integer(branch, resolve) for branch in _branches(node))
+        return all(is_integer(branch, resolve) for branch in branches(node))
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
-        return all(is_integer(child, resolve) for child in _arguments(node))
+        return all(is_integer(child, resolve) for child in arguments(node))
     if isinstance(node, exp.Cast | exp.TryCast):
-        return node.to.this in _INTEGERS
+        return node.to.this in INTEGERS
     if isinstance(node, exp.If):
-        return all(is_integer(branch, resolve) for branch in _branches(node))
+        return all(is_integer(branch, resolve) for branch in branches(node))
     if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
         return node.args.get("decimals") is None and node.args.get("to") is None
     if isinstance(node, exp.Extract):
@@ -304,9 +170,9 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     if isinstance(node, exp.Boolean):
         return Fraction(0), Fraction(1)
     if isinstance(node, exp.Case | exp.If):
-        return _union([find_bounds(branch, resolve) for branch in _branches(node)])
+        return _union([find_bounds(branch, resolve) for branch in branches(node)])
     if isinstance(node, exp.Coalesce):
-        return _union([find_bounds(child, resolve) for child in _arguments(node)])
+        return _union([find_bounds(child, resolve) for child in arguments(node)])
     if isinstance(node, exp.Cast | exp.TryCast):
         return _cast_bounds(node, resolve)
     if isinstance(node, exp.Neg | exp.Abs | exp.Floor | exp.Ceil | exp.Round | exp.Sqrt):
@@ -318,7 +184,7 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
         known = part_values(node)
         return (Fraction(known[0]), Fraction(known[-1])) if known else None
     if isinstance(node, exp.Binary | exp.Greatest | exp.Least):
-        parts = [find_bounds(child, resolve) for child in _arguments(node)]
+        parts = [find_bounds(child, resolve) for child in arguments(node)]
         known_parts = [part for part in parts if part is not None]
         return _binary(node, known_parts) if len(known_parts) == len(parts) else None
     return None
@@ -335,7 +201,7 @@ def _cast_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     if inner.type is not None and inner.type.this == exp.DataType.Type.BOOLEAN:
         return Fraction(0), Fraction(1)
     found = find_bounds(inner, resolve)
-    if found is not None and node.args["to"].this in _INTEGERS:
+    if found is not None and node.args["to"].this in INTEGERS:
         return Fraction(found[0].__floor__()), Fraction(found[1].__ceil__())
     return found
 
@@ -353,10 +219,8 @@ def _unary(node: exp.Expr, inner: Bounds) -> Bounds | None:
 
 
 def _binary(node: exp.Expr, parts: list[Bounds]) -> Bounds | None:
-    if isinstance(node, exp.Greatest):
-        return max(p[0] for p in parts), max(p[1] for p in parts)
-    if isinstance(node, exp.Least):
-        return min(p[0] for p in parts), min(p[1] for p in parts)
+    if isinstance(node, exp.Greatest | exp.Least):  # NULL is left out, whichever it is
+        return min(p[0] for p in parts), max(p[1] for p in parts)
     (a, b), (c, d) = parts
     if isinstance(node, exp.Add):
         return a + c, b + d
@@ -378,19 +242,6 @@ def _union(parts: list[Bounds | None]) -> Bounds | None:
     return min(p[0] for p in known), max(p[1] for p in known)
 
 
-def _branches(node: exp.Expr) -> list[exp.Expr]:
-    """What a CASE or IF can give; NULL, which is no number, left out."""
-    given = [branch.args["true"] for branch in node.args.get("ifs", [node])]
-    other = node.args.get("default") or node.args.get("false")
-    if other is not None:
-        given.append(other)
-    return [branch for branch in given if not isinstance(branch, exp.Null)]
-
-
-def _arguments(node: exp.Expr) -> list[exp.Expr]:
-    return list(node.iter_expressions())
-
-
 def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
     """The values an expression can take, where the query or metadata tell; None otherwise."""
     if isinstance(node, exp.Paren):
@@ -401,14 +252,14 @@ def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
             return (False, True)
         return column.keys
     if isinstance(node, exp.Case | exp.If):
-        branches = _branches(node)
-        if all(isinstance(b, exp.Literal | exp.Boolean) for b in branches):
-            values = tuple(dict.fromkeys(_literal(b) for b in branches))
+        given = branches(node)
+        if all(isinstance(each, exp.Literal | exp.Boolean) for each in given):
+            values = tuple(dict.fromkeys(_literal(each) for each in given))
             kinds = {type(value) for value in values}
             wide = any(isinstance(value, int) and abs(value) >= 1 << 63 for value in values)
             return values if len(kinds) == 1 and not wide else None
         return None
-    if isinstance(node, (*_COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.Like, exp.ILike)):
+    if isinstance(node, (*COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.Like, exp.ILike)):
         return (False, True)
     return part_values(node)
 
@@ -425,30 +276,3 @@ def _literal(node: exp.Expr) -> Any:
     if node.args.get("is_string"):
         return node.name
     return int(node.name) if node.name.lstrip("-").isdigit() else float(node.name)
-
-
-def columns_in(node: exp.Expr) -> list[exp.Column]:
-    """The columns that an expression reads."""
-    return list(node.find_all(exp.Column))
-
-
-def no_unit(node: exp.Expr, find: Resolve, where: str) -> None:
-    """Refuse the unit's column where it could tell people apart."""
-    for column in columns_in(node):
-        if find(column).is_unit:
-            raise QueryError(
-                f"the unit column {column.name} in {where} is not answered: it may stand in "
-                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
-            )
-
-
-def resolver(columns: Mapping[str, Mapping[str, Column]]) -> Resolve:
-    """Find a qualified column among the sources of a SELECT."""
-
-    def find(column: exp.Column) -> Column:
-        source = columns.get(column.table)
-        if source is None or column.name not in source:
-            raise QueryError(f"the column {column.sql('duckdb')} is unknown here")
-        return source[column.name]
-
-    return find

@@ -12,16 +12,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
+from deniable.query.checks import Resolve, check, columns_in, no_unit
 from deniable.query.columns import UNIT, Column
-from deniable.query.expressions import (
-    Resolve,
-    check,
-    columns_in,
-    is_integer,
-    no_unit,
-    safe,
-    safe_condition,
-)
+from deniable.query.expressions import is_integer, safe, safe_condition
 from deniable.query.rounding import half_up
 from deniable.query.sources import Sources
 from deniable.tables import ColumnType

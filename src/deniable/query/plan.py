@@ -85,6 +85,11 @@ class Plan:
     text: str
 
     @property
+    def one_row(self) -> bool:
+        """Whether every unit has one row at most."""
+        return self.single and self.rows == 1
+
+    @property
     def columns(self) -> int:
         """How many numbers are released for each group."""
         return len(self.statistics) + len(self.distinct) + Located.WIDTH * len(self.ranks)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.expressions import UNDERSTOOD
+from deniable.query.checks import UNDERSTOOD
 from deniable.query.plan import Output, Plan
 from deniable.query.sources import Released
 
@@ -23,9 +23,12 @@ def over_released(select: exp.Select, released: Released) -> Released:
         if select.args.get(clause):
             raise QueryError(f"{clause.upper()} over released numbers is not answered; {_ADVICE}")
     where, order = select.args.get("where"), select.args.get("order")
-    limit = whole_number(select, "limit")
-    if plan.limit is not None and (where is not None or order is not None or limit is not None):
-        raise QueryError(f"a SELECT over a LIMIT has no WHERE, ORDER BY or LIMIT; {_ADVICE}")
+    limit, offset = whole_number(select, "limit"), whole_number(select, "offset")
+    cut = plan.limit is not None or plan.offset
+    if cut and any(each is not None for each in (where, order, limit, offset)):
+        raise QueryError(
+            f"a SELECT over a LIMIT has no WHERE, ORDER BY, LIMIT or OFFSET; {_ADVICE}"
+        )
     known = {output.name: output for output in plan.outputs}
     outputs = tuple(_output(projection, known) for projection in select.expressions)
     having = plan.having
@@ -51,7 +54,7 @@ def over_released(select: exp.Select, released: Released) -> Released:
         having=having,
         order=ordered,
         limit=plan.limit if limit is None else limit,
-        offset=plan.offset + (whole_number(select, "offset") or 0),
+        offset=plan.offset + (offset or 0),
     )
     return Released(made, tuple(output.name for output in outputs))
 

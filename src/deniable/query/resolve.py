@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import sqlglot
-import sqlglot.dialects.duckdb  # else loaded by the first question
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import OptimizeError, ParseError, TokenError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -17,6 +17,13 @@ from deniable.query.structure import check_structure
 from deniable.tables import nearest
 
 _LONGEST = 100_000
+_MOST_NODES = 4_000
+_WRITTEN = "deniable_written"
+_TEXT_FUNCTIONS: tuple[type[exp.Expr], ...] = (exp.Left, exp.Right, exp.Replace)
+_FUNCTIONS = {
+    **DuckDB.EXPRESSION_METADATA,
+    **{function: {"returns": exp.DType.VARCHAR} for function in _TEXT_FUNCTIONS},
+}
 
 
 def parse(text: str) -> exp.Expr:
@@ -59,14 +66,22 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
     for star in tree.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count):
             raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
+    _check_expansion(tree)
     schema = catalogue.sqlglot_schema()
     for table in tree.find_all(exp.Table):
         inner = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
         if table.name.lower() not in {*schema, *inner} and isinstance(table.this, exp.Identifier):
             raise QueryError(f"there is no table {table.name}; {nearest(table.name, schema)}")
     try:
-        made = qualify(_named(tree.copy()), schema=schema, dialect="duckdb", expand_stars=False)
-        typed = annotate_types(made, schema=schema, dialect="duckdb")
+        copied = _named(tree.copy())
+        for written in copied.find_all(exp.Coalesce):
+            written.meta[_WRITTEN] = True
+        made = qualify(copied, schema=schema, dialect="duckdb", expand_stars=False)
+        _check_size(made)
+        typed = annotate_types(
+            made, schema=schema, dialect="duckdb", expression_metadata=_FUNCTIONS
+        )
+        selects = list(zip(using, typed.find_all(exp.Select), strict=True))
     except OptimizeError as error:
         raise QueryError(_unresolved(str(error), catalogue)) from None
     except (RecursionError, ValueError, KeyError, AttributeError, TypeError):
@@ -74,12 +89,11 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             "the question cannot be read: a name or clause is not understood"
         ) from None
 
-    for names, select in zip(using, typed.find_all(exp.Select), strict=True):
+    for names, select in selects:
         for node in list(select.find_all(exp.Coalesce)):
             same = [node.this, *node.expressions]
-            if node.parent_select is select and all(
-                isinstance(each, exp.Column) and each.name in names for each in same
-            ):
+            ours = node.parent_select is select and not node.meta.get(_WRITTEN)
+            if ours and all(isinstance(each, exp.Column) and each.name in names for each in same):
                 node.replace(node.this)  # rows of the first table are kept: its value is the one
     whole: exp.Expr = typed
     return whole
@@ -98,6 +112,26 @@ def _percentile(node: exp.Expr) -> exp.Expr:
             raise QueryError("PERCENTILE_CONT takes one constant share between 0 and 1")
         share = exp.Literal.number(str(1 - Decimal(share.name)))
     return type(node.this)(this=order[0].this, expression=share)
+
+
+def _check_size(tree: exp.Expr) -> None:
+    """Names stand for what they name: a short question can be a long one."""
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        raise QueryError("the question is too long; ask several")
+
+
+def _check_expansion(tree: exp.Expr) -> None:
+    """A name of a SELECT that stands for an expression grows where it is used again."""
+    for select in tree.find_all(exp.Select):
+        sizes: dict[str, int] = {}
+        for each in select.expressions:
+            size = sum(
+                sizes.get(node.name.lower(), 1) if isinstance(node, exp.Column) else 1
+                for node in each.walk()
+            )
+            if size > _MOST_NODES:
+                raise QueryError("the question is too long; ask several")
+            sizes[each.alias_or_name.lower()] = size
 
 
 def _using(select: exp.Select) -> set[str]:

@@ -57,7 +57,7 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
 
     def interval(name: str, confidence: float) -> Interval | None:
         output = outputs[name]
-        if output.group is not None:
+        if output.group is not None or not all(map(_is_number, data[name])):
             return None
         low, high = _interval(plan, noisy, output, confidence)
         return low[picked], high[picked]
@@ -81,6 +81,10 @@ def _interval(plan: Plan, noisy: Noisy, output: Output, confidence: float) -> In
 
     used = sorted({c for measure in plan.measures for c in measure.columns()})
     return linearised(value, noisy.x, noisy.noise, used, confidence)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _number(value: Any) -> float:
@@ -172,10 +176,14 @@ def _order_text(ordered: exp.Expr) -> str:
 
 def check_shape(plan: Plan) -> None:
     """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
-    keys = [tuple((group.keys or (_made_up(group),))[0] for group in plan.groups)]
+    keys = [tuple(_sample(group) for group in plan.groups)]
     columns = plan.columns
     noise = ColumnNoise(1.0, lambda _: 1.0, gaussian=True)
     shape(plan, Noisy(keys, np.full((1, columns), 100.0), (noise,) * columns))
+
+
+def _sample(group: Group) -> Any:
+    return next((key for key in group.keys or () if key is not None), None) or _made_up(group)
 
 
 def _made_up(group: Group) -> Any:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
+from deniable.query.checks import check, columns_in, no_unit, resolver
 from deniable.query.columns import UNIT, Column, Relation
-from deniable.query.expressions import check, columns_in, no_unit, resolver, safe_condition
+from deniable.query.expressions import safe_condition
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ _TYPES = frozenset(
         "BOOLEAN",
         "DATE",
         "TIMESTAMP",
+        "TIMESTAMPNTZ",
     ]
 )
 _CLOCKS = frozenset({"now", "today", "tomorrow", "yesterday", "infinity", "-infinity"})
