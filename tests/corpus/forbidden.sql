@@ -204,22 +204,6 @@ SELECT COUNT(*) AS n, uuid() AS t FROM visits;
 -- says: the same each time
 SELECT COUNT(*) AS n, localtimestamp AS t FROM visits;
 
--- name: median
--- says: MEDIAN is not answered here
-SELECT MEDIAN(cost) AS m FROM visits;
-
--- name: minimum
--- says: MIN is not answered here
-SELECT ward, MIN(cost) AS m FROM visits GROUP BY ward;
-
--- name: maximum
--- says: MAX is not answered here
-SELECT MAX(cost) AS m FROM visits;
-
--- name: quantile
--- says: is not answered
-SELECT QUANTILE_CONT(cost, 0.9) AS m FROM visits;
-
 -- name: string_agg
 -- says: is not answered; COUNT, SUM, AVG
 SELECT STRING_AGG(diagnosis, ',') AS all_of_them FROM visits;
@@ -419,18 +403,6 @@ SELECT age, COUNT(*) AS n FROM visits GROUP BY age;
 -- says: or max_groups=
 SELECT age, COUNT(*) AS n FROM visits GROUP BY age;
 
--- name: grouping_sets
--- says: is not answered
-SELECT ward, urgent, COUNT(*) AS n FROM visits GROUP BY GROUPING SETS ((ward), (urgent));
-
--- name: rollup
--- says: is not answered
-SELECT ward, urgent, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, urgent);
-
--- name: cube
--- says: is not answered
-SELECT ward, urgent, COUNT(*) AS n FROM visits GROUP BY CUBE (ward, urgent);
-
 -- name: qualify
 -- says: QUALIFY is not answered
 SELECT ward FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id) = 1;
@@ -556,7 +528,7 @@ SELECT SUM(r) AS total FROM (
 SELECT AVG(t) AS mean FROM (SELECT SUM(cost) + age AS t FROM visits GROUP BY patient_id) AS each;
 
 -- name: coalesce_of_text_and_number
--- says: does not take this
+-- says: values of different types
 SELECT COUNT(COALESCE(ward, age)) AS n FROM visits;
 
 -- name: window_offset_by_data
@@ -580,3 +552,43 @@ ORDER BY visited RANGE BETWEEN INTERVAL 30 DAYS PRECEDING AND CURRENT ROW) AS k 
 -- name: distinct_on
 -- says: DISTINCT ON
 SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (patient_id) patient_id, ward FROM visits) AS t;
+
+-- name: median_without_bounds
+-- says: no bounds follow for this expression
+SELECT MEDIAN(LENGTH(ward)) AS m FROM visits;
+
+-- name: several_shares_in_one_column
+-- says: one constant share between 0 and 1
+SELECT QUANTILE_CONT(cost, [0.25, 0.5]) AS q FROM visits;
+
+-- name: share_beyond_one
+-- says: a share between 0 and 1
+SELECT QUANTILE_CONT(cost, 1.5) AS q FROM visits;
+
+-- name: share_from_data
+-- says: one constant share between 0 and 1
+SELECT QUANTILE_CONT(cost, age / 100) AS q FROM visits;
+
+-- name: rollup_of_hidden_groups
+-- says: need public groups
+SELECT age, ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (age, ward);
+
+-- name: rollup_of_quantiles
+-- says: ask for each grouping
+SELECT ward, MEDIAN(cost) AS m FROM visits GROUP BY ROLLUP (ward);
+
+-- name: rollup_inside
+-- says: in the outer SELECT only
+SELECT COUNT(*) AS n FROM (SELECT patient_id, ward FROM visits GROUP BY ROLLUP (patient_id, ward)) AS q;
+
+-- name: grouping_twice
+-- says: stands twice
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY GROUPING SETS ((ward), (ward));
+
+-- name: buckets_of_no_width
+-- says: WIDTH_BUCKET takes two constant ends
+SELECT WIDTH_BUCKET(cost, 10, 10, 5) AS b, COUNT(*) AS n FROM visits GROUP BY b;
+
+-- name: slope
+-- says: is not answered; COUNT, SUM, AVG
+SELECT REGR_SLOPE(cost, age) AS slope FROM visits;

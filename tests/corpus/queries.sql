@@ -1,5 +1,5 @@
 -- Questions of analysts. Comment lines before a question are its options: bounds (of columns and
--- of names), keys, max_rows. Columns that count start with n.
+-- of names), keys, max_rows. Columns that count start with n, quantiles with q_.
 
 -- name: count_all
 SELECT COUNT(*) AS n FROM visits;
@@ -531,3 +531,69 @@ SELECT FLOOR(age / 10) AS decade, COUNT(*) AS n FROM visits GROUP BY decade;
 
 -- name: join_public_naturally
 SELECT COUNT(*) AS n, COUNT(DISTINCT patient_id) AS n_patients FROM visits NATURAL JOIN wards;
+
+-- name: median_of_cost
+SELECT MEDIAN(cost) AS q_cost FROM visits;
+
+-- name: median_by_ward
+SELECT ward, MEDIAN(cost) AS q_cost, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward;
+
+-- name: quartiles
+SELECT QUANTILE_CONT(cost, 0.25) AS q_25, MEDIAN(cost) AS q_50, QUANTILE_CONT(cost, 0.75) AS q_75
+FROM visits;
+
+-- name: percentiles_within_group
+SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY cost) AS q_90,
+       PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age) AS q_10
+FROM visits WHERE cost IS NOT NULL;
+
+-- name: percentile_from_above
+SELECT urgent, PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY age DESC) AS q_old
+FROM visits GROUP BY urgent;
+
+-- name: quantile_filtered
+SELECT ward, QUANTILE_DISC(age, 0.5) FILTER (WHERE urgent) AS q_age FROM visits GROUP BY ward;
+
+-- name: median_of_an_expression
+SELECT MEDIAN(cost / 10 + 3) AS q_less, MEDIAN(CASE WHEN urgent THEN cost END) AS q_urgent
+FROM visits;
+
+-- name: median_per_patient
+-- bounds: visits=0:100
+SELECT MEDIAN(visits) AS q_visits
+FROM (SELECT COUNT(*) AS visits, MAX(age) AS age FROM visits GROUP BY patient_id) AS each
+WHERE age > 20;
+
+-- name: least_and_greatest_age
+SELECT MIN(age) AS q_least, MAX(age) AS q_greatest FROM visits;
+
+-- name: least_and_greatest_cost
+SELECT MIN(cost) AS q_least, MAX(cost) AS q_greatest FROM visits;
+
+-- name: greatest_age_by_ward
+SELECT ward, MAX(age) AS q_age, MIN(age) AS q_youngest FROM visits GROUP BY ward HAVING COUNT(*) > 100;
+
+-- name: correlation
+SELECT CORR(cost, age) AS r, CORR(age, age * 2 + cost / 10) AS r_strong FROM visits;
+
+-- name: covariance_by_urgency
+SELECT urgent, COVAR_POP(age, age + cost / 50) AS c, COVAR_SAMP(age, age * 3) AS cs
+FROM visits GROUP BY urgent;
+
+-- name: rollup_of_counts
+SELECT ward, urgent, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, urgent);
+
+-- name: rollup_of_means
+SELECT ward, urgent, AVG(cost) AS mean, SUM(cost) AS total, COUNT(DISTINCT patient_id) AS n
+FROM visits GROUP BY ROLLUP (urgent, ward);
+
+-- name: cube_of_counts
+SELECT ward, urgent, COUNT(*) AS n, GROUPING(ward) AS all_wards FROM visits
+GROUP BY CUBE (ward, urgent) ORDER BY all_wards, ward, urgent;
+
+-- name: grouping_sets
+SELECT ward, urgent, SUM(age) AS years FROM visits
+GROUP BY GROUPING SETS ((ward), (urgent), ()) HAVING SUM(age) > 0;
+
+-- name: top_wards
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 2;

@@ -53,10 +53,10 @@ def test_the_bound_is_the_largest_norm_that_so_many_rows_can_reach(rows):
     for groups in range(1, rows + 1):
         sizes = [rows - groups + 1] + [1] * (groups - 1)
         reached = max(reached, sum((3 * w * n) ** 2 + v**2 for n in sizes))
-    one_group = dataclasses.replace(plan, groups=())
+    one_group = dataclasses.replace(plan, groups=(), sets=((),))
     assert one_group.bound(l2=True) ** 2 >= (3 * w * rows) ** 2 + v**2
     many = dataclasses.replace(
-        plan, groups=(dataclasses.replace(_group(), keys=tuple(range(rows))),)
+        plan, sets=((0,),), groups=(dataclasses.replace(_group(), keys=tuple(range(rows))),)
     )
     assert many.bound(l2=True) == math.isqrt(reached - 1) + 1
     assert many.bound(l2=False) == rows * 3 * w + rows * v

@@ -188,7 +188,7 @@ class DuckDB:
         with self._lock, _told("the query"), self._pinned():
             self._connection.execute("BEGIN TRANSACTION")
             try:
-                made: set[str] = set()
+                made: dict[str, str] = {}
                 return [self._step(step, made) for step in steps]
             finally:
                 with contextlib.suppress(driver.Error):
@@ -230,21 +230,19 @@ class DuckDB:
 
     def write(self, step: Step) -> list[str]:
         """The statements that DuckDB runs for a step."""
-        tables = [f"CREATE TEMP TABLE {name} AS {sql}" for name, sql in step.tables.items()]
-        return [*tables, step.select]
+        return [*(_table(name, sql) for name, sql in step.tables.items()), step.select]
 
-    def _step(self, step: Step, made: set[str]) -> Rows:
-        *tables, select = self.write(step)
-        for table in tables:
-            if table in made:
+    def _step(self, step: Step, made: dict[str, str]) -> Rows:
+        for name, text in step.tables.items():
+            if made.get(name) == text:
                 continue  # steps of one question share it
-            made.add(table)
+            made[name] = text
             # Dense integers are grouped without hashing: three times as fast for one column, and
             # slower for all else.
             self._connection.execute("SET perfect_ht_threshold = 24")
-            self._connection.execute(table)
+            self._connection.execute(_table(name, text))
             self._connection.execute("SET perfect_ht_threshold = 12")
-        return self._connection.execute(select).fetchall()
+        return self._connection.execute(step.select).fetchall()
 
     def cancel(self) -> None:
         """End what is running."""
@@ -253,6 +251,10 @@ class DuckDB:
     def close(self) -> None:
         """Let go of everything."""
         self._connection.close()
+
+
+def _table(name: str, select: str) -> str:
+    return f"CREATE OR REPLACE TEMP TABLE {name} AS {select}"
 
 
 def _one_select(connection: driver.DuckDBPyConnection, text: str) -> None:

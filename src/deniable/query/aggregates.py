@@ -6,10 +6,8 @@ of one column share the same sums.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -17,14 +15,11 @@ from deniable.errors import QueryError
 from deniable.query.checks import Resolve, check, no_unit
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of, is_integer, safe, safe_condition
-from deniable.query.measures import Linear, Located, Measure, Ratio, Spread
-from deniable.query.plan import Statistic, power_of_two_below
+from deniable.query.measures import Cross, Linear, Located, Measure, Ratio
+from deniable.query.moments import Squares, Values, plain_number, wide
+from deniable.query.plan import Statistic
 from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of
-from deniable.query.rounding import double_literal, half_up, whole_literal
-from deniable.tables import Bounds, ColumnType, grid_of
 
-_MOST_STEPS = 1 << 50
-_SQUARE_STEPS = 1 << 12
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
 
 
@@ -54,11 +49,13 @@ class Statistics:
             return Linear(((self._rows(both, 1.0), 1.0),))
         if isinstance(node, (exp.Sum, exp.Avg, *_VARIANCES)):
             return self._numeric(node, condition)
+        if isinstance(node, exp.Corr | exp.CovarPop | exp.CovarSamp):
+            return self._crossed(node, condition)
         if isinstance(node, QUANTILES):
             return self._quantile(node, condition)
         raise QueryError(
             f"{node.key.upper()} is not answered; COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, "
-            "PERCENTILE_CONT, MIN and MAX are"
+            "PERCENTILE_CONT, MIN, MAX, CORR and COVAR_POP are"
         )
 
     def _check(self, node: exp.Expr, where: str) -> None:
@@ -94,40 +91,71 @@ class Statistics:
         if isinstance(node.this, exp.Distinct):
             raise QueryError(f"{name}(DISTINCT ...) is not answered; COUNT(DISTINCT ...) is")
         self._check(node.this, f"{name}(...)")
-        bounds = bounds_of(node.this, self._find)
-        whole = is_integer(node.this, self._find)
-        declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
-        step = grid_of(_wide(bounds), declared.grid, integer=whole)
-        low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
-        centre = (low + high) // 2
-        half = max(high - centre, centre - low, 1)
-        number = _plain_number(safe(node.this), declared, whole=whole)
-        centred = _on_grid(number, (low, centre, high), step, whole=whole)
-        present = _and(condition, None)
-        size = max(abs(low), abs(high), 1)
-        count_matters = (centre / size) ** 2 if isinstance(node, exp.Sum) else 0.25
-        sum_matters = (half / size) ** 2 if isinstance(node, exp.Sum) else 1.0
-        seen = number if whole else _when(_is_number(number), exp.Literal.number(1))
-        counted = self._add_count(_when(_conditions(present), seen.copy()), count_matters)
-        summed = self._add(_when(_conditions(present), centred.copy()), half, sum_matters)
-        unit = float(step)
-        if isinstance(node, exp.Sum):
-            return Linear(((summed, unit), (counted, unit * centre)))
+        values = Values.of(node.this, self._find)
+        size = max(abs(values.low), abs(values.high), 1)
+        total = isinstance(node, exp.Sum)
+        count_matters = (values.centre / size) ** 2 if total else 0.25
+        sum_matters = (values.half / size) ** 2 if total else 1.0
+        given = _conditions(condition)
+        counted = self._add_count(_when(given, values.seen), count_matters)
+        summed = self._add(_when(given, values.centred.copy()), values.half, sum_matters)
+        unit = float(values.step)
+        if total:
+            return Linear(((summed, unit), (counted, unit * values.centre)))
         count, sums = Linear(((counted, 1.0),)), Linear(((summed, unit),))
         if isinstance(node, exp.Avg):
-            middle = float(centre * step)
-            return Ratio(sums, count, middle, float(bounds[0]), float(bounds[1]))
-        squared = _Squares.of(exp.paren(centred), step, half)
-        place = self._add(_when(_conditions(present), squared.sql), squared.size, 1.0)
+            middle, (low, high) = float(values.centre * values.step), values.bounds
+            return Ratio(sums, count, middle, float(low), float(high))
+        squared = Squares.of(values)
+        place = self._add(_when(given, squared.sql), squared.size, 1.0)
         return squared.spread(node, place, sums, count)
+
+    def _crossed(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
+        """CORR and COVAR: moments of the rows that have both numbers."""
+        sides = [node.this, node.expression]
+        for side in sides:
+            self._check(side, f"{node.key.upper()}(...)")
+        (x, most_x, unit_x), (y, most_y, unit_y) = (
+            Values.of(side, self._find).coarse() for side in sides
+        )
+        given = _conditions(condition, _and(_present(x), _present(y)))
+        product = exp.Mul(this=x.copy(), expression=y.copy())
+        count = Linear(((self._add_count(_when(given, exp.Literal.number(1)), 0.25), 1.0),))
+        places = [
+            self._add(_when(given, sql.copy()), size, 1.0)
+            for sql, size in ((product, most_x * most_y), (x, most_x), (y, most_y))
+        ]
+        products, sum_x, sum_y = (
+            Linear(((place, float(unit)),))
+            for place, unit in zip(places, (unit_x * unit_y, unit_x, unit_y), strict=True)
+        )
+        squares = None
+        if isinstance(node, exp.Corr):
+            squared = [exp.Mul(this=side.copy(), expression=side.copy()) for side in (x, y)]
+            found = [
+                self._add(_when(given, sql), size**2, 1.0)
+                for sql, size in zip(squared, (most_x, most_y), strict=True)
+            ]
+            squares = (
+                Linear(((found[0], float(unit_x**2)),)),
+                Linear(((found[1], float(unit_y**2)),)),
+            )
+        return Cross(
+            products=products,
+            sums=(sum_x, sum_y),
+            count=count,
+            squares=squares,
+            sample=isinstance(node, exp.CovarSamp),
+            most=float(unit_x * most_x * unit_y * most_y),
+        )
 
     def _quantile(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         name = node.key.upper()
         self._check(node.this, f"{name}(...)")
-        bounds = _wide(bounds_of(node.this, self._find))
+        bounds = wide(bounds_of(node.this, self._find))
         whole = is_integer(node.this, self._find)
         declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
-        number = _plain_number(safe(node.this), declared, whole=whole)
+        number = plain_number(safe(node.this), declared, whole=whole)
         cells = grid(number, bounds, declared.grid, whole=whole)
         cells = replace(cells, sql=_when(_conditions(condition), cells.sql))
         texts = [each.sql.sql("duckdb") for each in self.grids]
@@ -172,46 +200,6 @@ class Statistics:
         return self._places[text]
 
 
-@dataclass(frozen=True)
-class _Squares:
-    """(x - c)² on a coarser grid, about span/2^12, so that sums of them fit; centred itself."""
-
-    sql: exp.Expr
-    size: int
-    middle: int
-    unit: float
-    correction: float
-    most: float
-
-    @classmethod
-    def of(cls, centred: exp.Expr, step: Fraction, half: int) -> _Squares:
-        coarse = math.ceil(power_of_two_below(Fraction(2 * half, _SQUARE_STEPS)))
-        most = math.ceil(half / coarse) ** 2
-        scaled = exp.Div(this=exp.cast(centred.copy(), "DOUBLE"), expression=whole_literal(coarse))
-        steps = exp.cast(half_up(scaled), "BIGINT")
-        square = exp.Mul(this=steps, expression=steps.copy())
-        unit = float(step * coarse) ** 2
-        return cls(
-            sql=exp.Sub(this=square, expression=whole_literal(most // 2)),
-            size=max(most - most // 2, 1),
-            middle=most // 2,
-            unit=unit,
-            correction=unit / 12 if coarse > 1 else 0.0,  # Sheppard's, for the coarser grid
-            most=float(half * step) ** 2,
-        )
-
-    def spread(self, node: exp.Expr, place: int, sums: Linear, count: Linear) -> Spread:
-        return Spread(
-            squares=Linear(((place, self.unit),)).plus(count.times(self.unit * self.middle)),
-            sums=sums,
-            count=count,
-            correction=self.correction,
-            sample=isinstance(node, exp.Variance | exp.Stddev | exp.StddevSamp),
-            root=isinstance(node, exp.Stddev | exp.StddevPop | exp.StddevSamp),
-            most=self.most,
-        )
-
-
 def settle(measure: Measure, statistics: int, distinct: int) -> Measure:
     """Put counts of distinct values behind the other statistics, and quantiles behind those."""
     if isinstance(measure, Located):
@@ -222,7 +210,7 @@ def settle(measure: Measure, statistics: int, distinct: int) -> Measure:
     return replace(measure, terms=terms)
 
 
-def linear_form(node: exp.Expr, measures: Callable[[str], Measure]) -> Linear | None:
+def linear_form(node: exp.Expr, measures: Callable[[str], Measure | None]) -> Linear | None:
     """An expression of measures as a weighted sum of statistics, if it is one."""
     if isinstance(node, exp.Paren):
         return linear_form(node.this, measures)
@@ -249,7 +237,7 @@ def linear_form(node: exp.Expr, measures: Callable[[str], Measure]) -> Linear | 
     return None
 
 
-def measure_form(node: exp.Expr, measures: Callable[[str], Measure]) -> Measure | None:
+def measure_form(node: exp.Expr, measures: Callable[[str], Measure | None]) -> Measure | None:
     """A measure whose interval is known, for a column of the answer; None for other expressions."""
     if isinstance(node, exp.Paren):
         return measure_form(node.this, measures)
@@ -270,59 +258,6 @@ def _divisor(node: exp.Div) -> exp.Expr:
     while isinstance(right, exp.Nullif | exp.Paren):
         right = right.this
     return right
-
-
-def _wide(bounds: Bounds) -> Bounds:
-    low, high = bounds
-    return (low, high) if low < high else (low, low + 1)
-
-
-def _plain_number(value: exp.Expr, column: Column, *, whole: bool) -> exp.Expr:
-    """The value as BIGINT or DOUBLE; columns of that type are so already."""
-    if column.kind == (ColumnType.INTEGER if whole else ColumnType.NUMBER):
-        return value
-    return exp.TryCast(this=value, to=exp.DataType.build("BIGINT" if whole else "DOUBLE"))
-
-
-def _is_number(number: exp.Expr) -> exp.Expr:
-    """A double that is not NaN; NULL where it is NULL."""
-    return exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))
-
-
-def _on_grid(
-    number: exp.Expr, marks: tuple[int, int, int], step: Fraction, *, whole: bool
-) -> exp.Expr:
-    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most.
-
-    NULL and NaN, which is larger than any number to an engine, are none. What is usual is asked
-    first: that is faster than to look for what is beyond the bounds.
-    """
-    low, centre, high = marks
-    if whole and step == 1:
-        value, least, most = number, whole_literal(low), whole_literal(high)
-        inside: exp.Expr = exp.Sub(this=value.copy(), expression=whole_literal(centre))
-    else:
-        if max(abs(low), abs(high)) >= _MOST_STEPS:
-            raise QueryError("the grid is too fine for its bounds; declare a coarser one (grid=)")
-        # Below 2^50 steps, an end that is rounded to a double rounds to the step it stands for.
-        value = exp.cast(number.copy(), "DOUBLE") if whole else number
-        least, most = double_literal(low * step), double_literal(high * step)
-        scaled = exp.Div(this=value.copy(), expression=double_literal(step))
-        steps = exp.cast(half_up(scaled), "BIGINT")
-        inside = exp.Sub(this=steps, expression=whole_literal(centre))
-    above: exp.Expr = exp.GT(this=value.copy(), expression=most.copy())
-    if not whole:
-        above = exp.And(this=above, expression=_is_number(value))
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.Between(this=value.copy(), low=least, high=most), true=inside),
-            exp.If(
-                this=exp.LT(this=value.copy(), expression=least.copy()),
-                true=whole_literal(low - centre),
-            ),
-            exp.If(this=above, true=whole_literal(high - centre)),
-        ]
-    )
 
 
 def _present(value: exp.Expr) -> exp.Expr:

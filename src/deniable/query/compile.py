@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import sqlglot
 from sqlglot import exp
 
 from deniable.errors import DeniableError, ParameterError, QueryError
-from deniable.query.aggregates import Statistics, settle
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.checks import Resolve, check, no_unit, resolver
 from deniable.query.columns import UNIT, Column, Relation
-from deniable.query.expressions import find_bounds, is_integer, known_values, safe, safe_condition
-from deniable.query.measures import Measure
+from deniable.query.expressions import find_bounds, known_values, safe, safe_condition
+from deniable.query.grouping import Set, grouped_by
+from deniable.query.outer import kind_of, plan_of, text_of
 from deniable.query.per_unit import UnitRows, window
-from deniable.query.plan import Group, Output, Plan
-from deniable.query.released import bare, check_public, over_released, whole_number
+from deniable.query.plan import Plan
+from deniable.query.released import bare, check_public, over_released
 from deniable.query.resolve import parse, resolved
 from deniable.query.sources import Named, Released, Sources, read_sources, union
-from deniable.tables import ColumnType, check_keys, nearest
+from deniable.tables import nearest
 
 _REFUSED = {
     "qualify": "QUALIFY is not answered; filter in an outer SELECT",
@@ -33,11 +31,7 @@ _REFUSED = {
     "connect": "CONNECT BY is not answered",
     "match": "MATCH_RECOGNIZE is not answered",
 }
-_MOST_CELLS = 1_000_000
-_MOST_WEIGHTS = 50_000_000
 _MOST_NODES = 20_000
-
-Measured = Callable[[exp.Expr], exp.Expr]
 
 
 def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
@@ -122,7 +116,7 @@ class _Compiler:
             check(where.this, "WHERE")
             no_unit(where.this, find, "WHERE")
             read = replace(read, sql=read.sql.where(safe_condition(where.this)))
-        groups = list({_text(group): group for group in self._groups(select)}.values())
+        groups, sets = self._groups(select)
         aggregates = [
             n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)
         ]
@@ -131,23 +125,22 @@ class _Compiler:
         if not groups and not aggregates and not select.args.get("having"):
             return self._rows(select, read, find)
         if any(isinstance(g, exp.Column) and find(g).is_unit for g in groups):
+            _only_one(sets)
             return self._per_unit(select, read, find, groups)
         return Released(
-            self._plan(select, read, find, groups), tuple(e.alias for e in select.expressions)
+            plan_of(select, read, find, (groups, sets), self.options),
+            tuple(e.alias for e in select.expressions),
         )
 
-    def _groups(self, select: exp.Select) -> list[exp.Expr]:
+    def _groups(self, select: exp.Select) -> tuple[list[exp.Expr], list[Set]]:
+        """What is grouped by, and the groupings."""
         group = select.args.get("group")
         if group is None:
-            return []
-        for clause in ("grouping_sets", "rollup", "cube", "totals"):
-            if group.args.get(clause):
-                raise QueryError(f"{clause.upper()} is not answered; ask for each grouping")
+            return [], [()]
         if group.args.get("all"):
-            return [
-                bare(e) for e in select.expressions if next(e.find_all(exp.AggFunc), None) is None
-            ]
-        return list(group.expressions)
+            keys = [e for e in select.expressions if next(e.find_all(exp.AggFunc), None) is None]
+            group = exp.Group(expressions=[bare(key).copy() for key in keys])
+        return grouped_by(group, text_of)
 
     def _public(self, select: exp.Select, read: Sources) -> Relation:
         """A SELECT of public tables is run as it stands, if it is the same each time."""
@@ -168,14 +161,16 @@ class _Compiler:
         columns = {}
         for projection, copied in zip(select.expressions, made.expressions, strict=True):
             node, name = bare(projection), projection.alias
-            columns[name] = self.options.applied(name, Column(_kind(node, find)))
+            columns[name] = self.options.applied(name, Column(kind_of(node, find)))
             if isinstance(node, exp.AggFunc):
                 if not isinstance(node.this, exp.Column | exp.Star):
                     raise QueryError("aggregates of public tables are answered of bare columns")
                 continue
             check(node, "SELECT")  # a fault of a row must not show whether a private one met it
             copied.replace(exp.alias_(safe(node), name, quoted=True))
-        if not all(isinstance(group, exp.Column) for group in self._groups(select)):
+        groups, sets = self._groups(select)
+        _only_one(sets)
+        if not all(isinstance(group, exp.Column) for group in groups):
             raise QueryError("public tables are grouped by bare columns")
         where = made.args.get("where")
         if where is not None:
@@ -226,7 +221,7 @@ class _Compiler:
 
     def _known(self, node: exp.Expr, find: Resolve) -> Column:
         return Column(
-            _kind(node, find),
+            kind_of(node, find),
             bounds=find_bounds(node, find),
             keys=known_values(node, find),
             private=True,
@@ -275,207 +270,11 @@ class _Compiler:
     def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:
         return isinstance(node, exp.Column) and find(node).is_unit
 
-    def _plan(
-        self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
-    ) -> Plan:
-        made = tuple(self._group(group, select, find) for group in groups)
-        cells = 1
-        for group in made:
-            cells *= len(group.keys) if group.keys else 1
-        if cells > _MOST_CELLS:
-            raise QueryError(f"{cells:,} groups are too many; declare fewer keys")
-        statistics = Statistics(find)
-        measures: dict[str, Measure] = {}
 
-        def measured(node: exp.Expr) -> exp.Expr:
-            text = _text(node)
-            if text not in measures:
-                measures[text] = statistics.measure(node)
-            return exp.column(f"m{list(measures).index(text)}")
-
-        keys = {_text(group): number for number, group in enumerate(groups)}
-        outputs = tuple(
-            self._output(projection, keys, measured) for projection in select.expressions
-        )
-        having = select.args.get("having")
-        names = {output.name: output.sql for output in outputs}
-        condition = None if having is None else self._released(having.this, keys, measured, {})
-        ordered = self._order(select, keys, measured, names)
-        if not measures:
-            raise QueryError("a question asks for at least one aggregate: COUNT(*), SUM(x), ...")
-        if select.args.get("distinct"):
-            raise QueryError("SELECT DISTINCT of aggregates is not answered; groups differ anyway")
-        statistic = tuple(statistics.found)
-        settled = tuple(
-            settle(m, len(statistic), len(statistics.distinct)) for m in measures.values()
-        )
-        widest = max((grid.cells for grid in statistics.grids), default=0)
-        if cells * widest > _MOST_WEIGHTS:
-            raise QueryError(
-                f"quantiles of {cells:,} groups in {widest:,} cells each are too many; declare "
-                "fewer keys, or a coarser grid"
-            )
-        merged = read.merged
-        assert merged.population is not None
-        return Plan(
-            source=read.sql,
-            unit=merged.sql,
-            groups=made,
-            statistics=statistic,
-            distinct=tuple(statistics.distinct),
-            grids=tuple(statistics.grids),
-            ranks=tuple(statistics.ranks),
-            measures=settled,
-            outputs=outputs,
-            having=condition,
-            order=ordered,
-            limit=whole_number(select, "limit"),
-            offset=whole_number(select, "offset") or 0,
-            rows=merged.rows,
-            single=merged.single,
-            simple=merged.simple,
-            unit_has_name=merged.unit_has_name,
-            max_groups=merged.max_groups,
-            population=merged.population,
-            tables=merged.tables,
-            text="",
-        )
-
-    def _group(self, node: exp.Expr, select: exp.Select, find: Resolve) -> Group:
-        if isinstance(node, exp.Literal):
-            raise QueryError("GROUP BY a constant is not answered")
-        check(node, "GROUP BY")
-        if self._is_unit(node, find):
-            raise QueryError("grouping by the unit shows people one by one; it is not answered")
-        no_unit(node, find, "GROUP BY")
-        name = next((e.alias for e in select.expressions if _text(bare(e)) == _text(node)), None)
-        name = name or (node.name if isinstance(node, exp.Column) else f"key{id(node)}")
-        kind = _kind(node, find)
-        if kind == ColumnType.NUMBER:
-            raise QueryError(
-                f"GROUP BY {node.sql('duckdb')[:40]}: fractions are no groups; use FLOOR(...), a "
-                "CASE, or CAST to INTEGER"
-            )
-        keys = self.options.keys.get(name, known_values(node, find))
-        if keys is not None:
-            check_keys(name, keys, kind or ColumnType.TEXT)
-        sql = safe(node)
-        if kind == ColumnType.INTEGER:  # by its looks; the engine may think of doubles
-            sql = exp.TryCast(this=sql, to=exp.DataType.build("BIGINT"))
-        return Group(name, _presentable(sql, kind), kind or ColumnType.TEXT, keys)
-
-    def _output(self, projection: exp.Expr, keys: Mapping[str, int], measured: Measured) -> Output:
-        name, node = projection.alias, bare(projection)
-        if _text(node) in keys:
-            return Output(name, exp.column(f"g{keys[_text(node)]}"), keys[_text(node)])
-        return Output(name, self._released(node, keys, measured, {}), None)
-
-    def _released(
-        self,
-        node: exp.Expr,
-        keys: Mapping[str, int],
-        measured: Measured,
-        names: Mapping[str, exp.Expr],
-    ) -> exp.Expr:
-        """An expression of aggregates and groups, over the released table."""
-        shapes = {type(sqlglot.parse_one(text, read="duckdb")) for text in keys}
-
-        def put_in(each: exp.Expr) -> exp.Expr:
-            if type(each) in shapes and _text(each) in keys:
-                return exp.column(f"g{keys[_text(each)]}")
-            if isinstance(each, exp.AggFunc) or (
-                isinstance(each, exp.Filter) and isinstance(each.this, exp.AggFunc)
-            ):
-                return measured(each)
-            if isinstance(each, exp.Column):
-                if not each.table and each.name in names:
-                    return exp.paren(names[each.name].copy())
-                text = each.sql("duckdb")
-                raise QueryError(f"{text} is neither grouped by nor inside an aggregate")
-            if isinstance(each, exp.Window | exp.Subquery | exp.Select | exp.Exists):
-                raise QueryError(f"{each.key.upper()} over aggregates is not answered")
-            return each
-
-        made = _replaced(node.copy(), put_in).transform(_whole_division)
-        check_public(made)
-        return made
-
-    def _order(
-        self,
-        select: exp.Select,
-        keys: Mapping[str, int],
-        measured: Measured,
-        names: Mapping[str, exp.Expr],
-    ) -> tuple[exp.Expr, ...]:
-        order = select.args.get("order")
-        if order is None:
-            return ()
-        made = []
-        for each in order.expressions:
-            inner = self._released(each.this, keys, measured, names)
-            made.append(
-                exp.Ordered(
-                    this=inner, desc=each.args.get("desc"), nulls_first=each.args.get("nulls_first")
-                )
-            )
-        return tuple(made)
-
-
-def _presentable(sql: exp.Expr, kind: ColumnType | None) -> exp.Expr:
-    """Groups as values that differ wherever they are shown: dates that have a year, or text."""
-    if kind is None:
-        return exp.TryCast(this=sql, to=exp.DataType.build("VARCHAR"))
-    if kind not in {ColumnType.DATE, ColumnType.TIMESTAMP}:
-        return sql
-    finite = exp.Anonymous(this="ISFINITE", expressions=[sql.copy()])
-    years = exp.Between(
-        this=exp.Anonymous(this="YEAR", expressions=[sql.copy()]),
-        low=exp.Literal.number(1),
-        high=exp.Literal.number(9999),
-    )
-    return exp.Case(ifs=[exp.If(this=exp.And(this=finite, expression=years), true=sql)])
-
-
-def _replaced(node: exp.Expr, put_in: Measured) -> exp.Expr:
-    """The tree with parts put in, from the top; what was put in is not looked into."""
-    new = put_in(node)
-    if new is not node:
-        return new
-    for child in list(node.iter_expressions()):
-        found = _replaced(child, put_in)
-        if found is not child:
-            child.replace(found)
-    return node
-
-
-def _whole_division(node: exp.Expr) -> exp.Expr:
-    """Released numbers have fractions, which // would keep."""
-    if isinstance(node, exp.IntDiv):
-        return exp.Floor(this=exp.Div(this=node.this, expression=node.expression))
-    return node
+def _only_one(sets: list[Set]) -> None:
+    if len(sets) > 1:
+        raise QueryError("ROLLUP, CUBE and GROUPING SETS are answered in the outer SELECT only")
 
 
 def _windowed(node: exp.Expr) -> bool:
     return node.find_ancestor(exp.Window) is not None
-
-
-def _text(node: exp.Expr) -> str:
-    return str(bare(node).sql("duckdb"))
-
-
-def _kind(node: exp.Expr, find: Resolve) -> ColumnType | None:
-    """The type of an expression."""
-    if isinstance(node, exp.Column):
-        return find(node).kind
-    if is_integer(node, find):
-        return ColumnType.INTEGER
-    named = node.type.this.value.upper() if node.type is not None else "UNKNOWN"
-    families = {
-        ColumnType.TEXT: ("VARCHAR", "TEXT", "CHAR"),
-        ColumnType.INTEGER: ("INT", "BIGINT", "SMALLINT", "TINYINT", "INT128"),
-        ColumnType.NUMBER: ("DOUBLE", "FLOAT", "DECIMAL"),
-        ColumnType.BOOLEAN: ("BOOLEAN",),
-        ColumnType.DATE: ("DATE",),
-        ColumnType.TIMESTAMP: ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"),
-    }
-    return next((kind for kind, members in families.items() if named in members), None)

@@ -20,19 +20,35 @@ Key = tuple[Any, ...]
 def draw(priced: Priced, engine: Engine, door: Door, secret: str) -> dict[str, Any]:
     """Keys and noisy columns, as the ledger stores them."""
     plan, read = priced.plan, _Reader(engine, priced, secret)
+    if len(plan.sets) > 1:
+        return _several(priced, door, read)
     keys = _public_keys(plan)
     if priced.keys is not None:
         keys = [tuple(key) for key in _listed(door.draw(priced.keys, read.units))]
     columns: list[Any] = []
     if keys:
         if priced.joint is not None:
-            drawn = _listed(door.draw(priced.joint, lambda: read.totals(keys)))
+            drawn = _listed(door.draw(priced.joint, partial(read.totals, 0, keys)))
             columns += [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
         for number, mechanism in enumerate(priced.distinct):
             drawn = _listed(door.draw(mechanism, partial(read.distinct, keys, number)))
             columns.append([int(row[0]) for row in drawn])
         columns += _quantiles(priced, door, read, keys)
     return {"keys": [[_storable(part) for part in key] for key in keys], "columns": columns}
+
+
+def _several(priced: Priced, door: Door, read: _Reader) -> dict[str, Any]:
+    """The same for several groupings, one after the other; columns not grouped by are None."""
+    plan, rows, keys = priced.plan, [], []
+    assert priced.joint is not None
+    for number, (each, one) in enumerate(zip(plan.sets, plan.groupings, strict=True)):
+        found = _public_keys(one)
+        rows += _listed(door.draw(priced.joint, partial(read.totals, number, found)))
+        for key in found:
+            parts = dict(zip(each, map(_storable, key), strict=True))
+            keys.append([parts.get(place) for place in range(len(plan.groups))])
+    columns = [[int(v) / SCALE for v in each] for each in zip(*rows, strict=True)]
+    return {"keys": keys, "columns": columns}
 
 
 class _Reader:
@@ -51,16 +67,18 @@ class _Reader:
 
     def units(self) -> dict[Key, int]:
         """How many units each group has."""
-        return {key: row[0] for key, row in self._by_key("units").items()}
+        groups = len(self._priced.plan.groups)
+        return {key: row[0] for key, row in self._by_key("units", groups).items()}
 
-    def totals(self, keys: list[Key]) -> list[list[int]]:
-        """The bounded statistics of these groups; groups without rows have zeros."""
-        found, width = self._by_key("totals"), len(self._priced.plan.statistics)
+    def totals(self, number: int, keys: list[Key]) -> list[list[int]]:
+        """The bounded statistics of these groups of a grouping; those without rows have zeros."""
+        width = len(self._priced.plan.statistics)
+        found = self._by_key(f"totals {number}", len(self._priced.plan.groupings[number].groups))
         return [found.get(_plain_key(key), [0] * width) for key in keys]
 
     def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
         """How many different values these groups have."""
-        found = self._by_key(f"distinct {number}")
+        found = self._by_key(f"distinct {number}", len(self._priced.plan.groups))
         return [found.get(_plain_key(key), [0]) for key in keys]
 
     def cells(self, keys: list[Key], number: int) -> list[list[int]]:
@@ -72,8 +90,7 @@ class _Reader:
             weights[int(row[width])] = int(row[width + 1])
         return [found.get(_plain_key(key), [0] * size) for key in keys]
 
-    def _by_key(self, name: str) -> dict[Key, list[int]]:
-        width = len(self._priced.plan.groups)
+    def _by_key(self, name: str, width: int) -> dict[Key, list[int]]:
         rows = self._run()[name]
         found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
         assert len(found) == len(rows), "two groups look alike"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from deniable.engines.base import Step
-from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, names
+from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
 
 KEY_PLACEHOLDER = "<secret key>"
 
@@ -92,7 +92,7 @@ def _totals(plan: Plan, *, l2: bool) -> str:
 def _where_declared(plan: Plan) -> str:
     """Keep the declared groups, once the many rows have become few groups."""
     conditions = [
-        _declared(exp.column(name), group.keys).sql("duckdb")
+        declared(exp.column(name), group.keys).sql("duckdb")
         for name, group in zip(names("g", plan.groups), plan.groups, strict=True)
         if group.keys is not None
     ]
@@ -101,10 +101,10 @@ def _where_declared(plan: Plan) -> str:
 
 def _base(plan: Plan, *, every_group: bool = False) -> str:
     """One row for each row that counts: whose, in which group, with what numbers."""
-    sql = plan.source
+    sql = plan.source.where(*plan.only)
     for group in plan.groups:
         if group.keys is None or not every_group:
-            sql = sql.where(_declared(exp.paren(group.sql.copy()), group.keys))
+            sql = sql.where(declared(exp.paren(group.sql.copy()), group.keys))
     sql = sql.select(exp.alias_(plan.unit.copy(), "u"))
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
         sql = sql.select(exp.alias_(group.sql.copy(), name))
@@ -119,31 +119,6 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
     for name, grid in zip(names("c", plan.grids), plan.grids, strict=True):
         sql = sql.select(exp.alias_(grid.sql.copy(), name))
     return str(sql.sql("duckdb"))
-
-
-def _declared(value: exp.Expr, keys: Sequence[object] | None) -> exp.Expr:
-    """Only declared keys; without a declaration, anything but NULL."""
-    if keys is None:
-        return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
-    listed = [literal(key) for key in keys if key is not None]
-    inside: exp.Expr = exp.In(this=value, expressions=listed)
-    if None in keys:
-        missing = exp.Is(this=value.copy(), expression=exp.Null())
-        inside = exp.Or(this=inside, expression=missing) if listed else missing
-    return exp.paren(inside)
-
-
-def literal(key: object) -> exp.Expr:
-    """A declared key as a literal."""
-    if isinstance(key, bool):
-        return exp.Boolean(this=key)
-    if isinstance(key, int):
-        number = exp.Literal.number(abs(key))
-        return exp.Neg(this=number) if key < 0 else number
-    if isinstance(key, str):
-        return exp.Literal.string(key)
-    text = exp.Literal.string(str(key))
-    return exp.cast(text, "TIMESTAMP" if hasattr(key, "hour") else "DATE")
 
 
 def _total(name: str, statistic: Statistic) -> str:

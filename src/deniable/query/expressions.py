@@ -17,6 +17,7 @@ from deniable.errors import ParameterError
 from deniable.privacy.exact import exact, sqrt_up
 from deniable.query.checks import COMPARISONS, LOGIC, OF_TEXT, TOTAL, Resolve
 from deniable.query.families import INTEGERS, arguments, branches, family
+from deniable.query.width_bucket import BUCKETS
 from deniable.tables import Bounds, ColumnType
 
 _PARTS = {
@@ -251,6 +252,8 @@ def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
         if column.keys is None and column.kind == ColumnType.BOOLEAN:
             return (False, True)
         return column.keys
+    if BUCKETS in node.meta:
+        return tuple(range(node.meta[BUCKETS] + 1))
     if isinstance(node, exp.Case | exp.If):
         given = branches(node)
         if all(isinstance(each, exp.Literal | exp.Boolean) for each in given):

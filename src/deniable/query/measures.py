@@ -196,6 +196,51 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Cross:
+    """COVAR, or with `squares` CORR, from centred moments of two columns; intervals linearised."""
+
+    products: Linear
+    sums: tuple[Linear, Linear]
+    count: Linear
+    squares: tuple[Linear, Linear] | None
+    sample: bool
+    most: float
+
+    def value(self, x: Floats) -> Floats:
+        """The covariance or correlation, within what is possible."""
+        return np.clip(self._free(x), -self._most, self._most)
+
+    @property
+    def _most(self) -> float:
+        return self.most if self.squares is None else 1.0
+
+    def _free(self, x: Floats) -> Floats:
+        n = np.maximum(self.count.value(x), 1.0)
+        means = [each.value(x) / n for each in self.sums]
+        covariance = self.products.value(x) / n - means[0] * means[1]
+        if self.squares is None:
+            return covariance * n / np.maximum(n - 1, 1.0) if self.sample else covariance
+        spread = [
+            np.maximum(square.value(x) / n - mean**2, 0.0)
+            for square, mean in zip(self.squares, means, strict=True)
+        ]
+        scale = np.sqrt(spread[0] * spread[1])
+        return np.where(scale > 0, covariance / np.where(scale > 0, scale, 1.0), 0.0)
+
+    def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
+        """Linearised; everything where there may be nobody."""
+        low, high = linearised(self._free, x, noise, self.columns(), confidence)
+        few = self.count.value(x) <= 2 * self.count.half_width(noise, confidence)
+        low, high = np.where(few, -math.inf, low), np.where(few, math.inf, high)
+        return np.clip(low, -self._most, self._most), np.clip(high, -self._most, self._most)
+
+    def columns(self) -> tuple[int, ...]:
+        """The statistics it reads."""
+        parts = [self.products, *self.sums, self.count, *(self.squares or ())]
+        return tuple(dict.fromkeys(column for part in parts for column in part.columns()))
+
+
+@dataclass(frozen=True)
 class Located:
     """A quantile: its value, and the ends of an interval that was bought with it, side by side."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,7 @@ from deniable.errors import QueryError
 from deniable.lazy import lazy
 from deniable.query.measures import Located, Measure
 from deniable.query.quantiles import Grid, Rank
+from deniable.query.rounding import whole_literal
 from deniable.tables import ColumnType
 
 SCALE_BITS = 16
@@ -65,6 +66,7 @@ class Plan:
     source: exp.Select
     unit: exp.Expr
     groups: tuple[Group, ...]
+    sets: tuple[tuple[int, ...], ...]
     statistics: tuple[Statistic, ...]
     distinct: tuple[exp.Expr, ...]
     grids: tuple[Grid, ...]
@@ -83,6 +85,7 @@ class Plan:
     population: str
     tables: tuple[str, ...]
     text: str
+    only: tuple[exp.Expr, ...] = ()
 
     @property
     def one_row(self) -> bool:
@@ -107,7 +110,29 @@ class Plan:
     @property
     def cells(self) -> int | None:
         """How many groups there are, where that is public."""
-        return math.prod(len(g.keys) for g in self.groups if g.keys) if self.known_keys else None
+        if not self.known_keys:
+            return None
+        sizes = [len(group.keys or ()) for group in self.groups]
+        return sum(math.prod(sizes[place] for place in each) for each in self.sets)
+
+    @lazy
+    def groupings(self) -> tuple[Plan, ...]:
+        """The same question for each of its groupings.
+
+        Rows whose values are not among the declared ones count in none: totals are of their parts.
+        """
+        if len(self.sets) == 1:
+            return (self,)
+        made = []
+        for each in self.sets:
+            only = tuple(
+                declared(exp.paren(group.sql.copy()), group.keys)
+                for place, group in enumerate(self.groups)
+                if place not in each
+            )
+            groups = tuple(self.groups[place] for place in each)
+            made.append(replace(self, only=only, groups=groups, sets=(tuple(range(len(each))),)))
+        return tuple(made)
 
     @lazy
     def weights(self) -> tuple[int, ...]:
@@ -118,9 +143,13 @@ class Plan:
         is least for α_j² proportional to sqrt(A_j).
         """
         shares = [max(s.importance, 1e-6) ** 0.25 / s.size for s in self.statistics]
-        largest = max((s.size for s in self.statistics), default=1)
-        fine = 16 if largest < 1 << 24 else 1  # coarser weights, so that wide columns still fit
-        return tuple(max(1, round(fine * share / min(shares))) for share in shares)
+        for fine in (16, 4, 1):  # coarser weights, so that wide columns still fit
+            found = tuple(max(1, round(fine * share / min(shares))) for share in shares)
+            pairs = zip(found, self.statistics, strict=True)
+            norm = sum((w * s.size) ** 2 for w, s in pairs)
+            if norm.bit_length() + 2 * _ROW_BITS <= _MOST_BITS:
+                break
+        return found
 
     def bound(self, *, l2: bool) -> int:
         """The largest joint norm that a unit of `rows` rows can reach, as a whole number.
@@ -148,6 +177,30 @@ class Plan:
                 "the bounds are too wide for exact sums; declare narrower ones, or a coarser grid "
                 "(grid={'cost': 0.01})"
             )
+
+
+def declared(value: exp.Expr, keys: Sequence[object] | None) -> exp.Expr:
+    """Only declared keys; without a declaration, anything but NULL."""
+    if keys is None:
+        return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
+    listed = [literal(key) for key in keys if key is not None]
+    inside: exp.Expr = exp.In(this=value, expressions=listed)
+    if None in keys:
+        missing = exp.Is(this=value.copy(), expression=exp.Null())
+        inside = exp.Or(this=inside, expression=missing) if listed else missing
+    return exp.paren(inside)
+
+
+def literal(key: object) -> exp.Expr:
+    """A declared key as a literal."""
+    if isinstance(key, bool):
+        return exp.Boolean(this=key)
+    if isinstance(key, int):
+        return whole_literal(key)
+    if isinstance(key, str):
+        return exp.Literal.string(key)
+    text = exp.Literal.string(str(key))
+    return exp.cast(text, "TIMESTAMP" if hasattr(key, "hour") else "DATE")
 
 
 def power_of_two_below(value: Fraction) -> Fraction:

@@ -65,22 +65,26 @@ class Priced:
     def loss(self) -> Loss:
         """What the whole question costs."""
         ranks = [each for rank in self.ranks for each in rank.drawn]
-        drawn = (self.keys, self.joint, *self.distinct, *ranks)
+        joint = [self.joint] * len(self.plan.sets)
+        drawn = (self.keys, *joint, *self.distinct, *ranks)
         parts = [each.loss for each in drawn if each is not None]
         return parts[0] if len(parts) == 1 else compose(*parts)
 
     @lazy
-    def totals(self) -> Step | None:
-        """What the engine runs for the joint statistics."""
-        return None if self.joint is None else totals_step(self.plan, l2=self.joint.norm == "l2")
+    def totals(self) -> tuple[Step, ...]:
+        """What the engine runs for the joint statistics, for each grouping."""
+        if self.joint is None:
+            return ()
+        l2 = self.joint.norm == "l2"
+        return tuple(totals_step(plan, l2=l2) for plan in self.plan.groupings)
 
     def steps(self, secret: str) -> dict[str, Step]:
         """What the engine runs for the question, by name."""
         plan, steps = self.plan, {}
         if self.keys is not None:
             steps["units"] = units_step(plan, self.keys.max_groups, secret)
-        if self.totals is not None:
-            steps["totals"] = self.totals
+        for number, step in enumerate(self.totals):
+            steps[f"totals {number}"] = step
         for number in range(len(plan.distinct)):
             steps[f"distinct {number}"] = distinct_step(plan, number, secret)
         for number in range(len(plan.grids)):
@@ -109,6 +113,10 @@ def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
 def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
     """Spend ε (under a PureDP budget) or ρ on a plan."""
     pure = isinstance(budget.guarantee, PureDP)
+    if pure and len(plan.sets) > 1:
+        raise QueryError(
+            "ROLLUP, CUBE and GROUPING SETS need a budget with δ or ρ; ask for each grouping"
+        )
     share, left = Fraction(1), len(plan.distinct) + bool(plan.statistics) + len(plan.ranks)
     keys = None
     if not plan.known_keys:
@@ -119,8 +127,9 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
     try:
         joint = None
         if plan.statistics:
-            bound = twice * SCALE * plan.bound(l2=not pure)
-            joint = _joint(pure, each, bound, plan.weights, budget.relation)
+            bound = twice * SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
+            share = each / len(plan.sets)
+            joint = _joint(pure, share, bound, plan.weights, budget.relation)
         distinct = tuple(
             _joint(pure, each, twice * plan.rows, (1,), budget.relation) for _ in plan.distinct
         )

@@ -14,6 +14,7 @@ from sqlglot.optimizer.qualify import qualify
 from deniable.errors import QueryError
 from deniable.query.catalogue import Catalogue
 from deniable.query.structure import check_structure
+from deniable.query.width_bucket import width_bucket
 from deniable.tables import nearest
 
 _LONGEST = 100_000
@@ -53,7 +54,7 @@ def parse(text: str) -> exp.Expr:
         ) from None
     if len(statements) != 1:
         raise QueryError("a question is one SELECT, not several statements")
-    tree: exp.Expr = statements[0].transform(_percentile)
+    tree: exp.Expr = statements[0].transform(_percentile).transform(width_bucket)
     if not isinstance(tree, exp.Select | exp.Union | exp.Subquery):
         raise QueryError(f"{tree.key.upper()} is not answered; a question is a SELECT")
     return tree
@@ -61,6 +62,7 @@ def parse(text: str) -> exp.Expr:
 
 def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
     """Every column with its table, every output with a name, types where they are known."""
+    _check_size(tree)
     check_structure(tree)
     using = [_using(select) for select in tree.find_all(exp.Select)]
     for star in tree.find_all(exp.Star):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -19,6 +20,7 @@ from sqlglot import exp
 from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
 from deniable.query.expressions import safe, safe_condition
+from deniable.query.grouping import agreeing
 from deniable.query.measures import ColumnNoise, Floats, Interval, Measure, linearised
 from deniable.query.plan import Group, Output, Plan, names
 from deniable.tables import ColumnType
@@ -47,6 +49,7 @@ class Shaped:
 
 def shape(plan: Plan, noisy: Noisy) -> Shaped:
     """The answer, and its intervals."""
+    noisy = replace(noisy, x=_agreed(plan, noisy.x))
     released = _Released(plan, noisy.keys, noisy.x)
     picked = _picked(plan, released)
     data = {}
@@ -57,7 +60,8 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
 
     def interval(name: str, confidence: float) -> Interval | None:
         output = outputs[name]
-        if output.group is not None or not all(map(_is_number, data[name])):
+        measured = any(column.name[0] == "m" for column in output.sql.find_all(exp.Column))
+        if not measured or not all(map(_is_number, data[name])):
             return None
         low, high = _interval(plan, noisy, output, confidence)
         return low[picked], high[picked]
@@ -65,9 +69,36 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
     return Shaped(data, interval)
 
 
+def _agreed(plan: Plan, x: Floats) -> Floats:
+    """Sums over several groupings whose totals agree; what counts units once does not add up."""
+    if len(plan.sets) == 1:
+        return x
+    made, ends = x.copy(), [0]
+    shapes = [[len(plan.groups[place].keys or ()) for place in each] for each in plan.sets]
+    for sizes in shapes:
+        ends.append(ends[-1] + math.prod(sizes))
+    slices = [slice(*pair) for pair in pairwise(ends)]
+    if ends[-1] != len(x):
+        return x  # made-up numbers, before anything is asked
+    for column, statistic in enumerate(plan.statistics):
+        if not statistic.per_unit:
+            tables = {
+                each: x[part, column].reshape(sizes)
+                for each, part, sizes in zip(plan.sets, slices, shapes, strict=True)
+            }
+            agreed = agreeing(tables)
+            for each, part in zip(plan.sets, slices, strict=True):
+                made[part, column] = agreed[each].ravel()
+    return made
+
+
 def measure_of(plan: Plan, output: Output) -> Measure | None:
     """The measure behind a column, if its interval is known."""
-    return measure_form(output.sql, lambda name: plan.measures[int(name[1:])])
+
+    def found(name: str) -> Measure | None:
+        return plan.measures[int(name[1:])] if name[0] == "m" else None
+
+    return measure_form(output.sql, found)
 
 
 def _interval(plan: Plan, noisy: Noisy, output: Output, confidence: float) -> Interval:
@@ -102,6 +133,13 @@ class _Released:
         }
         for name, measure in zip(names("m", plan.measures), plan.measures, strict=True):
             self._columns[name] = measure.value(x).tolist()
+        sizes = [math.prod(len(plan.groups[p].keys or ()) for p in each) for each in plan.sets]
+        which = [each for each, size in zip(plan.sets, sizes, strict=True) for _ in range(size)]
+        for place, name in enumerate(names("s", plan.groups)):
+            self._columns[name] = [
+                int(place not in (which[n] if len(which) == len(keys) else plan.sets[0]))
+                for n in range(len(keys))
+            ]
         self._columns["i"] = list(range(len(keys)))
 
     def evaluate(self, expression: exp.Expr) -> Values:
