@@ -264,7 +264,8 @@ def _typed(part: Any, kind: Any) -> Any:
 
 
 def _purpose(plan: Plan) -> str:
-    return f"sql: {', '.join(output.name for output in plan.outputs)}"[:150]
+    listed = ", ".join(output.name for output in plan.outputs)
+    return "sql: " + "".join(char for char in listed if char.isprintable())[:140]
 
 
 def _options(

@@ -163,6 +163,13 @@ class Schema:
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
     exact: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        lowered: dict[str, str] = {}
+        for name in self.columns:
+            other = lowered.setdefault(name.lower(), name)
+            if other != name:
+                raise ParameterError("column", name, f"is one with {other}, but for its case")
+
     def find(self, name: str) -> str:
         """The column of this name, whatever its case."""
         for column in self.columns:

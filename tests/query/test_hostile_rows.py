@@ -1,6 +1,8 @@
 """Rows that could make an engine fail, or merge what is different: no neighbour shows."""
 
+import copy
 import datetime as dt
+import pickle
 import struct
 
 import duckdb
@@ -238,3 +240,27 @@ def test_builders_take_names_and_aggregates():
         for given in ({5: dp.count()}, [dp.count()]):
             with pytest.raises(dp.ParameterTypeError):
                 open_.table("t").agg(given)
+
+
+def test_two_names_that_are_one_in_lower_case_are_refused():
+    """The sign of Kelvin is a k: the unit would be another column."""
+    with pytest.raises(dp.ParameterError, match="but for its case"):
+        ask({"\u212a": [1, 1], "k": [1, 2]}, "SELECT COUNT(*) AS n FROM t", unit="\u212a")
+
+
+@pytest.mark.parametrize(
+    "name", ["É", "a;b", "a--b", "$1", "@a", ":a", "'a'", 'a"b', "select", "a b"]
+)
+def test_columns_may_be_called_anything(name):
+    escaped = name.replace('"', '""')
+    question = f'SELECT COUNT("{escaped}") AS n FROM t WHERE "{escaped}" > 1'
+    assert ask({"u": [1, 2], name: [1, 2]}, question)["n"] == pytest.approx([1], abs=0.1)
+
+
+def test_answers_are_named_as_was_asked():
+    assert ask(A, 'SELECT COUNT(*) AS "a\tb" FROM t').columns == ("a\tb",)
+
+
+def test_a_row_is_a_row_wherever_it_comes_from():
+    for unit in (copy.deepcopy(dp.ROW), pickle.loads(pickle.dumps(dp.ROW))):
+        assert dp.PrivateTable(pa.table(A), unit=unit, population="p").unit is dp.ROW

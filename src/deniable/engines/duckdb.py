@@ -293,15 +293,16 @@ def _kept(native: str, kind: ColumnType) -> bool:
 
 
 def _read_column(name: str, kind: ColumnType, native: str, *, in_database: bool) -> str:
-    column = quoted(name)
+    """A column as its canonical type, under its name in lower case, as questions are read."""
+    column, called = quoted(name), quoted(name.lower())
     if kind == ColumnType.TEXT and in_database:
         # Under a collation two names could be one, of groups or of people.
-        return f"CAST({column} AS VARCHAR) COLLATE C AS {column}"
+        return f"CAST({column} AS VARCHAR) COLLATE C AS {called}"
     if native in _AS_THEY_ARE[kind]:
-        return column
+        return f"{column} AS {called}"
     if kind == ColumnType.TEXT:
-        return f"CAST({column} AS VARCHAR) AS {column}"
-    return f"TRY_CAST({column} AS {_SQL_TYPES[kind]}) AS {column}"
+        return f"CAST({column} AS VARCHAR) AS {called}"
+    return f"TRY_CAST({column} AS {_SQL_TYPES[kind]}) AS {called}"
 
 
 @contextlib.contextmanager

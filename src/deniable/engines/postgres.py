@@ -128,8 +128,6 @@ class Postgres:
             kind = ColumnType.TEXT if family == "e" else _TYPES.get(native)
             if kind is None:
                 continue  # a type about which nothing can be asked
-            if column.lower() in {known.lower() for known in kinds}:
-                raise ParameterError("source", source.name, f"two columns are called {column}")
             kinds[column] = kind
             if native in _EXACT or family == "e":
                 exact.add(column)

@@ -12,6 +12,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
 
 from deniable.errors import QueryError
 from deniable.tables import ColumnType, Schema
@@ -43,10 +44,14 @@ def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schem
         bracket = exp.Paren(this=node.this)
         bracket.meta[TRIED] = True
         node.replace(bracket)
-    known: dict[str, object] = {
-        name: {column.lower(): SQL_TYPES[kind] for column, kind in schema.columns.items()}
-        for name, schema in schemas.items()
-    }
+    known = MappingSchema(
+        {
+            name: {column.lower(): SQL_TYPES[kind] for column, kind in schema.columns.items()}
+            for name, schema in schemas.items()
+        },
+        dialect="duckdb",
+        normalize=False,  # names are not read as SQL
+    )
     named = qualify(
         tree, schema=known, dialect="duckdb", identify=True, validate_qualify_columns=False
     )

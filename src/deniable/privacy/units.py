@@ -31,11 +31,25 @@ class Unit:
         if named is not None and not (isinstance(named, str) and named):
             raise ParameterTypeError("column", self.column, "must name a column; use ROW for rows")
 
+    def __copy__(self) -> Unit:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Unit:
+        return self
+
+    def __reduce__(self) -> tuple[object, tuple[str | None]]:
+        """ROW is the same wherever it comes from."""
+        return _unit, (self.column,)
+
     def __str__(self) -> str:
         return "row" if self.column is None else f"unit of {self.column}"
 
 
 ROW = Unit(None)
+
+
+def _unit(column: str | None) -> Unit:
+    return ROW if column is None else Unit(column)
 
 
 def read_relation(value: Relation | str) -> Relation:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.schema import MappingSchema
 
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
@@ -57,12 +58,16 @@ class Catalogue:
     schemas: Mapping[str, Schema]
     private: Mapping[str, PrivateTable]
 
-    def sqlglot_schema(self) -> dict[str, object]:
-        """The names and types, in lower case, for the resolver."""
-        return {
-            name: {column.lower(): _SQL[kind] for column, kind in schema.columns.items()}
-            for name, schema in self.schemas.items()
-        }
+    def sqlglot_schema(self) -> MappingSchema:
+        """The names and types, in lower case, for the resolver; names are not read as SQL."""
+        return MappingSchema(
+            {
+                name: {column.lower(): _SQL[kind] for column, kind in schema.columns.items()}
+                for name, schema in self.schemas.items()
+            },
+            dialect="duckdb",
+            normalize=False,
+        )
 
     def relation(self, name: str, options: Options) -> Relation:
         """A table as rows that can be asked about."""

@@ -22,6 +22,7 @@ TOTAL = (
     exp.TryCast,
     exp.Identifier,
     exp.DataType,
+    exp.DataTypeParam,
 )
 LOGIC = (exp.And, exp.Or, exp.Not)
 BRANCHES = (exp.Coalesce, exp.Case, exp.If)

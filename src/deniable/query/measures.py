@@ -282,8 +282,9 @@ def linearised(
             shifted = x.copy()
             shifted[:, column] += sign * noise[column].deviation
             moved.append(function(shifted))
-        with np.errstate(invalid="ignore"):
-            square = square + np.nan_to_num((moved[1] - moved[0]) / 2, nan=math.inf) ** 2
+        with np.errstate(invalid="ignore", over="ignore"):
+            half = (moved[1] - moved[0]) / 2
+            square = square + np.where(np.isfinite(half), half, math.inf) ** 2
     wide = np.sqrt(square) * normal_quantile(confidence)
     with np.errstate(invalid="ignore"):
         return middle - wide, middle + wide

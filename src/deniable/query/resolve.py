@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from decimal import Decimal
 
 import sqlglot
@@ -16,6 +17,8 @@ from deniable.query.catalogue import Catalogue
 from deniable.query.structure import check_structure
 from deniable.query.width_bucket import width_bucket
 from deniable.tables import nearest
+
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it would print the question
 
 _LONGEST = 100_000
 _MOST_NODES = 4_000
@@ -72,10 +75,15 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
     schema = catalogue.sqlglot_schema()
     for table in tree.find_all(exp.Table):
         inner = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
-        if table.name.lower() not in {*schema, *inner} and isinstance(table.this, exp.Identifier):
-            raise QueryError(f"there is no table {table.name}; {nearest(table.name, schema)}")
+        known = {*catalogue.schemas, *inner}
+        if table.name.lower() not in known and isinstance(table.this, exp.Identifier):
+            raise QueryError(
+                f"there is no table {table.name}; {nearest(table.name, catalogue.schemas)}"
+            )
     try:
         copied = _named(tree.copy())
+        for name in copied.find_all(exp.Identifier):
+            name.set("this", name.name.lower())  # as columns are called in the engine's views
         for written in copied.find_all(exp.Coalesce):
             written.meta[_WRITTEN] = True
         made = qualify(copied, schema=schema, dialect="duckdb", expand_stars=False)

@@ -6,10 +6,12 @@ Everything here is post-processing: it sees released numbers, public keys and th
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -58,6 +60,7 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
         data[output.name] = [values[place] for place in picked]
     outputs = {output.name: output for output in plan.outputs}
 
+    @cache
     def interval(name: str, confidence: float) -> Interval | None:
         output = outputs[name]
         measured = any(column.name[0] == "m" for column in output.sql.find_all(exp.Column))
@@ -124,6 +127,16 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+@lru_cache(maxsize=1)
+def _scratch(_process: int) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, from which nothing else can be reached; one for each process."""
+    connection = duckdb.connect()
+    connection.execute("SET error_on_division_by_zero = false")
+    connection.execute("SET disabled_optimizers = 'common_subexpressions'")  # see engines/duckdb.py
+    connection.execute("SET enable_external_access = false")
+    return connection
+
+
 class _Released:
     """The released table: groups g0, ..., measures m0, ..., and the number i of each row."""
 
@@ -153,9 +166,7 @@ class _Released:
         """Run SQL on it; nothing but released numbers is in reach."""
         if not self._columns["i"]:
             return []
-        with duckdb.connect() as connection:
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET error_on_division_by_zero = false")
+        with _scratch(os.getpid()).cursor() as connection:
             try:
                 self._fill(connection)
                 return connection.execute(text).fetchall()
@@ -165,7 +176,7 @@ class _Released:
 
     def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
         kinds = ", ".join(f"{name} {_type(name, v)}" for name, v in self._columns.items())
-        connection.execute(f"CREATE TABLE released ({kinds})")
+        connection.execute(f"CREATE TEMP TABLE released ({kinds})")
         rows = list(zip(*self._columns.values(), strict=True))
         for start in range(0, len(rows), _CHUNK):
             chunk = rows[start : start + _CHUNK]
