@@ -13,20 +13,26 @@ from typing import Any
 import numpy as np
 
 from deniable.answer import Answer
-from deniable.engines.base import Engine, Served
+from deniable.engines.base import Engine, LazySnapshot, Served
 from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Balance, Ledger
+from deniable.privacy.composition import compose
 from deniable.privacy.exact import Number, read_bounds, whole
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.privacy.losses.base import Loss
 from deniable.query.build import Question
 from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql, compile_tree
+from deniable.query.compile import compile_tree
 from deniable.query.drawing import draw
 from deniable.query.explain import Explanation, explain
-from deniable.query.plan import Plan
+from deniable.query.lost import LABEL, restored
+from deniable.query.moments import Centres
+from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
+from deniable.query.profile import Asked, Purchase, bounded, buy, placeholder, purchase, rank_of
+from deniable.query.resolve import parse
 from deniable.query.shape import Noisy, check_shape, shape
 from deniable.release import Answer as Recorded
 from deniable.release import Gate
@@ -105,8 +111,8 @@ class Session:
         max_groups: int | None = None,
     ) -> Answer:
         """Answer a SELECT privately, for a price or for an error."""
-        plan = compile_sql(question, self._catalogue, _options(keys, bounds, max_rows, max_groups))
-        return self._answer(self._priced(plan, epsilon, rho, error))
+        options = _options(keys, bounds, max_rows, max_groups)
+        return self._answer(self._asked(parse(question), options, epsilon, rho, error))
 
     def cancel(self) -> None:
         """End the question that another thread is asking. What was charged stays charged."""
@@ -125,8 +131,8 @@ class Session:
         max_groups: int | None = None,
     ) -> Explanation:
         """What a question would cost and how wrong it would be; spends and reads nothing."""
-        plan = compile_sql(question, self._catalogue, _options(keys, bounds, max_rows, max_groups))
-        return self._explanation(self._priced(plan, epsilon, rho, error))
+        options = _options(keys, bounds, max_rows, max_groups)
+        return self._explanation(self._asked(parse(question), options, epsilon, rho, error))
 
     def table(self, name: str) -> Question:
         """Start a question step by step: `.group_by("ward").agg(n=dp.count()).release(...)`."""
@@ -135,24 +141,36 @@ class Session:
         return Question(name, self._ask_tree, self._explain_tree)
 
     def _ask_tree(self, tree: Any, options: Options, spend: Mapping[str, Any]) -> Answer:
-        plan = compile_tree(tree, self._catalogue, options)
-        return self._answer(self._priced(plan, spend["epsilon"], spend["rho"], spend["error"]))
+        asked = self._asked(tree, options, spend["epsilon"], spend["rho"], spend["error"])
+        return self._answer(asked)
 
     def _explain_tree(self, tree: Any, options: Options, spend: Mapping[str, Any]) -> Explanation:
-        plan = compile_tree(tree, self._catalogue, options)
-        return self._explanation(self._priced(plan, spend["epsilon"], spend["rho"], spend["error"]))
+        asked = self._asked(tree, options, spend["epsilon"], spend["rho"], spend["error"])
+        return self._explanation(asked)
 
-    def _explanation(self, priced: Priced) -> Explanation:
-        size = self._catalogue.private[priced.plan.tables[0]].size
-        return explain(priced, self._budget, self._engine.write, size=size)
+    def _explanation(self, asked: Asked) -> Explanation:
+        size = self._catalogue.private[asked.plan.tables[0]].size
+        plan, unknown = asked.plan, asked.bought
+        if unknown is not None:
+            found = self._ledger.recorded(plan.population, unknown.loss, self._profile(unknown))
+            if found is not None:
+                assert isinstance(found.value, dict)
+                plan, unknown = bounded(asked, found.value), None
+            else:
+                plan = placeholder(plan)
+        priced = price(plan, self._budget, asked.amount)
+        return explain(priced, self._budget, self._engine.write, size=size, unknown=unknown)
 
-    def _priced(
+    def _asked(
         self,
-        plan: Plan,
+        tree: Any,
+        options: Options,
         epsilon: Number | None,
         rho: Number | None,
         error: Mapping[str, Number] | None,
-    ) -> Priced:
+    ) -> Asked:
+        """A question with its price; what is wrong with it is found before anything is spent."""
+        plan = compile_tree(tree, self._catalogue, options)
         self._catalogue.neighbours(plan.tables)
         check_shape(plan)
         if error is not None and not isinstance(error, Mapping):
@@ -161,17 +179,71 @@ class Session:
             amount = amount_of(self._budget, epsilon=epsilon, rho=rho)
         elif epsilon is not None or rho is not None:
             raise ParameterError("error", dict(error), "goes without epsilon= and rho=")
+        elif plan.buys_rows or plan.buys_groups:
+            raise ParameterError(
+                "error", dict(error), "needs max_rows=, and max_groups= where groups are selected"
+            )
         else:
             amount = amount_for_error(plan, self._budget, error)
-        priced = price(plan, self._budget, amount)
-        self._engine.check(list(priced.steps("").values()))
-        return priced
+        bought = purchase(plan, self._budget, amount)
+        rest = amount if bought is None else amount - bought.noise.amount * len(bought.parts)
+        checked = price(placeholder(plan), self._budget, rest)
+        steps = list(checked.steps("").values())
+        if bought is not None:
+            steps += bought.steps()
+        self._engine.check(steps)
 
-    def _answer(self, priced: Priced) -> Answer:
-        plan, loss = priced.plan, priced.loss
-        question = {
+        def centred(centres: Centres) -> Plan:
+            return compile_tree(tree, self._catalogue, replace(options, centres=centres))
+
+        return Asked(plan, centred, bought, rest, rank_of(plan, self._budget, rest))
+
+    def _answer(self, asked: Asked) -> Answer:
+        with LazySnapshot(self._engine) as snapshot:
+            plan, paid = self._bounded(asked, snapshot)
+            priced = price(plan, self._budget, asked.amount)
+            question = self._question(plan)
+            gate = Gate(self._ledger, plan.population, self._who)
+            door = gate.open(priced.loss, purpose=_purpose(plan), question=question)
+            if isinstance(door, Recorded):
+                return self._shown(priced, door, paid)
+            with door:
+                stored = draw(priced, snapshot, door, self._secret(question))
+                return self._shown(priced, door.close(stored), paid)
+
+    def _bounded(self, asked: Asked, snapshot: LazySnapshot) -> tuple[Plan, Loss | None]:
+        """The plan with all of its bounds, and what those cost now."""
+        bought = asked.bought
+        if bought is None:
+            return asked.plan, None
+        gate = Gate(self._ledger, asked.plan.population, self._who)
+        door = gate.open(
+            bought.loss, purpose="sql: contribution bounds", question=self._profile(bought)
+        )
+        if isinstance(door, Recorded):
+            assert isinstance(door.value, dict)
+            return bounded(asked, door.value), None
+        with door:
+            stored = buy(asked, door, snapshot)
+            door.close(stored)
+        return bounded(asked, stored), bought.loss
+
+    def _profile(self, bought: Purchase) -> dict[str, object]:
+        """What the bounds of a plan depend on."""
+        plan = bought.plan
+        return {
+            **self._question(plan),
+            "sql": plan.source.sql("duckdb"),
+            "bought": list(bought.parts),
+            "groups": [group.sql.sql("duckdb") for group in plan.groups],
+            "weights": list(plan.weights),
+        }
+
+    def _question(self, plan: Plan) -> dict[str, object]:
+        """What an answer depends on, beside its price."""
+        return {
             "sql": plan.text,
-            "rows": plan.rows,
+            "rows": [plan.rows, plan.floor, plan.norm, plan.top],
             "max_groups": plan.max_groups,
             "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
             "statistics": [s.sql.sql("duckdb") for s in plan.statistics],
@@ -186,20 +258,13 @@ class Session:
                 for name, schema in self._catalogue.schemas.items()
             },
         }
-        gate = Gate(self._ledger, plan.population, self._who)
-        door = gate.open(loss, purpose=_purpose(plan), question=question)
-        if isinstance(door, Recorded):
-            return self._shown(priced, door)
-        with door:
-            stored = draw(priced, self._engine, door, self._secret(question))
-            return self._shown(priced, door.close(stored))
 
     def _secret(self, question: Mapping[str, object]) -> str:
         """The key of the hash by which groups of heavy units are kept: secret, and lasting."""
         return hmac.new(self._ledger.key, repr(question).encode(), hashlib.sha256).hexdigest()[:32]
 
-    def _shown(self, priced: Priced, recorded: Recorded) -> Answer:
-        """The answer, from what the ledger holds."""
+    def _shown(self, priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answer:
+        """The answer, from what the ledger holds; `paid` was spent on bounds beside it."""
         value = recorded.value
         assert isinstance(value, dict)
         kinds = [group.kind for group in priced.plan.groups]
@@ -210,14 +275,21 @@ class Session:
         x = np.zeros((len(keys), priced.plan.columns))
         for place, column in enumerate(value["columns"]):
             x[:, place] = column
-        shaped = shape(priced.plan, Noisy(keys, x, priced.noise))
+        noise = priced.noise
+        labels: tuple[str, ...] = ()
+        if priced.lost is not None:
+            spread = [priced.lost.deviation(n) / SCALE for n in range(len(value["lost"]))]
+            made = restored(priced.plan, x, noise, list(zip(value["lost"], spread, strict=True)))
+            x, noise, labels = made.x, made.noise, (LABEL,) if made.added.any() else ()
+        shaped = shape(priced.plan, Noisy(keys, x, noise))
         return Answer(
             data=shaped.data,
             interval_of=shaped.interval,
-            cost=recorded.cost,
+            cost=recorded.cost if paid is None else compose(paid, priced.loss).price,
             number=recorded.number,
             head=recorded.head,
             repeated=recorded.repeated,
+            labels=labels,
         )
 
     @property

@@ -74,8 +74,11 @@ class PrivateTable:
         columns: names and types (integer, number, text, boolean, date, timestamp); needed for CSV.
         bounds: (low, high) of numeric columns; values beyond are clamped, never refused.
         keys: the values of a column that may be grouped by and shown without selection.
-        max_rows: how many rows of one unit count in full; more are scaled down together.
-        max_groups: in how many groups one unit counts, where groups are selected privately.
+        max_rows: how many rows of one unit count in full; more are scaled down together. Where it
+            is left out, the bound is bought with the first question.
+        max_groups: in how many groups one unit counts, where groups are selected privately; bought
+            likewise.
+        cap_rows: a promise about the data: no unit has more rows. Total intervals rest on it.
         grid: the step of the fixed-point numbers in which a column is summed.
         size: the number of rows, if that is public; it helps to foresee errors.
         version: a public label of the data; a new one makes old answers stale, not free.
@@ -88,8 +91,9 @@ class PrivateTable:
     columns: Mapping[str, ColumnType] | None
     bounds: Mapping[str, Bounds]
     keys: Mapping[str, tuple[Any, ...]]
-    max_rows: int
+    max_rows: int | None
     max_groups: int | None
+    cap_rows: int | None
     grid: Mapping[str, Fraction]
     size: int | None
     version: str
@@ -106,6 +110,7 @@ class PrivateTable:
         keys: Mapping[str, Sequence[Any]] | None = None,
         max_rows: int | None = None,
         max_groups: int | None = None,
+        cap_rows: int | None = None,
         grid: Mapping[str, Number] | None = None,
         size: int | None = None,
         version: str = "",
@@ -115,10 +120,6 @@ class PrivateTable:
         if named is not ROW and not (isinstance(named, str) and named):
             raise ParameterTypeError(
                 "unit", unit, "must name the column that says whose row it is, or be dp.ROW"
-            )
-        if max_rows is None and unit is not ROW:
-            raise ParameterError(
-                "max_rows", None, "say how many rows of one unit count in full, e.g. max_rows=20"
             )
         people: object = population
         if not (isinstance(people, str) and re.fullmatch(r"[^\x00-\x1f]{1,200}", people)):
@@ -132,10 +133,11 @@ class PrivateTable:
             "columns": read_columns(columns),
             "bounds": _each("bounds", bounds, read_bounds),
             "keys": _each("keys", keys, read_keys),
-            "max_rows": whole(1 if max_rows is None else max_rows, "max_rows"),
-            "max_groups": None if max_groups is None else whole(max_groups, "max_groups"),
+            "max_rows": 1 if unit is ROW else _optional(max_rows, "max_rows"),
+            "max_groups": _optional(max_groups, "max_groups"),
+            "cap_rows": _optional(cap_rows, "cap_rows"),
             "grid": _each("grid", grid, lambda step: positive(step, "grid")),
-            "size": None if size is None else whole(size, "size"),
+            "size": _optional(size, "size"),
             "version": version,
             "relation": read_relation(relation),
         }.items():
@@ -150,6 +152,7 @@ class PrivateTable:
             "keys": {name: [repr(key) for key in keys] for name, keys in self.keys.items()},
             "max_rows": self.max_rows,
             "max_groups": self.max_groups,
+            "cap_rows": self.cap_rows,
             "grid": {name: str(step) for name, step in self.grid.items()},
             "version": self.version,
             "relation": str(self.relation),
@@ -303,6 +306,10 @@ def check_keys(name: str, keys: tuple[Any, ...], kind: ColumnType | None) -> Non
         for key in keys:
             if key is not None and not fits(key):
                 raise ParameterError("keys", key, f"{name} holds {kind}; give values of that type")
+
+
+def _optional(value: int | None, argument: str) -> int | None:
+    return None if value is None else whole(value, argument)
 
 
 def _mapping(argument: str, given: object) -> Mapping[Any, Any]:

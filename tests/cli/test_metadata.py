@@ -91,7 +91,6 @@ BAD = {
     "no unit": ('unit = "patient_id"', "", "unit=None", "say whose rows these are"),
     "unit and row": ("max_rows", "row = true\nmax_rows", "unit=", "say whose rows these are"),
     "an unknown unit": ("patient_id", "patient", "patient", "did you mean patient_id?"),
-    "no max_rows": ("max_rows = 5", "", "[tables.visits]: max_rows=None", "say how many rows"),
     "max_rows as text": ("max_rows = 5", 'max_rows = "5"', "max_rows='5'", "whole number"),
     "bounds of no column": ("cost =", "costs =", "bounds='costs'", "did you mean cost?"),
     "bounds of text": ("cost =", "ward =", "bounds='ward'", "holds text, not numbers"),

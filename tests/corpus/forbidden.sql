@@ -399,10 +399,6 @@ SELECT SUM(age * age) AS total FROM visits;
 -- says: the groups of age are not public
 SELECT age, COUNT(*) AS n FROM visits GROUP BY age;
 
--- name: unknown_keys_without_max_groups
--- says: or max_groups=
-SELECT age, COUNT(*) AS n FROM visits GROUP BY age;
-
 -- name: qualify
 -- says: QUALIFY is not answered
 SELECT ward FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id) = 1;

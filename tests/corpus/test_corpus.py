@@ -33,10 +33,12 @@ def check(name, row, right):
     """One per mille, or what noise takes with a probability of FALSE_ALARM, if that is little."""
     exact = float(right[name])
     if name.startswith("q_"):
-        assert abs(row[name] - exact) <= CELL, f"{name}: {row[name]} is answered, {exact} is right"
+        assert abs(row[name] - exact) <= 2 * CELL, (
+            f"{name}: {row[name]} is answered, {exact} is right"
+        )
         return
     noise = max(row[f"{name}_high"] - row[name], row[name] - row[f"{name}_low"])
-    most = max(0.03 * abs(exact), 2.5 if name.startswith("n") else 0.01)
+    most = max(0.035 * abs(exact), 2.5 if name.startswith("n") else 0.01)
     assert noise <= most, f"{name}: ± {noise} about {exact} shows nothing"
     allowed = max(1e-3 * abs(exact), noise)
     assert math.isclose(row[name], exact, rel_tol=0, abs_tol=allowed), (

@@ -9,6 +9,7 @@ from scipy import stats
 import deniable as dp
 from chance import FALSE_ALARM, laplace_pmf
 from corpus import hospital
+from deniable.engines.base import LazySnapshot
 from deniable.ledger.filters import Budget
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
@@ -35,7 +36,8 @@ def priced(measure, budget):
         plan = compile_sql(QUESTION.format(measure), session._catalogue, Options())
         read = Budget(budget)
         made = price(plan, read, amount_of(read, epsilon=2, rho=None))
-        (exact,) = _Reader(session._engine, made, secret="").totals([()])
+        with LazySnapshot(session._engine) as snapshot:
+            (exact,) = _Reader(snapshot, made, secret="").totals(0, [()])
     return made, exact
 
 

@@ -14,6 +14,7 @@ from deniable.query.compile import compile_sql
 from deniable.query.emit import totals_step
 from deniable.query.plan import SCALE
 from query.test_bounding import moved
+from snapshots import run
 
 KEY = bytes(32)
 
@@ -129,7 +130,7 @@ def test_what_is_answered_moves_by_what_is_charged(question):
         schema = engine.add("t", private.source, None)
         options = Options(bounds={"f": (Fraction(0), Fraction(1))} if " AS f" in question else {})
         plan = compile_sql(question, Catalogue({"t": schema}, {"t": private}), options)
-        (rows,) = engine.run([totals_step(plan, l2=True)])
+        rows = run(engine, totals_step(plan, l2=True))
         width = len(plan.groups)
         found.append({row[:width]: [int(v or 0) for v in row[width:]] for row in rows})
         engine.close()

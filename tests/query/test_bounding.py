@@ -15,6 +15,7 @@ from deniable.query.compile import compile_sql
 from deniable.query.emit import distinct_step, totals_step, units_step
 from deniable.query.plan import SCALE, Plan
 from deniable.tables import PrivateTable
+from snapshots import run
 
 QUESTIONS = [
     "SELECT g, COUNT(*) AS n FROM t GROUP BY g",
@@ -68,7 +69,7 @@ def totals(rows: list[tuple], question: str, *, l2: bool) -> tuple[Plan, dict]:
     engine, catalogue = engine_with(rows)
     options = Options(keys={"k": tuple(range(300))} if " AS k" in question else {})
     plan = compile_sql(question, catalogue, options)
-    (rows_found,) = engine.run([totals_step(plan, l2=l2)])
+    rows_found = run(engine, totals_step(plan, l2=l2))
     engine.close()
     width = len(plan.groups)
     return plan, {row[:width]: [int(v or 0) for v in row[width:]] for row in rows_found}
@@ -136,7 +137,7 @@ def test_units_with_few_rows_are_never_changed(question):
     keys = [group.sql.sql("duckdb") for group in plan.groups]
     source = plan.source.sql("duckdb").removeprefix("SELECT *").removeprefix("SELECT")
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    (exact_rows,) = engine.run([Step(f"SELECT {', '.join(keys + sums)} {source}{grouped}", "")])
+    exact_rows = run(engine, Step(f"SELECT {', '.join(keys + sums)} {source}{grouped}", ""))
     engine.close()
     for row in exact_rows:
         exact = [SCALE * int(value or 0) for value in row[len(keys) :]]
@@ -149,10 +150,10 @@ def test_a_unit_counts_in_as_many_groups_as_is_said_while_they_are_chosen():
     plan = compile_sql(
         "SELECT g || 'x' AS h, COUNT(*) AS n FROM t GROUP BY h", catalogue, Options()
     )
-    (first,) = engine.run([units_step(plan, 2, "secret")])
+    first = run(engine, units_step(plan, 2, "secret"))
     assert sum(units for _, units in first) == 20
-    assert sorted(engine.run([units_step(plan, 2, "secret")])[0]) == sorted(first)
-    assert sorted(engine.run([units_step(plan, 2, "another")])[0]) != sorted(first)
+    assert sorted(run(engine, units_step(plan, 2, "secret"))) == sorted(first)
+    assert sorted(run(engine, units_step(plan, 2, "another"))) != sorted(first)
     engine.close()
 
 
@@ -160,7 +161,7 @@ def test_distinct_values_of_one_unit_are_as_many_as_is_said():
     rows = [(0, "a", float(v), 1) for v in range(100)] + [(1, "b", 1.0, 1)]
     engine, catalogue = engine_with(rows)
     plan = compile_sql("SELECT g, COUNT(DISTINCT x) AS n FROM t GROUP BY g", catalogue, Options())
-    (found,) = engine.run([distinct_step(plan, 0, "secret")])
+    found = run(engine, distinct_step(plan, 0, "secret"))
     assert dict(found) == {"a": 4, "b": 1}
     engine.close()
 

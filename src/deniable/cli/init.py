@@ -173,7 +173,7 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield f"source = {quoted(draft.source)}"
     yield "row = true" if draft.unit is None else f"unit = {quoted(draft.unit)}"
     if draft.unit is not None:
-        yield "# max_rows =    needed: how many rows of one unit count in full"
+        yield "# max_rows =    how many rows of one unit count in full; without it, that is bought"
     yield "# max_groups =  in how many groups one unit counts, where groups are no declared keys"
     yield "# size =        the number of rows, if that is public; it helps to foresee errors"
     yield ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,14 +16,42 @@ Rows = list[tuple[Any, ...]]
 class Step:
     """A SELECT, and tables that it needs first: by name, the SELECT that makes each.
 
-    A table is made once, and not computed anew where it is read. Many are grouped by the unit,
-    whose values often lie close together: engines may use that.
+    A table is made once in a snapshot, and not computed anew where it is read. `dense` ones are
+    grouped by the unit, whose values often lie close together: engines may use that.
     `rows` is the part that the question decides, by which names and types can be checked.
     """
 
     select: str
     rows: str
     tables: Mapping[str, str] = field(default_factory=dict)
+    dense: frozenset[str] = frozenset()
+
+
+class Snapshot(Protocol):
+    """The data as they were at one time."""
+
+    def run(self, step: Step) -> Rows:
+        """The rows of a step, exact integers as int."""
+
+
+class LazySnapshot:
+    """A snapshot that is taken when the first step is run: answers on record need none."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._stack = engine, ExitStack()
+        self._taken: Snapshot | None = None
+
+    def run(self, step: Step) -> Rows:
+        """The rows of a step."""
+        if self._taken is None:
+            self._taken = self._stack.enter_context(self._engine.snapshot())
+        return self._taken.run(step)
+
+    def __enter__(self) -> LazySnapshot:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
 @runtime_checkable
@@ -41,8 +70,8 @@ class Engine(Protocol):
     def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
         """Make a source known under a name; its schema, declared or read from metadata."""
 
-    def run(self, steps: Sequence[Step]) -> list[Rows]:
-        """Run the steps of a question in one snapshot; the rows of each, exact integers as int."""
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """The data as they are now, for all steps of a question."""
 
     def check(self, steps: Sequence[Step]) -> None:
         """Refuse, from names and types alone, what the engine would not run."""

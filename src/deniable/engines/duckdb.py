@@ -100,6 +100,31 @@ def duckdb(where: str | Path | driver.DuckDBPyConnection) -> DuckDBDatabase:
     return DuckDBDatabase(str(where))
 
 
+class DuckDBSnapshot:
+    """A transaction, and the tables that were made in it."""
+
+    def __init__(self, connection: driver.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._made: dict[str, str] = {}
+
+    def run(self, step: Step) -> Rows:
+        """The rows of a step; steps share the tables that they have in common."""
+        for name, text in step.tables.items():
+            if self._made.get(name) != text:
+                self._made[name] = text
+                self._make(name, text, dense=name in step.dense)
+        return self._connection.execute(step.select).fetchall()
+
+    def _make(self, name: str, text: str, *, dense: bool) -> None:
+        """Dense integers are grouped without hashing: faster for one column, slower else."""
+        if not dense:
+            self._connection.execute(_table(name, text))
+            return
+        self._connection.execute("SET perfect_ht_threshold = 24")
+        self._connection.execute(_table(name, text))
+        self._connection.execute("SET perfect_ht_threshold = 12")
+
+
 class DuckDB:
     """One DuckDB for one session: sources become views with canonical types."""
 
@@ -182,14 +207,14 @@ class DuckDB:
             raise ParameterError("source", table.name, "one open connection for each session")
         return quoted(table.name)
 
-    def run(self, steps: Sequence[Step]) -> list[Rows]:
-        """Run the steps of a question in one transaction."""
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[DuckDBSnapshot]:
+        """One transaction."""
         # One connection, one transaction at a time.
         with self._lock, _told("the query"), self._pinned():
             self._connection.execute("BEGIN TRANSACTION")
             try:
-                made: dict[str, str] = {}
-                return [self._step(step, made) for step in steps]
+                yield DuckDBSnapshot(self._connection)
             finally:
                 with contextlib.suppress(driver.Error):
                     self._connection.execute("ROLLBACK")  # temporary tables are gone with it
@@ -231,18 +256,6 @@ class DuckDB:
     def write(self, step: Step) -> list[str]:
         """The statements that DuckDB runs for a step."""
         return [*(_table(name, sql) for name, sql in step.tables.items()), step.select]
-
-    def _step(self, step: Step, made: dict[str, str]) -> Rows:
-        for name, text in step.tables.items():
-            if made.get(name) == text:
-                continue  # steps of one question share it
-            made[name] = text
-            # Dense integers are grouped without hashing: three times as fast for one column, and
-            # slower for all else.
-            self._connection.execute("SET perfect_ht_threshold = 24")
-            self._connection.execute(_table(name, text))
-            self._connection.execute("SET perfect_ht_threshold = 12")
-        return self._connection.execute(step.select).fetchall()
 
     def cancel(self) -> None:
         """End what is running."""

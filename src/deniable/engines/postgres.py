@@ -87,6 +87,24 @@ def postgres(url: str) -> PostgresDatabase:
     return PostgresDatabase(url)
 
 
+class PostgresSnapshot:
+    """A transaction, and the functions that were made in it."""
+
+    def __init__(
+        self, connection: psycopg.Connection[tuple[Any, ...]], writer: PostgresWriter
+    ) -> None:
+        self._connection, self._writer = connection, writer
+        self._made = 0
+
+    def run(self, step: Step) -> Rows:
+        """The rows of a step."""
+        text = self._writer.write(step.select, step.tables)
+        for function in self._writer.functions[self._made :]:
+            self._connection.execute(function)
+        self._made = len(self._writer.functions)
+        return self._connection.execute(text, prepare=True).fetchall()
+
+
 class Postgres:
     """One connection for one session; every question in a transaction of its own."""
 
@@ -152,20 +170,25 @@ class Postgres:
         text = writer.write(step.select, step.tables)
         return [*writer.functions, text]
 
-    def run(self, steps: Sequence[Step]) -> list[Rows]:
-        """Run the steps of a question in one snapshot."""
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
+        """One transaction, in which all statements see the same rows."""
         with self._lock, _told("the query"):
             self._reopen()
-            with self._transaction(steps) as texts:
-                return [self._connection.execute(text, prepare=True).fetchall() for text in texts]
+            with self._transaction():
+                yield PostgresSnapshot(self._connection, self._writer())
 
     def check(self, steps: Sequence[Step]) -> None:
         """Have the server plan the statements, which reads no row."""
         with self._lock:
             with _told("the connection"):
                 self._reopen()
+            writer = self._writer()
+            texts = [writer.write(step.select, step.tables) for step in steps]
             try:
-                with self._transaction(steps) as texts:
+                with self._transaction():
+                    for text in writer.functions:
+                        self._connection.execute(text)
                     for text in texts:
                         self._connection.execute(f"EXPLAIN {text}", prepare=True)
             except psycopg.Error as error:
@@ -177,17 +200,13 @@ class Postgres:
         return PostgresWriter(self._schemas, self._sources)
 
     @contextlib.contextmanager
-    def _transaction(self, steps: Sequence[Step]) -> Iterator[list[str]]:
+    def _transaction(self) -> Iterator[None]:
         """One snapshot; functions that were made for the question are gone with it."""
-        writer = self._writer()
-        texts = [writer.write(step.select, step.tables) for step in steps]
         with self._connection.transaction(force_rollback=True):
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            for setting in (*_SETTINGS, *writer.functions):
+            for setting in _SETTINGS:
                 self._connection.execute(setting)
-            if not writer.functions:
-                self._connection.execute("SET TRANSACTION READ ONLY")
-            yield texts
+            yield
 
     def _reopen(self) -> None:
         if self._connection.closed or self._connection.broken:

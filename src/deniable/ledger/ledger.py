@@ -225,6 +225,13 @@ class Ledger:
         row = self._append(name, decide)
         return Reservation(name, row.number, analyst, loss, head_of(row))
 
+    def recorded(
+        self, population: str, loss: Loss, question: Mapping[str, object]
+    ) -> Recorded | None:
+        """The answer to a question that was asked before at this price; nothing is spent."""
+        name = read_name(population, "population")
+        return self._recorded(name, _digest(name, _loss_text(loss), question))
+
     def debit(self, reservation: Reservation, loss: Loss) -> None:
         """Record that part of a reservation is about to be drawn, if so much is left of it."""
         self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)}, loss)

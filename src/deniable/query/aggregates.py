@@ -6,7 +6,7 @@ of one column share the same sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from deniable.query.checks import Resolve, check, no_unit
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of, is_integer, safe, safe_condition
 from deniable.query.measures import Cross, Linear, Located, Measure, Ratio
-from deniable.query.moments import Squares, Values, plain_number, wide
+from deniable.query.moments import Centres, Squares, Values, plain_number, wide
 from deniable.query.plan import Statistic
 from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of
 
@@ -26,8 +26,9 @@ _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.Stdd
 class Statistics:
     """Collects the statistics of a question; equal ones are summed once."""
 
-    def __init__(self, find: Resolve) -> None:
+    def __init__(self, find: Resolve, counted: Collection[str], centres: Centres) -> None:
         self._find = find
+        self._counted, self._centres = counted, centres
         self._places: dict[str, int] = {}
         self.found: list[Statistic] = []
         self.distinct: list[exp.Expr] = []
@@ -91,24 +92,56 @@ class Statistics:
         if isinstance(node.this, exp.Distinct):
             raise QueryError(f"{name}(DISTINCT ...) is not answered; COUNT(DISTINCT ...) is")
         self._check(node.this, f"{name}(...)")
-        values = Values.of(node.this, self._find)
+        values = Values.of(node.this, self._find, self._centres)
         size = max(abs(values.low), abs(values.high), 1)
         total = isinstance(node, exp.Sum)
         count_matters = (values.centre / size) ** 2 if total else 0.25
         sum_matters = (values.half / size) ** 2 if total else 1.0
         given = _conditions(condition)
-        counted = self._add_count(_when(given, values.seen), count_matters)
-        summed = self._add(_when(given, values.centred.copy()), values.half, sum_matters)
+        column = values.number.sql("duckdb")
+        count = self._numbers(values, condition, count_matters)
+        summed = self._add(
+            _when(given, values.centred.copy()),
+            values.half,
+            sum_matters,
+            column=column,
+            marks=(values.low, values.centre, values.high),
+            typical=values.typical,
+        )
         unit = float(values.step)
+        sums = Linear(((summed, unit),))
         if total:
-            return Linear(((summed, unit), (counted, unit * values.centre)))
-        count, sums = Linear(((counted, 1.0),)), Linear(((summed, unit),))
+            return sums.plus(count.times(unit * values.centre))
         if isinstance(node, exp.Avg):
             middle, (low, high) = float(values.centre * values.step), values.bounds
             return Ratio(sums, count, middle, float(low), float(high))
         squared = Squares.of(values)
-        place = self._add(_when(given, squared.sql), squared.size, 1.0)
+        place = self._add(_when(given, squared.sql), squared.size, 1.0, column=column)
         return squared.spread(node, place, sums, count)
+
+    def _numbers(self, values: Values, condition: exp.Expr | None, importance: float) -> Linear:
+        """How many rows have a number.
+
+        Where all rows are counted as well, those without one are counted instead: there are few,
+        and a row has either a number or none, so that both share the bound.
+        """
+        given = _conditions(condition)
+        if condition_text(condition) not in self._counted:
+            return Linear(((self._add_count(_when(given, values.seen), importance), 1.0),))
+        rows = self._rows(condition, importance)
+        none = exp.Case(
+            ifs=[
+                exp.If(
+                    this=exp.Is(this=exp.paren(values.seen), expression=exp.Null()),
+                    true=exp.Literal.number(1),
+                )
+            ]
+        )
+        column = values.number.sql("duckdb")
+        missing = self._add(
+            _when(given, none), 1, importance, counts=True, column=column, missing=True
+        )
+        return Linear(((rows, 1.0), (missing, -1.0)))
 
     def _crossed(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         """CORR and COVAR: moments of the rows that have both numbers."""
@@ -116,7 +149,7 @@ class Statistics:
         for side in sides:
             self._check(side, f"{node.key.upper()}(...)")
         (x, most_x, unit_x), (y, most_y, unit_y) = (
-            Values.of(side, self._find).coarse() for side in sides
+            Values.of(side, self._find, self._centres).coarse() for side in sides
         )
         given = _conditions(condition, _and(_present(x), _present(y)))
         product = exp.Mul(this=x.copy(), expression=y.copy())
@@ -188,6 +221,10 @@ class Statistics:
         *,
         per_unit: bool = False,
         counts: bool = False,
+        column: str = "",
+        missing: bool = False,
+        marks: tuple[int, int, int] | None = None,
+        typical: float = 1.0,
     ) -> int:
         text = f"{per_unit} {counts} {sql.sql('duckdb')}"
         if text in self._places:
@@ -196,8 +233,25 @@ class Statistics:
             self.found[place] = replace(known, importance=known.importance + importance)
             return place
         self._places[text] = len(self.found)
-        self.found.append(Statistic(sql, size, per_unit, importance, counts))
+        made = Statistic(sql, size, per_unit, importance, counts, column, missing, marks, typical)
+        self.found.append(made)
         return self._places[text]
+
+
+def condition_text(condition: exp.Expr | None) -> str:
+    """The text by which conditions of aggregates are told apart."""
+    return "" if condition is None else condition.sql("duckdb")
+
+
+def counted_rows(select: exp.Select) -> set[str]:
+    """The conditions under which a SELECT counts all rows."""
+    return {
+        condition_text(
+            count.parent.expression.this if isinstance(count.parent, exp.Filter) else None
+        )
+        for count in select.find_all(exp.Count)
+        if count.this is None or isinstance(count.this, exp.Star)
+    }
 
 
 def settle(measure: Measure, statistics: int, distinct: int) -> Measure:

@@ -11,7 +11,7 @@ from sqlglot.schema import MappingSchema
 
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
-from deniable.query.columns import UNIT, Column, Relation
+from deniable.query.columns import BOUGHT, UNIT, Column, Relation
 from deniable.tables import Bounds, ColumnType, PrivateTable, Schema, nearest
 
 _SQL = {
@@ -32,6 +32,7 @@ class Options:
     keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     max_rows: int | None = None
     max_groups: int | None = None
+    centres: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
     def applied(self, name: str, column: Column) -> Column:
         """A column with what the question declares about its name."""
@@ -109,7 +110,7 @@ class Catalogue:
             columns=columns,
             population=table.population,
             tables=(name,),
-            rows=options.max_rows or table.max_rows,
+            rows=options.max_rows or table.max_rows or BOUGHT,
             single=unit is None,
             unit_has_name=unit is not None,
             unit_kind=None if unit is None else columns[unit].kind,

@@ -11,6 +11,9 @@ from sqlglot import exp
 
 from deniable.tables import Bounds, ColumnType
 
+BOUGHT = 0
+"""A contribution bound that is not declared: it is bought with the first question."""
+
 UNIT = "deniable_unit"
 """The hidden column that says whose row it is, in every private relation."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.engines.base import Engine, Rows
+from deniable.engines.base import LazySnapshot, Rows
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced
 from deniable.query.quantiles import in_order
@@ -17,9 +17,9 @@ from deniable.release import Door
 Key = tuple[Any, ...]
 
 
-def draw(priced: Priced, engine: Engine, door: Door, secret: str) -> dict[str, Any]:
+def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dict[str, Any]:
     """Keys and noisy columns, as the ledger stores them."""
-    plan, read = priced.plan, _Reader(engine, priced, secret)
+    plan, read = priced.plan, _Reader(snapshot, priced, secret)
     if len(plan.sets) > 1:
         return _several(priced, door, read)
     keys = _public_keys(plan)
@@ -34,7 +34,11 @@ def draw(priced: Priced, engine: Engine, door: Door, secret: str) -> dict[str, A
             drawn = _listed(door.draw(mechanism, partial(read.distinct, keys, number)))
             columns.append([int(row[0]) for row in drawn])
         columns += _quantiles(priced, door, read, keys)
-    return {"keys": [[_storable(part) for part in key] for key in keys], "columns": columns}
+    stored = {"keys": [[_storable(part) for part in key] for key in keys], "columns": columns}
+    if priced.lost is not None:
+        (drawn,) = _listed(door.draw(priced.lost, read.lost))
+        stored["lost"] = [int(value) / SCALE for value in drawn]
+    return stored
 
 
 def _several(priced: Priced, door: Door, read: _Reader) -> dict[str, Any]:
@@ -52,18 +56,17 @@ def _several(priced: Priced, door: Door, read: _Reader) -> dict[str, Any]:
 
 
 class _Reader:
-    """Runs a question's statements once, in one snapshot, when the first number is needed."""
+    """Runs a question's statements, each once, when its numbers are needed."""
 
-    def __init__(self, engine: Engine, priced: Priced, secret: str) -> None:
-        self._engine, self._priced, self._secret = engine, priced, secret
-        self._results: dict[str, Rows] | None = None
+    def __init__(self, snapshot: LazySnapshot, priced: Priced, secret: str) -> None:
+        self._snapshot, self._priced = snapshot, priced
+        self._steps = priced.steps(secret)
+        self._results: dict[str, Rows] = {}
 
-    def _run(self) -> dict[str, Rows]:
-        if self._results is None:
-            steps = self._priced.steps(self._secret)
-            found = self._engine.run(list(steps.values()))
-            self._results = dict(zip(steps, found, strict=True))
-        return self._results
+    def _run(self, name: str) -> Rows:
+        if name not in self._results:
+            self._results[name] = self._snapshot.run(self._steps[name])
+        return self._results[name]
 
     def units(self) -> dict[Key, int]:
         """How many units each group has."""
@@ -76,6 +79,11 @@ class _Reader:
         found = self._by_key(f"totals {number}", len(self._priced.plan.groupings[number].groups))
         return [found.get(_plain_key(key), [0] * width) for key in keys]
 
+    def lost(self) -> list[list[int]]:
+        """What bounds cut off in all, of each statistic."""
+        (row,) = self._run("lost")
+        return [[int(value or 0) for value in row]]
+
     def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
         """How many different values these groups have."""
         found = self._by_key(f"distinct {number}", len(self._priced.plan.groups))
@@ -85,13 +93,13 @@ class _Reader:
         """The weights in the cells of a grid, by group."""
         width, size = len(self._priced.plan.groups), self._priced.plan.grids[number].cells
         found: dict[Key, list[int]] = {}
-        for row in self._run()[f"cells {number}"]:
+        for row in self._run(f"cells {number}"):
             weights = found.setdefault(_plain_key(row[:width]), [0] * size)
             weights[int(row[width])] = int(row[width + 1])
         return [found.get(_plain_key(key), [0] * size) for key in keys]
 
     def _by_key(self, name: str, width: int) -> dict[Key, list[int]]:
-        rows = self._run()[name]
+        rows = self._run(name)
         found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
         assert len(found) == len(rows), "two groups look alike"
         return found

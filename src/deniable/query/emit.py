@@ -19,15 +19,75 @@ from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, na
 KEY_PLACEHOLDER = "<secret key>"
 
 
-HEAVY = "deniable_heavy"
-ROWS = "deniable_rows"
+ROWS, UNITS = "deniable_rows", "deniable_units"
+HEAVY, PAIRS = "deniable_heavy", "deniable_pairs"
 # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
 _ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
 
 
 def totals_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
-    return Step(_totals(plan, l2=l2), _base(plan), _tables(plan, heavy=True))
+    return _step(plan, _totals(plan, l2=l2), _tables(plan, pairs=True, l2=l2))
+
+
+def rows_step(plan: Plan) -> Step:
+    """SELECT a number of rows, and how many units have that many."""
+    select = (
+        f"{_with_base(plan)}, counted AS (SELECT u, COUNT(*) AS n FROM base GROUP BY u) "
+        "SELECT n, COUNT(*) AS units FROM counted GROUP BY n"
+    )
+    return _step(plan, select, _tables(plan))
+
+
+def upper_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT a bin of upper bounds on norms, four to each doubling, and the units in it."""
+    # Fours of binary logarithms of roots: ln(b)/2 / ln(2) * 4.
+    select = (
+        "WITH bins AS (SELECT CAST(FLOOR(LN(b) * 2.8853900817779268e0) AS BIGINT) AS c "
+        f"FROM {UNITS} WHERE b > 0) SELECT c, COUNT(*) AS units FROM bins GROUP BY c"
+    )
+    return _step(plan, select, _tables(plan, units=True, l2=l2))
+
+
+def norms_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT joint norms beyond the bound (squared where they are roots), and the units of each."""
+    select = (
+        f"WITH {_norms(plan, l2=l2)} SELECT q, COUNT(*) AS units FROM norms "
+        f"WHERE q > {_limit(plan, l2=l2)} GROUP BY q"
+    )
+    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
+def groups_step(plan: Plan) -> Step:
+    """SELECT a number of groups, and how many units have rows in that many."""
+    keys = ", ".join(names("g", plan.groups))
+    select = (
+        f"{_with_base(plan)}, pairs AS (SELECT DISTINCT u, {keys} FROM base), "
+        "counted AS (SELECT u, COUNT(*) AS n FROM pairs GROUP BY u) "
+        "SELECT n, COUNT(*) AS units FROM counted GROUP BY n"
+    )
+    return _step(plan, select, _tables(plan))
+
+
+def lost_step(plan: Plan, caps: Sequence[int], *, l2: bool) -> Step:
+    """SELECT what was cut off in all, of each statistic; of one unit no more than its cap."""
+    stats = names("t", plan.statistics)
+    lost = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
+    capped = ", ".join(
+        f"COALESCE(SUM(CASE WHEN {name} > {cap} THEN {cap} WHEN {name} < {-cap} THEN {-cap} "
+        f"ELSE {name} END), 0)::HUGEINT AS {name}"
+        for name, cap in zip(stats, caps, strict=True)
+    )
+    select = (
+        f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"lost AS (SELECT pairs.u, {lost} FROM pairs JOIN beyond ON pairs.u = beyond.u "
+        f"GROUP BY pairs.u) SELECT {capped} FROM lost"
+    )
+    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
+def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
+    return Step(select, _base(plan), tables, frozenset({UNITS, HEAVY}))
 
 
 def _stored(plan: Plan) -> bool:
@@ -40,19 +100,97 @@ def _stored(plan: Plan) -> bool:
     return not plan.one_row and not (plan.simple and plan.unit_has_name)
 
 
-def _tables(plan: Plan, *, heavy: bool) -> dict[str, str]:
-    """The tables that a step needs: rows where they are kept, and units with many of them.
+def _tables(
+    plan: Plan,
+    *,
+    heavy: bool = False,
+    pairs: bool = False,
+    units: bool = False,
+    l2: bool = True,
+) -> dict[str, str]:
+    """The tables that a step needs: rows where they are kept, units with much in them, their sums.
 
-    Those have more rows than count in full, undeclared groups included: more units than need be.
+    Heavy units have more rows than count in full, undeclared groups included: more units than need
+    be. Where the norm was bought, they are those whose upper bound on it is above the floor, by a
+    margin for what floats lose.
     """
     tables = {ROWS: _base(plan, every_group=True)} if _stored(plan) else {}
-    if not heavy or plan.one_row:
+    if plan.one_row:
         return tables
     rows = ROWS
     if not _stored(plan):
         rows = f"({plan.source.select(exp.alias_(plan.unit.copy(), 'u')).sql('duckdb')})"
-    tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
+    bought = pairs and plan.floor is not None
+    if units or bought:
+        tables[UNITS] = _units_table(plan, l2=l2)
+    if bought:
+        assert plan.floor is not None
+        tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE b > {float(plan.floor) ** 2 * 0.999!r}"
+    elif heavy or pairs:
+        tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
+    if pairs:
+        tables[PAIRS] = _pairs(plan)
     return tables
+
+
+def _units_table(plan: Plan, *, l2: bool) -> str:
+    """For each unit, the square of an upper bound on its joint norm.
+
+    The sum of the norms of its rows: by the triangle inequality, no vector of sums is longer.
+    """
+    parts = []
+    for name, statistic, weight in zip(
+        names("t", plan.statistics), plan.statistics, plan.weights, strict=True
+    ):
+        if statistic.counts or statistic.per_unit:
+            size = weight * weight if l2 else weight
+            parts.append(f"CASE WHEN {name} IS NULL THEN 0e0 ELSE {float(size)!r} END")
+        else:
+            part = f"{float(weight)!r} * COALESCE({name}, 0)::DOUBLE"
+            parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
+    row = f"SQRT({' + '.join(parts)})" if l2 else " + ".join(parts)
+    base = _with_base(plan, every_group=True)
+    return (
+        f"{base}, sized AS (SELECT u, SUM({row}) AS s FROM base GROUP BY u) "
+        "SELECT u, s * s AS b FROM sized"
+    )
+
+
+def values_step(plan: Plan, place: int, cells: int) -> Step:
+    """SELECT a cell between the bounds of a sum's column, and the units whose mean lies in it.
+
+    One unit in sixteen is looked at, by a hash of its name.
+    """
+    marks, name = plan.statistics[place].marks, f"t{place}"
+    assert marks is not None
+    low, centre, high = marks
+    above = f"(s + n::HUGEINT * {centre - low}) // n::HUGEINT"
+    some = "WHERE HASH(u) % 16 = 0 " if plan.unit_has_name else ""
+    select = (
+        f"{_with_base(plan, every_group=True)}, "
+        f"totals AS (SELECT u, SUM({name})::HUGEINT AS s, COUNT({name}) AS n "
+        f"FROM base {some}GROUP BY u), "
+        f"means AS (SELECT ({above}) * {cells} // {high - low + 1}::HUGEINT AS c FROM totals "
+        "WHERE n > 0) SELECT c, COUNT(*) AS units FROM means GROUP BY c"
+    )
+    return _step(plan, select, _tables(plan))
+
+
+def _pairs(plan: Plan) -> str:
+    """The sums of heavy units, by group, undeclared ones included."""
+    grouped = "".join(f", {key}" for key in names("g", plan.groups))
+    sums = ", ".join(
+        (
+            f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
+            if statistic.per_unit
+            else f"{_total(name, statistic)}::HUGEINT AS {name}"
+        )
+        for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True)
+    )
+    return (
+        f"{_with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM base "
+        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}"
+    )
 
 
 def _with_base(plan: Plan, *, every_group: bool = False) -> str:
@@ -81,9 +219,12 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         )
     plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
     less = ", ".join(f"-{name} AS {name}" for name in stats)
+    cut = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
     answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
     return (
-        f"{base}, {_heavy(plan, keys, stats, l2=l2)}, totals AS ({totals}) "
+        f"{base}, {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u){grouped}), "
+        f"totals AS ({totals}) "
         f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} FROM totals{_where_declared(plan)} "
         f"UNION ALL SELECT {picked}{less} FROM cut) AS summed{grouped}"
     )
@@ -129,42 +270,44 @@ def _total(name: str, statistic: Statistic) -> str:
     return f"COALESCE(SUM({name}), 0)"
 
 
-def _heavy(plan: Plan, keys: Sequence[str], stats: Sequence[str], *, l2: bool) -> str:
-    """What is cut off of units with too many rows, by group."""
-    picked = "".join(f"{key}, " for key in keys)
-    grouped = "".join(f", {key}" for key in keys)
-    sums = ", ".join(
-        (
-            f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
-            if statistic.per_unit
-            else f"{_total(name, statistic)}::HUGEINT AS {name}"
-        )
-        for name, statistic in zip(stats, plan.statistics, strict=True)
-    )
+def _limit(plan: Plan, *, l2: bool) -> int:
     bound = plan.bound(l2=l2)
-    limit = bound * bound if l2 else bound
-    norm = _ROOT if l2 else "q"
-    # One division for each unit: those of 128 bits are slow. f <= SCALE·SCALE·bound/norm.
-    cut = ", ".join(
-        f"SUM({SCALE} * {name} - SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS}))"
-        f"::HUGEINT AS {name}"
-        for name in stats
-    )
+    return bound * bound if l2 else bound
+
+
+def _norms(plan: Plan, *, l2: bool) -> str:
+    """The pairs of units that may be beyond the bound, and the norms of those units.
+
+    Floats only say which units are surely within it, by a margin far above their rounding.
+    """
+    stats = names("t", plan.statistics)
     where = f"{_where_declared(plan)} AND" if plan.declares_keys else " WHERE"
-    # Floats only say which units are surely within the bound, by a margin far above their rounding.
+    most = float(_limit(plan, l2=l2)) * 0.999
     return (
-        f"every_pair AS MATERIALIZED (SELECT u{grouped}, {sums} FROM base "
-        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
-        f"maybe AS (SELECT u FROM every_pair GROUP BY u "
-        f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {float(limit) * 0.999!r}), "
-        f"pairs AS MATERIALIZED (SELECT * FROM every_pair{where} u IN (SELECT u FROM maybe)), "
+        f"maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
+        f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
+        f"pairs AS MATERIALIZED (SELECT * FROM {PAIRS}{where} u IN (SELECT u FROM maybe)), "
         f"norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
-        f"FROM pairs GROUP BY u), "
-        f"beyond AS (SELECT u, ({bound * SCALE * SCALE}::HUGEINT // {norm}) AS f FROM norms "
-        f"WHERE q > {limit}), "
-        f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u)"
-        f"{' GROUP BY ' + ', '.join(keys) if keys else ''})"
+        f"FROM pairs GROUP BY u)"
     )
+
+
+def _beyond(plan: Plan, *, l2: bool) -> str:
+    """The factor of each unit beyond the bound: f <= SCALE·SCALE·bound/norm.
+
+    One division for each unit: those of 128 bits are slow.
+    """
+    scaled = plan.bound(l2=l2) * SCALE * SCALE
+    return (
+        f"beyond AS (SELECT u, ({scaled}::HUGEINT // {_ROOT if l2 else 'q'}) AS f FROM norms "
+        f"WHERE q > {_limit(plan, l2=l2)})"
+    )
+
+
+def _cut(name: str) -> str:
+    """What is cut off of one sum."""
+    kept = f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS})"
+    return f"{SCALE} * {name} - {kept}"
 
 
 def _size(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
@@ -188,7 +331,7 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
         f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM ranked WHERE n - 1 < {max_groups} "
         f"GROUP BY {', '.join(keys)}",
         _base(plan),
-        _tables(plan, heavy=False),
+        _tables(plan),
     )
 
 
@@ -205,7 +348,7 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
         _base(plan),
-        _tables(plan, heavy=False),
+        _tables(plan),
     )
 
 

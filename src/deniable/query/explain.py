@@ -15,12 +15,14 @@ from rich.text import Text
 
 from deniable.engines.base import Step
 from deniable.ledger.filters import Budget
+from deniable.privacy.composition import compose
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.price import Price
 from deniable.query.emit import KEY_PLACEHOLDER
 from deniable.query.measures import Linear, Located, Measure
 from deniable.query.plan import SCALE
 from deniable.query.price import Priced
+from deniable.query.profile import Purchase
 from deniable.query.shape import measure_of
 
 
@@ -88,9 +90,14 @@ class Explanation:
 
 
 def explain(
-    priced: Priced, budget: Budget, write: Callable[[Step], list[str]], *, size: int | None
+    priced: Priced,
+    budget: Budget,
+    write: Callable[[Step], list[str]],
+    *,
+    size: int | None,
+    unknown: Purchase | None = None,
 ) -> Explanation:
-    """Tell everything that is known before the question is asked."""
+    """Tell everything that is known before the question is asked; `unknown` bounds are bought."""
     plan, noise = priced.plan, priced.noise
     groups = plan.cells
     rows = None if size is None or groups is None else size / groups
@@ -98,6 +105,8 @@ def explain(
     def column(name: str, measure: Measure | None) -> ColumnError:
         if measure is None:
             return ColumnError(name, "arithmetic on noisy numbers", None, "")
+        if unknown is not None:
+            return ColumnError(name, "known once the bounds are bought", None, "")
         law = _law(priced, measure)
         if isinstance(measure, Linear):
             return ColumnError(name, law, measure.half_width(noise, 0.95), "")
@@ -117,13 +126,14 @@ def explain(
         for output in plan.outputs
         if output.group is None
     )
+    loss = priced.loss if unknown is None else compose(unknown.loss, priced.loss)
     return Explanation(
-        cost=priced.loss.price,
+        cost=loss.price,
         guarantee=_guarantee(priced, budget),
         columns=columns,
         groups=_groups(priced),
-        contributions=_contributions(priced),
-        threshold=None if priced.keys is None else priced.keys.threshold,
+        contributions=_contributions(priced) if unknown is None else _bought(unknown),
+        threshold=None if priced.keys is None or unknown else priced.keys.threshold,
         statements=tuple(
             dict.fromkeys(
                 text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
@@ -134,7 +144,9 @@ def explain(
 
 def _counts(priced: Priced, place: int) -> bool:
     statistics = priced.plan.statistics
-    return place < len(statistics) and statistics[place].size == 1
+    if place >= len(statistics):
+        return False
+    return statistics[place].size == 1 and not statistics[place].missing
 
 
 def _law(priced: Priced, measure: Measure) -> str:
@@ -171,6 +183,11 @@ def _groups(priced: Priced) -> str:
         f"chosen privately: shown where {priced.keys.threshold:,} units or more are counted, under "
         f"noise; a unit counts in {priced.keys.max_groups:,} groups while they are chosen"
     )
+
+
+def _bought(unknown: Purchase) -> str:
+    listed = " and ".join(unknown.parts)
+    return f"its bounds are bought, from noisy histograms of {listed}, for {unknown.loss.price}"
 
 
 def _contributions(priced: Priced) -> str:

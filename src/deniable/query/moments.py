@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,6 +17,9 @@ from deniable.query.measures import Linear, Spread
 from deniable.query.plan import power_of_two_below
 from deniable.query.rounding import double_literal, half_up, whole_literal
 from deniable.tables import Bounds, ColumnType, grid_of
+
+Centres = Mapping[str, tuple[int, float]]
+"""For columns, by their text: a centre in steps, and the usual share of the farthest from it."""
 
 _MOST_STEPS = 1 << 50
 _SQUARE_STEPS = 1 << 12
@@ -34,18 +38,23 @@ class Values:
     high: int
     whole: bool
 
+    typical: float = 1.0
+
     @classmethod
-    def of(cls, node: exp.Expr, find: Resolve) -> Values:
-        """The values of an expression with known bounds."""
+    def of(cls, node: exp.Expr, find: Resolve, centres: Centres) -> Values:
+        """The values of an expression with known bounds, centred where most are known to be.
+
+        Any centre within the bounds is right: it is added back for every row.
+        """
         bounds = bounds_of(node, find)
         whole = is_integer(node, find)
         declared = find(node) if isinstance(node, exp.Column) else Column(None)
         step = grid_of(wide(bounds), declared.grid, integer=whole)
         low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
-        centre = (low + high) // 2
         number = plain_number(safe(node), declared, whole=whole)
+        centre, typical = centres.get(number.sql("duckdb"), ((low + high) // 2, 1.0))
         centred = _on_grid(number, (low, centre, high), step, whole=whole)
-        return cls(number, centred, bounds, step, low, centre, high, whole)
+        return cls(number, centred, bounds, step, low, centre, high, whole, typical)
 
     @property
     def half(self) -> int:

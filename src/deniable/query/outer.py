@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.aggregates import Statistics, settle
+from deniable.query.aggregates import Statistics, counted_rows, settle
 from deniable.query.catalogue import Options
 from deniable.query.checks import Resolve, check, no_unit
 from deniable.query.expressions import is_integer, known_values, safe
@@ -40,7 +40,7 @@ def plan_of(
         cells *= len(group.keys) if group.keys else 1
     if cells > _MOST_CELLS:
         raise QueryError(f"{cells:,} groups are too many; declare fewer keys")
-    statistics = Statistics(find)
+    statistics = Statistics(find, counted_rows(select), options.centres)
     measures: dict[str, Measure] = {}
 
     def measured(node: exp.Expr) -> exp.Expr:

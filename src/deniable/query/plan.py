@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.lazy import lazy
+from deniable.query.columns import BOUGHT
 from deniable.query.measures import Located, Measure
 from deniable.query.quantiles import Grid, Rank
 from deniable.query.rounding import whole_literal
@@ -41,6 +42,9 @@ class Statistic:
 
     `per_unit` statistics count a unit once in each group, however many rows it has there.
     `importance` is how much the answers shown depend on it; `counts` says that it is 1 or NULL.
+    Of the statistics of a `column`, a row has either those that are `missing`, or the others. A sum
+    has `marks`, the least, the centre and the most of its column in steps; `typical` is the share
+    of its size that it usually has.
     """
 
     sql: exp.Expr
@@ -48,6 +52,10 @@ class Statistic:
     per_unit: bool = False
     importance: float = 1.0
     counts: bool = False
+    column: str = ""
+    missing: bool = False
+    marks: tuple[int, int, int] | None = None
+    typical: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,20 @@ class Plan:
     population: str
     tables: tuple[str, ...]
     text: str
+    floor: int | None = None
+    norm: int | None = None
+    top: int | None = None
     only: tuple[exp.Expr, ...] = ()
+
+    @property
+    def buys_rows(self) -> bool:
+        """Whether the contribution bound is still to be bought."""
+        return self.rows == BOUGHT
+
+    @property
+    def buys_groups(self) -> bool:
+        """Whether the number of groups a unit counts in is still to be bought."""
+        return not self.known_keys and self.max_groups is None
 
     @property
     def one_row(self) -> bool:
@@ -138,11 +159,13 @@ class Plan:
     def weights(self) -> tuple[int, ...]:
         """Whole weights under which the error of what is shown is least.
 
-        Noise on statistic j has deviation proportional to size_j sqrt(Σ α²)/α_j with
-        α = weight·size; the sum of squared errors, each relative to its own size and importance A,
-        is least for α_j² proportional to sqrt(A_j).
+        Noise on statistic j has deviation proportional to size_j sqrt(Σ (αρ)²)/α_j with
+        α = weight·size and ρ what is typical of it; the sum of squared errors, each relative to its
+        own size and importance A, is least for α_j² proportional to sqrt(A_j)/ρ_j.
         """
-        shares = [max(s.importance, 1e-6) ** 0.25 / s.size for s in self.statistics]
+        shares = [
+            max(s.importance, 1e-6) ** 0.25 / math.sqrt(s.typical) / s.size for s in self.statistics
+        ]
         for fine in (16, 4, 1):  # coarser weights, so that wide columns still fit
             found = tuple(max(1, round(fine * share / min(shares))) for share in shares)
             pairs = zip(found, self.statistics, strict=True)
@@ -155,14 +178,16 @@ class Plan:
         """The largest joint norm that a unit of `rows` rows can reach, as a whole number.
 
         With its rows in g groups the norm is largest at one end of g: all in one group, or as many
-        groups as there can be.
+        groups as there can be. A norm that was bought is no smaller than `floor`.
         """
+        if self.norm is not None:
+            return self.norm
         pairs = list(zip(self.weights, self.statistics, strict=True))
         most = self.rows if self.cells is None else min(self.rows, self.cells)
         if not l2:
-            by_row = sum(w * s.size for w, s in pairs if not s.per_unit)
+            by_row = _by_row([(w * s.size, s) for w, s in pairs])
             return self.rows * by_row + most * sum(w * s.size for w, s in pairs if s.per_unit)
-        by_row = sum((w * s.size) ** 2 for w, s in pairs if not s.per_unit)
+        by_row = _by_row([((w * s.size) ** 2, s) for w, s in pairs])
         by_group = sum((w * s.size) ** 2 for w, s in pairs if s.per_unit)
         ends = [by_row * ((self.rows - g + 1) ** 2 + g - 1) + by_group * g for g in {1, most}]
         return math.isqrt(max(ends) - 1) + 1 if max(ends) else 0
@@ -177,6 +202,19 @@ class Plan:
                 "the bounds are too wide for exact sums; declare narrower ones, or a coarser grid "
                 "(grid={'cost': 0.01})"
             )
+
+
+def _by_row(sizes: Sequence[tuple[int, Statistic]]) -> int:
+    """The most that one row adds: of a column, what is there or what is missing."""
+    total, columns = 0, dict[str, list[int]]()
+    for size, statistic in sizes:
+        if statistic.per_unit:
+            continue
+        if not statistic.column:
+            total += size
+            continue
+        columns.setdefault(statistic.column, [0, 0])[statistic.missing] += size
+    return total + sum(max(sides) for sides in columns.values())
 
 
 def declared(value: exp.Expr, keys: Sequence[object] | None) -> exp.Expr:

@@ -22,7 +22,7 @@ from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
-from deniable.query.emit import cells_step, distinct_step, totals_step, units_step
+from deniable.query.emit import cells_step, distinct_step, lost_step, totals_step, units_step
 from deniable.query.measures import ColumnNoise, Linear, Located
 from deniable.query.plan import SCALE, Plan
 from deniable.query.quantiles import Rank
@@ -30,6 +30,7 @@ from deniable.query.shape import measure_of
 
 _KEYS_SHARE = Fraction(1, 5)
 _KEYS_DELTA = Fraction(1, 10)
+_LOST_SHARE = Fraction(1, 20)
 _GRID = 10**15
 
 
@@ -60,13 +61,14 @@ class Priced:
     joint: JointNoise | None
     distinct: tuple[JointNoise, ...]
     ranks: tuple[RankNoise, ...]
+    lost: JointNoise | None
 
     @property
     def loss(self) -> Loss:
         """What the whole question costs."""
         ranks = [each for rank in self.ranks for each in rank.drawn]
         joint = [self.joint] * len(self.plan.sets)
-        drawn = (self.keys, *joint, *self.distinct, *ranks)
+        drawn = (self.keys, *joint, self.lost, *self.distinct, *ranks)
         parts = [each.loss for each in drawn if each is not None]
         return parts[0] if len(parts) == 1 else compose(*parts)
 
@@ -85,12 +87,19 @@ class Priced:
             steps["units"] = units_step(plan, self.keys.max_groups, secret)
         for number, step in enumerate(self.totals):
             steps[f"totals {number}"] = step
+        if self.lost is not None:
+            steps["lost"] = lost_step(plan, self.lost_caps, l2=self.lost.norm == "l2")
         for number in range(len(plan.distinct)):
             steps[f"distinct {number}"] = distinct_step(plan, number, secret)
         for number in range(len(plan.grids)):
             l2 = self.ranks[0].value.norm == "l2"
             steps[f"cells {number}"] = cells_step(plan, number, l2=l2)
         return steps
+
+    @property
+    def lost_caps(self) -> list[int]:
+        """How much of one unit is counted as lost, of each statistic."""
+        return [SCALE * (self.plan.top or 0) // weight for weight in self.plan.weights]
 
     @property
     def noise(self) -> tuple[ColumnNoise, ...]:
@@ -125,10 +134,16 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
     each = amount * share / left
     twice = 2 if budget.relation == Relation.REPLACE else 1
     try:
-        joint = None
+        joint = lost = None
         if plan.statistics:
             bound = twice * SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
             share = each / len(plan.sets)
+            if plan.top is not None and plan.known_keys and len(plan.sets) == 1:
+                columns = len(plan.weights)
+                times = columns if pure else math.isqrt(columns - 1) + 1
+                wide = twice * times * SCALE * plan.top
+                lost = _joint(pure, share * _LOST_SHARE, wide, plan.weights, budget.relation)
+                share *= 1 - _LOST_SHARE
             joint = _joint(pure, share, bound, plan.weights, budget.relation)
         distinct = tuple(
             _joint(pure, each, twice * plan.rows, (1,), budget.relation) for _ in plan.distinct
@@ -139,7 +154,7 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
         )
     except ParameterError as cause:
         raise QueryError(f"no noise fits this price and these bounds: {cause}") from None
-    return Priced(plan, keys, joint, distinct, ranks)
+    return Priced(plan, keys, joint, distinct, ranks, lost)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.query.checks import check, columns_in, no_unit, resolver
-from deniable.query.columns import UNIT, Column, Relation
+from deniable.query.columns import BOUGHT, UNIT, Column, Relation
 from deniable.query.expressions import safe_condition
 
 
@@ -221,10 +221,16 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         sql=exp.Union(this=sides[0], expression=sides[1], distinct=False),
         columns=columns,
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
-        rows=left.rows + right.rows if left.unit_has_name else max(left.rows, right.rows),
+        rows=_united(left, right),
         single=not left.unit_has_name and left.single and right.single,
         simple=False,
     )
+
+
+def _united(left: Relation, right: Relation) -> int:
+    if BOUGHT in {left.rows, right.rows}:
+        return BOUGHT
+    return left.rows + right.rows if left.unit_has_name else max(left.rows, right.rows)
 
 
 def _whose(relation: Relation, number: int) -> exp.Expr:

@@ -1,0 +1,69 @@
+"""What contribution bounds cut off, put back: an estimate under an assumption, and post-processing.
+
+One noisy number for each statistic tells what was cut off in all. It is put back as if it had been
+spread over the groups like what was kept. That is right on average if heavy units are spread as
+light ones are, and an assumption: answers say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from deniable.query.measures import ColumnNoise, Floats
+from deniable.query.plan import Plan
+
+LABEL = "what bounds cut off is estimated, as if spread like the rest"
+
+
+@dataclass(frozen=True, eq=False)
+class Restored:
+    """Statistics with what was cut off put back: how much in each group, and the noise of both."""
+
+    x: Floats
+    added: Floats
+    noise: tuple[ColumnNoise, ...]
+
+
+def restored(
+    plan: Plan, x: Floats, noise: Sequence[ColumnNoise], lost: Sequence[tuple[float, float]]
+) -> Restored:
+    """Put back what was cut off; `lost` are noisy totals, each with its standard deviation.
+
+    A total that may be noise alone is shrunk toward 0 (James & Stein 1961, for one coordinate).
+    """
+    made, added, laws = x.copy(), np.zeros_like(x), list(noise)
+    for place, (total, deviation) in enumerate(lost):
+        shares = _shares(plan, x, place)
+        kept = max(0.0, 1 - (deviation / total) ** 2) if total else 0.0
+        added[:, place] = kept * total * shares
+        made[:, place] += added[:, place]
+        most = float(shares.max(initial=0.0)) * kept * deviation
+        laws[place] = _wider(noise[place], most)
+    return Restored(made, added, tuple(laws))
+
+
+def _shares(plan: Plan, x: Floats, place: int) -> Floats:
+    """The share of each group in what was kept: of itself for counts, of rows for sums."""
+    statistics = plan.statistics
+    counts = [n for n, each in enumerate(statistics) if each.counts and not each.missing]
+    own = statistics[place].per_unit or place in counts or not counts
+    kept = np.maximum(x[:, place if own else counts[0]], 0.0)
+    total = float(kept.sum())
+    return kept / total if total else np.zeros(len(x))
+
+
+def _wider(law: ColumnNoise, more: float) -> ColumnNoise:
+    """The noise of both together."""
+    if not more:
+        return law
+    factor = math.sqrt(law.deviation**2 + more**2) / law.deviation
+    half_width = law.half_width
+    return replace(
+        law,
+        deviation=law.deviation * factor,
+        half_width=lambda confidence: half_width(confidence) * factor,
+    )
