@@ -109,8 +109,10 @@ class DuckDBSnapshot:
 
     def run(self, step: Step) -> Rows:
         """The rows of a step; steps share the tables that they have in common."""
+        changed = False  # tables may read those before them
         for name, text in step.tables.items():
-            if self._made.get(name) != text:
+            changed = changed or self._made.get(name) != text
+            if changed:
                 self._made[name] = text
                 self._make(name, text, dense=name in step.dense)
         return self._connection.execute(step.select).fetchall()

@@ -356,6 +356,11 @@ def _known_functions(node: exp.Anonymous) -> exp.Expr:
     name = node.name.upper()
     if name == "YEAR":
         return exp.Extract(this=exp.Var(this="YEAR"), expression=node.expressions[0])
+    if name == "HASH":  # of text: the same whatever the type
+        hashed = exp.Anonymous(this="HASHTEXT", expressions=[exp.cast(node.expressions[0], "TEXT")])
+        made = exp.cast(hashed, "BIGINT")
+        made.type = exp.DataType.build("BIGINT")
+        return made
     if name != "ISFINITE":
         raise refused(name, _NAME)
     return node

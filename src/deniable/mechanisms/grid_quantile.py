@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -115,21 +116,25 @@ class GridQuantile:
         """The cells, one for each group, from rows of weights."""
         return [self._choose(row) for row in read_weights(value, self.cells)]
 
-    def _choose(self, weights: list[int]) -> int:
+    def scores(self, weights: Sequence[int]) -> list[int]:
+        """Minus the distance of the rank from each cell, in parts of a step: 1/denominator each."""
         total, bottom = sum(weights), self.share.denominator
         wanted = self.share.numerator * total + bottom * self.offset
         small = bottom * (total + abs(self.offset)) < _WORD
-        kind = np.int64 if small else object
-        upto = np.cumsum(np.array(weights, dtype=kind)) * bottom
-        before = np.concatenate([np.zeros(1, dtype=kind), upto[:-1]])
+        upto = np.cumsum(np.array(weights, dtype=np.int64 if small else object)) * bottom
+        before = upto - bottom * np.array(weights, dtype=upto.dtype)
         missed = np.maximum(np.maximum(before - wanted, wanted - upto), 0)
-        if self.ends:
-            outside = [max(wanted, 0), max(int(upto[-1]) - wanted, 0)]
-            missed = np.concatenate(
-                [np.array(outside[:1], kind), missed, np.array(outside[1:], kind)]
-            )
-        scores = -missed if small else [Fraction(-int(each)) for each in missed]
-        chosen = int(CategoricalSampler(scores, self.rate / bottom).sample(1, SECURE)[0])
+        found = [-int(each) for each in missed]
+        if not self.ends:
+            return found
+        return [-max(wanted, 0), *found, -max(bottom * total - wanted, 0)]
+
+    def _choose(self, weights: Sequence[int]) -> int:
+        scores = self.scores(weights)
+        small = all(-each < _WORD for each in scores)
+        given: Any = np.array(scores, dtype=np.int64) if small else list(map(Fraction, scores))
+        sampler = CategoricalSampler(given, self.rate / self.share.denominator)
+        chosen = int(sampler.sample(1, SECURE)[0])
         return chosen - 1 if self.ends else chosen
 
 

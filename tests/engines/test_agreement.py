@@ -1,0 +1,88 @@
+"""Every engine finds the same whole numbers before noise, over the whole corpus."""
+
+import contextlib
+import dataclasses
+from collections import Counter
+
+import pytest
+
+import deniable as dp
+from corpus import hospital
+from deniable.engines.duckdb import DuckDB
+from deniable.query.catalogue import Options
+from deniable.query.compile import compile_sql
+from deniable.query.price import price
+from deniable.session import _options
+
+QUESTIONS = hospital.read_questions("queries.sql")
+TABLES = ("visits", "prescriptions", "wards")
+# What an engine has no safe way to compute, it refuses.
+REFUSED = {"postgres": {"per_patient_remainder_of_an_average"}, "spark": set()}
+FEW = 3  # rows that count in full: most units are heavy
+
+
+@pytest.fixture(scope="module")
+def duckdb():
+    with contextlib.closing(DuckDB()) as engine:
+        for name in TABLES:
+            engine.add(name, getattr(hospital, name)(), None)
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def postgres(server):
+    database = dp.postgres(server.url)
+    with contextlib.closing(database.table("visits").engine()) as engine:
+        for name in TABLES:
+            engine.add(name, database.table(name), None)
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    with hospital.session() as session:
+        yield session._catalogue
+
+
+def steps_of(question, catalogue):
+    given = {**question.options, "max_rows": FEW}
+    options = _options(
+        given.get("keys"), given.get("bounds"), given["max_rows"], given.get("max_groups")
+    )
+    plan = compile_sql(question.sql, catalogue, options)
+    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
+
+
+def rows_of(engine, steps):
+    with engine.snapshot() as taken:
+        return {name: Counter(map(shown, taken.run(step))) for name, step in steps.items()}
+
+
+def shown(row):
+    """Whole numbers are whole numbers, whatever class they have."""
+    return tuple(each if each is None or isinstance(each, str) else plain(each) for each in row)
+
+
+def plain(value):
+    return value.isoformat() if hasattr(value, "isoformat") else int(value)
+
+
+@pytest.mark.parametrize("question", [pytest.param(q, id=q.name) for q in QUESTIONS])
+def test_postgres_finds_what_duckdb_finds(question, catalogue, duckdb, postgres):
+    steps = steps_of(question, catalogue)
+    if question.name in REFUSED["postgres"]:
+        with pytest.raises(dp.QueryError, match="on Postgres"):
+            postgres.check(list(steps.values()))
+        return
+    postgres.check(list(steps.values()))
+    assert rows_of(postgres, steps) == rows_of(duckdb, steps)
+
+
+def test_bought_bounds_are_found_alike(catalogue, duckdb, postgres):
+    plan = compile_sql(
+        "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward", catalogue, Options()
+    )
+    bought = dataclasses.replace(plan, rows=1, floor=10**8, norm=2 * 10**8, top=4 * 10**8)
+    steps = price(bought, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
+    assert "lost" in steps
+    assert rows_of(postgres, steps) == rows_of(duckdb, steps)

@@ -1,0 +1,199 @@
+"""Postgres: sessions, types, hostile rows, failures."""
+
+import math
+import threading
+import time
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+import deniable as dp
+from corpus import hospital
+
+
+@pytest.fixture
+def raw(server):
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        yield connection
+
+
+def session_on(server, name, ledger=None, **declared):
+    given = {"unit": "u", "population": "p", "max_rows": 5, "max_groups": 2, **declared}
+    table = dp.PrivateTable(dp.postgres(server.url).table(name), **given)
+    return dp.Session(
+        {"t": table},
+        budget=dp.ApproxDP(1e9, 1e-6),
+        ledger=dp.Ledger(key=bytes(32)) if ledger is None else ledger,
+    )
+
+
+def test_a_session_asks_where_the_data_are(server):
+    database = dp.postgres(server.url)
+    visits = dp.PrivateTable(
+        database.table("visits"),
+        unit="patient_id",
+        population="hospital/patient",
+        bounds={"cost": (0, 2000)},
+        keys={"ward": hospital.WARDS},
+        max_rows=24,
+    )
+    with dp.Session(
+        {"visits": visits, "wards": dp.PublicTable(database.table("public.wards"))},
+        budget=dp.ApproxDP(1e6, 1e-6),
+        ledger=dp.Ledger(key=bytes(32)),
+    ) as session:
+        question = "SELECT ward, COUNT(*) AS n, MEDIAN(cost) AS m FROM visits GROUP BY ward"
+        answer = session.sql(question, epsilon=1e5)
+        joined = session.sql(
+            "SELECT COUNT(*) AS n FROM visits JOIN wards USING (ward)", epsilon=1e5
+        )
+        told = session.explain("SELECT SUM(cost * 2) AS s FROM visits", epsilon=1)
+        bought = session.sql(question, epsilon=1e5, max_rows=30)
+    assert answer["ward"] == list(hospital.WARDS)
+    assert sum(answer["n"]) == pytest.approx(hospital.VISITS, abs=2)
+    assert joined["n"][0] < hospital.VISITS
+    assert any("pg_temp.deniable_try" in text for text in told.statements)
+    assert sum(bought["n"]) == pytest.approx(hospital.VISITS, abs=2)
+
+
+def test_bounds_are_bought_on_postgres_too(server):
+    table = dp.PrivateTable(
+        dp.postgres(server.url).table("visits"),
+        unit="patient_id",
+        population="p",
+        bounds={"cost": (0, 2000)},
+        keys={"ward": hospital.WARDS},
+    )
+    with dp.Session(
+        {"visits": table}, budget=dp.ApproxDP(1e6, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    ) as session:
+        answer = session.sql(
+            "SELECT ward, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY ward", epsilon=1e5
+        )
+    assert sum(answer["n"]) == pytest.approx(hospital.VISITS, abs=50)
+
+
+def test_all_types_are_read_and_others_left_out(server, raw):
+    raw.execute("DROP TABLE IF EXISTS kinds; DROP TYPE IF EXISTS mood")
+    raw.execute("CREATE TYPE mood AS ENUM ('glad', 'sad')")
+    raw.execute(
+        'CREATE TABLE kinds (u INT, "Ünï" SMALLINT, r REAL, d DOUBLE PRECISION, n NUMERIC, t TEXT, '
+        "c CHAR(5), v VARCHAR, i UUID, b BOOLEAN, day DATE, at TIMESTAMP, zoned TIMESTAMPTZ, "
+        "m mood, list INT[], doc JSONB)"
+    )
+    raw.execute(
+        "INSERT INTO kinds VALUES (1, 2, 'NaN', 'Infinity', 'NaN', 'x', 'ab', 'y', "
+        "gen_random_uuid(), true, 'infinity', '-infinity', now(), 'sad', '{1}', '{}'), "
+        "(2, NULL, 1e30, 1e308, 1e300, NULL, NULL, NULL, NULL, NULL, '5000-01-01', NULL, "
+        "'0001-01-01 BC', NULL, NULL, NULL)"
+    )
+    with session_on(server, "kinds", bounds={"n": (0, 10), "d": (0, 10), "r": (0, 5)}) as session:
+        answer = session.sql(
+            'SELECT COUNT("Ünï") AS a, SUM(n) AS n, SUM(d) AS d, SUM(r) AS r, COUNT(day) AS e, '
+            "COUNT(zoned) AS z, COUNT(*) FILTER (WHERE m = 'sad') AS m FROM t",
+            epsilon=1e7,
+        )
+        found = [answer[name][0] for name in answer.columns]
+        assert found == pytest.approx([1, 10, 20, 5, 2, 2, 1], abs=0.1)
+        groups = session.sql(
+            "SELECT m, COUNT(*) AS k FROM t GROUP BY m", epsilon=1e7, keys={"m": ["glad", "sad"]}
+        )
+        assert groups["k"] == pytest.approx([0, 1], abs=0.1)
+        for column in ("list", "doc"):
+            with pytest.raises(dp.QueryError, match="no column"):
+                session.sql(f"SELECT COUNT({column}) AS n FROM t", epsilon=1)
+
+
+HOSTILE = [
+    "SELECT COUNT(x * x) AS n FROM t",
+    "SELECT COUNT(i * i) AS n, COUNT(i + 1) AS m FROM t",
+    "SELECT COUNT(CAST(s AS INTEGER)) AS n, COUNT(CAST(s AS DATE)) AS m FROM t",
+    "SELECT COUNT(1 / x) AS n, COUNT(i // (i - i)) AS m, COUNT(i % 0) AS k FROM t",
+    "SELECT COUNT(LN(x)) AS n, COUNT(SQRT(x)) AS m, COUNT(EXP(x)) AS k FROM t",
+    "SELECT COUNT(d + INTERVAL 9000000 DAY) AS n, COUNT(EXTRACT(year FROM d)) AS m FROM t",
+    "SELECT COUNT(CAST(x AS INTEGER)) AS n, COUNT(ROUND(x, 2)) AS m FROM t",
+    "SELECT COUNT(SUBSTRING(s, 2, 3)) AS n, COUNT(LEFT(s, 2)) AS m FROM t WHERE s LIKE '%\\%'",
+    "SELECT SUM(k) AS s FROM (SELECT u, SUM(x) AS k FROM t GROUP BY u) AS q",
+]
+
+
+@pytest.mark.parametrize("question", HOSTILE)
+def test_hostile_rows_end_no_question(server, raw, question):
+    raw.execute("DROP TABLE IF EXISTS hostile")
+    raw.execute(
+        "CREATE TABLE hostile (u BIGINT, x DOUBLE PRECISION, i BIGINT, s TEXT, d DATE); "
+        "INSERT INTO hostile VALUES (1, 1e308, 9223372036854775807, 'x', '5874897-12-31'), "
+        "(2, 'NaN', -9223372036854775808, '99999999999999999999', 'infinity'), "
+        "(3, '-Infinity', 0, '2024-13-45', '4713-01-01 BC'), (4, -1e-300, 1, E'a\\\\', NULL), "
+        "(5, 0, NULL, NULL, '2024-02-29'), (NULL, 1, 1, '1', '2024-01-01')"
+    )
+    with session_on(server, "hostile", bounds={}) as session:
+        options = {"bounds": {"k": (-10, 10)}} if " AS k FROM t GROUP" in question else {}
+        answer = session.sql(question, epsilon=1e6, **options)
+    assert all(math.isfinite(value) for name in answer.columns for value in answer[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("vists", "did you mean visits"),
+        ("no.where", "no such table"),
+        ('vi"; DROP', "no such table"),
+    ],
+)
+def test_tables_that_are_not_there_are_named(server, name, told):
+    with pytest.raises(dp.ParameterError, match=told):
+        session_on(server, name)
+
+
+@pytest.mark.parametrize("url", ["mysql://x", "", None, 5])
+def test_only_addresses_of_postgres_are_taken(url):
+    with pytest.raises(dp.ParameterTypeError):
+        dp.postgres(url)
+
+
+def test_a_server_that_is_not_there_is_an_engine_error():
+    table = dp.postgres("postgresql://someone:s3cret@127.0.0.1:1/x").table("t")
+    private = dp.PrivateTable(table, unit="u", population="p", max_rows=1)
+    with pytest.raises(dp.EngineError) as caught:
+        dp.Session({"t": private}, budget=dp.PureDP(1), ledger=dp.Ledger(key=bytes(32)))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_all_tables_of_a_session_live_in_one_engine(server):
+    table = dp.PrivateTable(
+        dp.postgres(server.url).table("visits"), unit="patient_id", population="p", max_rows=1
+    )
+    public = dp.PublicTable(pa.table({"ward": ["x"]}))
+    with pytest.raises(dp.ParameterError, match="one engine"):
+        dp.Session({"t": table, "w": public}, budget=dp.PureDP(1), ledger=dp.Ledger(key=bytes(32)))
+
+
+def test_a_connection_that_was_lost_is_opened_again(server, raw):
+    with session_on(server, "visits", unit="patient_id") as session:
+        pid = session._engine._connection.info.backend_pid
+        raw.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        time.sleep(0.2)
+        told = None
+        for epsilon in (1e5, 1e5 + 1):
+            try:
+                told = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=epsilon)
+            except dp.DeniableError:
+                continue
+        assert told is not None
+
+
+def test_a_question_can_be_cancelled(server, raw):
+    raw.execute("DROP TABLE IF EXISTS many")
+    raw.execute("CREATE TABLE many AS SELECT g AS u, g % 7 AS x FROM generate_series(1, 3000000) g")
+    with session_on(server, "many", bounds={"x": (0, 7)}) as session:
+        timer = threading.Timer(0.3, session.cancel)
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(dp.ReleaseFailedError):
+            session.sql("SELECT COUNT(SQRT(x * x)) AS n, SUM(x * 2) AS s FROM t", epsilon=1)
+        timer.join()
+        assert time.monotonic() - began < 20
+        assert session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)["n"]
+    raw.execute("DROP TABLE many")

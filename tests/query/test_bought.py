@@ -1,0 +1,237 @@
+"""Bounds that are bought: what a unit can move, what is charged and remembered, what comes out."""
+
+import dataclasses
+import math
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dp
+from deniable.query import profile
+from deniable.query.catalogue import Options
+from deniable.query.compile import compile_sql
+from deniable.query.emit import lost_step, norms_step, totals_step, upper_step
+from deniable.query.plan import SCALE
+from query.test_bounding import QUESTIONS, engine_with, rows_at_random
+from snapshots import run
+
+UNITS, GROUPS = 4_000, ("a", "b", "c", "d")
+
+
+def people(units=UNITS, seed=1, heavy=40):
+    """Units with a few rows, and some with very many in one group."""
+    rng = np.random.default_rng(seed)
+    rows = rng.poisson(6, units) + 1
+    rows[:heavy] = 400
+    who = np.repeat(np.arange(units), rows)
+    group = rng.integers(0, 4, len(who))
+    group[who < heavy] = 0
+    x = np.clip(rng.normal(30, 5, len(who)), 0, 200).round(2)
+    x[rng.random(len(who)) < 0.05] = math.nan
+    return pa.table({"who": who, "g": [GROUPS[n] for n in group], "x": x})
+
+
+def opened(data=None, ledger=None, budget=None, **declared):
+    given = {"bounds": {"x": (0, 200)}, "keys": {"g": GROUPS}, **declared}
+    table = dp.PrivateTable(
+        people() if data is None else data, unit="who", population="people", **given
+    )
+    return dp.Session(
+        {"t": table},
+        budget=dp.ApproxDP(1e6, 1e-6) if budget is None else budget,
+        ledger=dp.Ledger(key=bytes(32)) if ledger is None else ledger,
+    )
+
+
+QUESTION = "SELECT g, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS m FROM t GROUP BY g"
+
+
+@pytest.mark.parametrize("l2", [True, False], ids=["l2", "l1"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_unit_moves_totals_by_more_than_the_norm_that_was_bought(question, l2):
+    """With any floor, and any norm above it, and centres anywhere; upper bounds are above norms."""
+    options = Options(keys={"k": tuple(range(300))} if " AS k" in question else {})
+    rng = random.Random(11)
+    for trial in range(6):
+        rows = rows_at_random(rng)
+        removed = rng.choice([row[0] for row in rows])
+        found, plan = [], None
+        centre, floor, more = rng.choice([-8, 0, 3]), rng.choice([1, 40, 3000]), rng.choice([1, 7])
+        for data in (rows, [row for row in rows if row[0] != removed]):
+            engine, catalogue = engine_with(data)
+            made = compile_sql(question, catalogue, options)
+            marked = {s.column: (centre, 0.2) for s in made.statistics if s.marks is not None}
+            options_now = dataclasses.replace(options, centres=marked)
+            made = compile_sql(question, catalogue, options_now)
+            plan = dataclasses.replace(made, rows=1, floor=floor, norm=floor * more, top=floor * 9)
+            caps = [SCALE * plan.top // weight for weight in plan.weights]
+            width = len(plan.groups)
+            if plan.one_row:
+                engine.close()
+                continue
+            totals = {
+                row[:width]: [int(v or 0) for v in row[width:]]
+                for row in run(engine, totals_step(plan, l2=l2))
+            }
+            (lost,) = run(engine, lost_step(plan, caps, l2=l2))
+            found.append((totals, [int(v or 0) for v in lost]))
+            engine.close()
+        if not found:
+            return
+        (one, lost_one), (two, lost_two) = found
+        moves = [
+            (a - b) * w
+            for key in one.keys() | two.keys()
+            for a, b, w in zip(
+                one.get(key, [0] * 99), two.get(key, [0] * 99), plan.weights, strict=False
+            )
+        ]
+        bound = plan.norm * SCALE
+        moved = sum(m * m for m in moves) if l2 else sum(map(abs, moves))
+        assert moved <= (bound**2 if l2 else bound), trial
+        for a, b, w in zip(lost_one, lost_two, plan.weights, strict=True):
+            assert abs(a - b) * w <= plan.top * SCALE
+
+
+def test_upper_bounds_are_no_smaller_than_norms():
+    rng = random.Random(5)
+    for _ in range(10):
+        engine, catalogue = engine_with(rows_at_random(rng))
+        for question in QUESTIONS[:5]:
+            made = compile_sql(question, catalogue, Options())
+            plan = dataclasses.replace(made, rows=1, floor=1, norm=1)
+            norms = run(engine, norms_step(plan, l2=True))
+            bins = run(engine, upper_step(plan, l2=True))
+            largest = max((math.isqrt(int(q)) for q, _ in norms), default=1)
+            top = max((int(c) for c, _ in bins), default=0)
+            assert 2 ** ((top + 1) / 4) * 1.01 >= largest
+        engine.close()
+
+
+def test_bounds_are_bought_once_and_paid_for_once():
+    ledger = dp.Ledger(key=bytes(32))
+    with opened(ledger=ledger) as session:
+        before = session.explain(QUESTION, epsilon=2)
+        assert "bought" in before.contributions
+        assert [column.half_width for column in before.columns] == [None] * 3
+        assert session.remaining["people"].releases == 0
+        first = session.sql(QUESTION, epsilon=2)
+        assert float(first.cost.rho) == pytest.approx(float(before.cost.rho), rel=1e-9)
+        after = session.explain(QUESTION, epsilon=2)
+        assert after.columns[0].half_width is not None
+        again = session.sql(QUESTION, epsilon=2)
+        assert again.repeated
+        assert again["n"] == first["n"]
+        near = session.sql(QUESTION, epsilon=2.1)  # the same bounds, without their price
+        assert not near.repeated
+        assert near.cost.rho < session.explain(QUESTION, epsilon=2.1).cost.rho * 1.000001
+    entries = [row for row in ledger.history("people") if "bounds" in str(row)]
+    assert entries
+
+
+def test_answers_with_bought_bounds_are_near():
+    """Three hundred units of 400 rows in one group, where the others have seven."""
+    data = people(heavy=300)
+    groups = np.array(data["g"].to_pylist())
+    with opened(data) as session:
+        answer = session.sql(QUESTION, epsilon=3)
+    for name, found in zip(answer["g"], answer["n"], strict=True):
+        exact = int((groups == name).sum())
+        assert abs(found - exact) < 0.35 * exact + 2_000, name
+    assert abs(answer["m"][1] - 30) < 15
+
+
+def test_what_was_cut_off_is_estimated_and_said():
+    with opened(people(heavy=400)) as session:
+        answer = session.sql(QUESTION, epsilon=8)
+    if answer.labels:
+        assert "estimated" in answer.labels[0]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(DISTINCT x) AS n FROM t",
+        "SELECT g, MEDIAN(x) AS m FROM t GROUP BY g",
+        "SELECT COUNT(*) AS n FROM (SELECT who, MAX(x) AS k FROM t GROUP BY who) AS q WHERE k > 1",
+        "SELECT g, COUNT(DISTINCT who) AS n FROM t GROUP BY g",
+        "SELECT g, COUNT(*) AS n FROM t GROUP BY ROLLUP (g)",
+    ],
+)
+@pytest.mark.parametrize("budget", [dp.ApproxDP(1e6, 1e-6), dp.PureDP(1e6), dp.ZCDP(1e6)])
+def test_every_kind_of_question_can_buy_its_bounds(question, budget):
+    spend = {"rho": 5} if isinstance(budget, dp.ZCDP) else {"epsilon": 5}
+    with opened(budget=budget) as session:
+        if "ROLLUP" in question and isinstance(budget, dp.PureDP):
+            with pytest.raises(dp.QueryError, match="ROLLUP"):
+                session.sql(question, **spend)
+            return
+        answer = session.sql(question, **spend)
+        assert answer.numbers
+        assert session.sql(question, **spend).repeated
+
+
+def test_groups_that_are_selected_buy_how_many_a_unit_counts_in():
+    with opened(keys={}) as session:
+        answer = session.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g", epsilon=5)
+    assert answer["g"] == list(GROUPS)
+
+
+def test_an_error_cannot_be_asked_for_while_bounds_are_not_known():
+    with opened() as session, pytest.raises(dp.ParameterError, match="max_rows="):
+        session.sql(QUESTION, error={"n": 50})
+
+
+def neighbour_of(data, ledger):
+    """Thirty people; in one world one of them has 500 rows of the largest value."""
+    rows = {
+        "who": list(range(30)) * 3,
+        "g": ["a", "b", "c"] * 30,
+        "x": [float(n) for n in range(90)],
+    }
+    if data == "with":
+        rows = {
+            "who": rows["who"] + [99] * 500,
+            "g": rows["g"] + ["d"] * 500,
+            "x": rows["x"] + [200.0] * 499 + [math.nan],
+        }
+    return opened(pa.table(rows), ledger, dp.ApproxDP(30, 1e-6))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        QUESTION,
+        "SELECT g, MEDIAN(x) AS m, COUNT(DISTINCT x) AS d FROM t GROUP BY g",
+        "SELECT VARIANCE(x) AS v, CORR(x, x * 2) AS r FROM t",
+        "SELECT g, SUM(x) FILTER (WHERE x > 5) AS s, COUNT(*) AS n FROM t GROUP BY CUBE (g)",
+    ],
+)
+def test_nothing_but_noise_tells_neighbours_apart(question):
+    def pipeline(session):
+        with session:
+            answer = session.sql(question, epsilon=1)
+            return repr(answer.intervals().to_pylist()), str(answer.cost)
+
+    found = dp.replay(pipeline, "without", "with", factory=neighbour_of)
+    assert found.ok, found
+
+
+def test_a_floor_above_the_norm_is_found(monkeypatch):
+    """Power: units below a floor that is above the norm are not looked at."""
+    right = profile.bounded
+
+    def planted(asked, stored):
+        plan = right(asked, stored)
+        return dataclasses.replace(plan, floor=10**15, norm=1, top=1)
+
+    monkeypatch.setattr("deniable.session.bounded", planted)
+
+    def pipeline(session):
+        with session:
+            return str(session.sql(QUESTION, epsilon=1))
+
+    found = dp.replay(pipeline, "without", "with", factory=neighbour_of)
+    assert not found.ok
