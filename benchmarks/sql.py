@@ -4,12 +4,15 @@
 
 Ten million rows of 0.9 million users (Pareto-like, at most 300 rows each) in 100 cities, as one
 Parquet file, made with a fixed seed in a temporary folder, or kept in --data or $DENIABLE_DATA.
-Plain DuckDB, Deniable and OpenDP + Polars answer, each in three cold processes: CPU seconds (user
-and system, all threads) without imports, the least of three; peak memory, the most of three; root
-mean square errors over the cities, against the exact answer, over three draws.
+Plain DuckDB, Deniable (with a contribution bound given, and with one that is bought, all of it
+charged) and OpenDP + Polars answer, each in three cold processes: CPU seconds (user and system, all
+threads) without imports, the least of three; peak memory, the most of three; root mean square
+errors over the cities, against the exact answer, over three draws. Then Postgres and Spark (see
+`_engines.py`), on a million rows or those of --engine-rows.
 
-Bars: 10 times plain DuckDB's CPU, a fifth of OpenDP's, 1.5 GB; from a cold start to the first
-answer on 1,000 rows 1.5 s; `explain` 50 ms.
+Bars: 10 times plain DuckDB's CPU, given or bought; a fifth of OpenDP's, 1.5 GB; from a cold start
+to the first answer on 1,000 rows 1.5 s; `explain` 50 ms; 8 times the plain query's CPU on Postgres
+and 12 times on Spark.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from _engines import ENGINES, engine_ratio
 from _peers import run_peer
 
 # Whatever else is imported is imported where it is used: a cold start is among what is timed.
@@ -109,7 +113,7 @@ def plain(file: Path) -> Run:
     }
 
 
-def private(file: Path) -> Run:
+def private(file: Path, max_rows: int | None = MAX_ROWS) -> Run:
     """Deniable's answer: the session, the question, then `explain` of the same."""
     import deniable as dp  # noqa: PLC0415
 
@@ -122,7 +126,7 @@ def private(file: Path) -> Run:
             population="benchmark/rider",
             bounds={"amount": BOUNDS},
             keys={"city": CITIES},
-            max_rows=MAX_ROWS,
+            max_rows=max_rows,
         )
         ledger = Path(folder) / "ledger.db"
         budget = dp.ApproxDP(EPSILON, DELTA)
@@ -165,7 +169,12 @@ def first(file: Path) -> Run:
             return {"rows": len(session.sql(QUESTION, epsilon=EPSILON))}
 
 
-TASKS = {"plain": plain, "private": private, "first": first}
+def bought(file: Path) -> Run:
+    """The same, with a bound that is bought."""
+    return private(file, None)
+
+
+TASKS = {"plain": plain, "private": private, "bought": bought, "first": first}
 
 
 def child(task: str, file: Path, rows: int = 0) -> Run:
@@ -234,14 +243,16 @@ def shown(name: str, run: Run, base: Run) -> list[str]:
     ]
 
 
-def measure(folder: Path, rows: int) -> bool:
+def measure(folder: Path, rows: int, engine_rows: int) -> bool:
     """Print the table and the last line; whether all bars are met."""
     file, few = (folder / f"trips-{SEED}-{number}.parquet" for number in (rows, FEW))
-    for place, number in ((file, rows), (few, FEW)):
+    some = folder / f"trips-{SEED}-{engine_rows}.parquet"
+    for place, number in ((file, rows), (few, FEW), (some, engine_rows)):
         if not place.exists():
             child("generate", place, number)
-    rounds = [(child("plain", file), child("private", file)) for _ in range(PROCESSES)]
-    base, ours = best([run for run, _ in rounds]), best([run for _, run in rounds])
+    tasks = ("plain", "private", "bought")
+    rounds = [[child(task, file) for task in tasks] for _ in range(PROCESSES)]
+    base, ours, paid = (best([runs[place] for runs in rounds]) for place in range(3))
     other, reason = peer(file, rows)
     waits = []
     for _ in range(PROCESSES):
@@ -250,13 +261,16 @@ def measure(folder: Path, rows: int) -> bool:
         waits.append(time.perf_counter() - began)
     start = min(waits)
     slower, faster = ours["cpu"] / base["cpu"], other["cpu"] / ours["cpu"] if other else math.inf
+    dearer = paid["cpu"] / base["cpu"]
+    engines = {name: engine_ratio(name, some) for name in ENGINES}
 
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     table = Table("system", "CPU s", "ratio", "wall s", "peak MB", "RMSE n", "total $M", "mean $")
     table.add_row(*shown("DuckDB", base, base))
-    table.add_row(*shown("Deniable", ours, base))
+    table.add_row(*shown("Deniable, bound given,", ours, base))
+    table.add_row(*shown("Deniable, bound bought,", paid, base))
     if other:
         table.add_row(*shown("OpenDP", other, base))
     else:
@@ -265,7 +279,8 @@ def measure(folder: Path, rows: int) -> bool:
     print(f"Deniable's session takes {1e3 * ours['session']:.0f} ms of CPU to make", end="")
     print(f"; OpenDP's CPU has {other['planning']:.1f} s of planning" if other else "")
     met = (
-        slower <= SLOWER
+        max(slower, dearer) <= SLOWER
+        and all(engines[name].ratio <= bar for name, bar in ENGINES.items())
         and faster >= FASTER
         and ours["memory"] < MEMORY
         and start < FIRST
@@ -273,10 +288,13 @@ def measure(folder: Path, rows: int) -> bool:
     )
     against = f"{faster:.1f} times less than OpenDP" if other else f"OpenDP not measured ({reason})"
     print(
-        f"sql: {rows:,} rows, {slower:.1f} times plain DuckDB's CPU (bar {SLOWER:g}), {against} "
+        f"sql: {rows:,} rows, {slower:.1f} times plain DuckDB's CPU, {dearer:.1f} with bounds "
+        f"bought (bar {SLOWER:g}), {against} "
         f"(bar {FASTER:g}), peak {ours['memory'] / 1e9:.2f} GB (bar {MEMORY / 1e9:g}), first "
         f"answer after {start:.2f} s (bar {FIRST:g}), explain {1e3 * ours['explain']:.0f} ms "
-        f"(bar {1e3 * EXPLAIN:g}); {'bars met' if met else 'BARS MISSED'}"
+        f"(bar {1e3 * EXPLAIN:g}); on {engine_rows:,} rows "
+        + ", ".join(f"{engines[name]} (bar {bar:g})" for name, bar in ENGINES.items())
+        + f"; {'bars met' if met else 'BARS MISSED'}"
     )
     return met
 
@@ -286,6 +304,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Private SQL beside plain DuckDB and OpenDP")
     parser.add_argument("--check", action="store_true", help="exit non-zero where a bar is missed")
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the table")
+    parser.add_argument("--engine-rows", type=int, default=1_000_000, help="Postgres and Spark")
     parser.add_argument("--data", type=Path, help="a folder to keep the table in; $DENIABLE_DATA")
     parser.add_argument("--task", choices=[*TASKS, "generate"], help="run one and print JSON")
     parser.add_argument("--file", type=Path, help="the Parquet file of --task")
@@ -299,10 +318,10 @@ def main() -> int:
     kept = arguments.data or os.environ.get("DENIABLE_DATA")
     if kept:
         Path(kept).mkdir(parents=True, exist_ok=True)
-        met = measure(Path(kept).resolve(), arguments.rows)
+        met = measure(Path(kept).resolve(), arguments.rows, arguments.engine_rows)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            met = measure(Path(folder), arguments.rows)
+            met = measure(Path(folder), arguments.rows, arguments.engine_rows)
     return 1 if arguments.check and not met else 0
 
 

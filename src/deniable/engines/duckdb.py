@@ -12,7 +12,13 @@ import duckdb as driver
 
 from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.sources import as_arrow, coarse_times, csv_options, string_literal
-from deniable.errors import EngineError, ParameterError, ParameterTypeError, QueryError
+from deniable.errors import (
+    DeniableError,
+    EngineError,
+    ParameterError,
+    ParameterTypeError,
+    QueryError,
+)
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 _TYPES = {
@@ -325,9 +331,9 @@ def _told(what: str) -> Iterator[None]:
     """Whatever the engine says may quote data; its kind does not."""
     try:
         yield
+    except DeniableError:
+        raise
     except (driver.Error, RuntimeError, OSError) as error:
-        if isinstance(error, ParameterError):
-            raise
         kind = type(error).__name__
     else:
         return

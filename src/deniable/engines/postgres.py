@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,6 +38,7 @@ _TYPES = {
 }
 _EXACT = {"int2", "int4", "int8", "float8", "text", "varchar", "uuid", "bool", "date", "timestamp"}
 _WHERE = "postgresql://"
+_REMEMBERED = 64
 # What a question means must not follow the server's settings.
 _SETTINGS = (
     "SET LOCAL TimeZone = 'UTC'",
@@ -91,17 +92,17 @@ class PostgresSnapshot:
     """A transaction, and the functions that were made in it."""
 
     def __init__(
-        self, connection: psycopg.Connection[tuple[Any, ...]], writer: PostgresWriter
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        write: Callable[[Step], list[str]],
     ) -> None:
-        self._connection, self._writer = connection, writer
-        self._made = 0
+        self._connection, self._write = connection, write
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
-        text = self._writer.write(step.select, step.tables)
-        for function in self._writer.functions[self._made :]:
+        *functions, text = self._write(step)
+        for function in functions:
             self._connection.execute(function)
-        self._made = len(self._writer.functions)
         return self._connection.execute(text, prepare=True).fetchall()
 
 
@@ -115,6 +116,7 @@ class Postgres:
         self._connection = self._connect()
         self._schemas: dict[str, Schema] = {}
         self._sources: dict[str, exp.Expr] = {}
+        self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         self._lock = threading.Lock()
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -165,10 +167,15 @@ class Postgres:
         return nearest(source.name, [row[0] for row in rows])
 
     def write(self, step: Step) -> list[str]:
-        """The statements that the server runs for a step."""
-        writer = self._writer()
-        text = writer.write(step.select, step.tables)
-        return [*writer.functions, text]
+        """The statements that the server runs for a step; functions come first."""
+        key = (step.select, tuple(step.tables.items()))
+        if key not in self._written:
+            writer = PostgresWriter(self._schemas, self._sources)
+            text = writer.write(step.select, step.tables)
+            if len(self._written) >= _REMEMBERED:
+                self._written.clear()
+            self._written[key] = [*writer.functions, text]
+        return self._written[key]
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
@@ -176,28 +183,24 @@ class Postgres:
         with self._lock, _told("the query"):
             self._reopen()
             with self._transaction():
-                yield PostgresSnapshot(self._connection, self._writer())
+                yield PostgresSnapshot(self._connection, self.write)
 
     def check(self, steps: Sequence[Step]) -> None:
         """Have the server plan the statements, which reads no row."""
         with self._lock:
             with _told("the connection"):
                 self._reopen()
-            writer = self._writer()
-            texts = [writer.write(step.select, step.tables) for step in steps]
+            written = [self.write(step) for step in steps]
             try:
                 with self._transaction():
-                    for text in writer.functions:
-                        self._connection.execute(text)
-                    for text in texts:
+                    for *functions, text in written:
+                        for function in functions:
+                            self._connection.execute(function)
                         self._connection.execute(f"EXPLAIN {text}", prepare=True)
             except psycopg.Error as error:
                 told = str(error).splitlines()[0] if (error.sqlstate or "")[:2] == "42" else ""
                 kind = told[:200] or type(error).__name__
                 raise QueryError(f"the engine does not take this: {kind}") from None
-
-    def _writer(self) -> PostgresWriter:
-        return PostgresWriter(self._schemas, self._sources)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

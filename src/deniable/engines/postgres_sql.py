@@ -6,6 +6,7 @@ lives as long as the transaction.
 
 from __future__ import annotations
 
+import hashlib
 import string
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -126,23 +127,15 @@ class PostgresWriter:
         if _BODY in body:
             raise QueryError("the question cannot be written down safely, and is not answered")
         declared = ", ".join(f"a{number} {kind}" for number, kind in enumerate(kinds))
-        name = f"deniable_try_{len(self._bodies)}"
+        # A worker of a parallel plan cannot catch errors: it would raise another.
         text = (
-            f"({declared}) RETURNS {_type_name(value)} LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS "
-            f"{_BODY} BEGIN RETURN {body}; EXCEPTION WHEN OTHERS THEN RETURN NULL; END {_BODY}"
+            f"({declared}) RETURNS {_type_name(value)} LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE "
+            f"AS {_BODY} BEGIN RETURN {body}; EXCEPTION WHEN OTHERS THEN RETURN NULL; END {_BODY}"
         )
-        known = {made.partition("(")[2]: each for each, made in self._bodies.items()}
-        name = known.get(text[1:], name)
-        self._bodies[name] = f"CREATE FUNCTION pg_temp.{name}{text}"
-        called = ", ".join(columns)
-        return _raw(f"pg_temp.{name}({called})", list(columns.values()))
-
-
-def _raw(text: str, columns: list[exp.Column]) -> exp.Expr:
-    """A call of a function in a schema of its own."""
-    name = text.partition("(")[0]
-    call = exp.Anonymous(this=name.partition(".")[2], expressions=[c.copy() for c in columns])
-    return exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
+        name = f"deniable_try_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        self._bodies[name] = f"CREATE OR REPLACE FUNCTION pg_temp.{name}{text}"
+        call = exp.Anonymous(this=name, expressions=[c.copy() for c in columns.values()])
+        return exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
 
 
 def _type_name(node: exp.Expr) -> str:
