@@ -27,7 +27,13 @@ $(VENV)/.postgres: $(BIN)/python
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql; }
 	touch $@
 
-test: $(VENV)/.all $(VENV)/.postgres
+# Spark runs on Java.
+$(VENV)/.java: $(BIN)/python
+	command -v java >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; }
+	touch $@
+
+test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(VENV)/.all
@@ -40,7 +46,7 @@ check: $(VENV)/.all
 bench: $(VENV)/.all
 	set -e; for benchmark in benchmarks/[a-z]*.py; do $(BIN)/python $$benchmark --check; done
 
-soak: $(VENV)/.all $(VENV)/.postgres
+soak: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 	$(BIN)/python -m pytest -n $(WORKERS) -m soak
 
 docs: $(VENV)/.all

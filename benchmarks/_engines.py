@@ -133,5 +133,5 @@ def spark(file: Path) -> tuple[float, float]:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(TESTS))
-    measured = {"Postgres": postgres, "Spark": spark}[sys.argv[1]](Path(sys.argv[2]))
-    print(*measured)
+    tasks: dict[str, Callable[[Path], tuple[float, float]]] = {"Postgres": postgres, "Spark": spark}
+    print(*tasks[sys.argv[1]](Path(sys.argv[2])))

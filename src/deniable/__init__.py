@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deniable.auditing.verify import Verified, verify, verify_channel
     from deniable.engines.duckdb import duckdb
     from deniable.engines.postgres import postgres
+    from deniable.engines.spark import spark
     from deniable.errors import (
         BudgetError,
         CalibrationError,
@@ -183,6 +184,7 @@ __all__ = [
     "replay",
     "sensitivity_search",
     "shuffled",
+    "spark",
     "stddev",
     "total",
     "variance",
@@ -194,6 +196,7 @@ _HOMES = {
     "deniable.answer": ("Answer",),
     "deniable.engines.duckdb": ("duckdb",),
     "deniable.engines.postgres": ("postgres",),
+    "deniable.engines.spark": ("spark",),
     "deniable.query.build": ("count", "count_distinct", "mean", "stddev", "total", "variance"),
     "deniable.query.explain": ("Explanation",),
     "deniable.session": ("Session",),

@@ -44,6 +44,7 @@ class Answer:
 
     data: Mapping[str, list[Any]]
     interval_of: Intervals = field(repr=False)
+    total_of: Intervals | None = field(repr=False, default=None, kw_only=True)
     cost: Price
     number: int
     head: str
@@ -78,21 +79,28 @@ class Answer:
         columns = zip(*self.data.values(), strict=True)
         return [dict(zip(self.data, row, strict=True)) for row in columns]
 
-    def intervals(self, confidence: Number = 0.95) -> pa.Table:
+    def intervals(self, confidence: Number = 0.95, kind: str = "noise") -> pa.Table:
         """Every number with the ends of its interval, as `name`, `name_low` and `name_high`.
 
         Each interval holds with at least this probability by itself, over the noise. Counts and
         sums have the exact interval of the noise's law, means and ratios Fieller's, other
         arithmetic a linearised one.
+
+        With kind="total", what contribution bounds cut off is in it too: for values clamped to
+        their bounds, if no unit has more rows than the table's `cap_rows` promises. Without that
+        promise, or for other numbers than counts, sums and means, everything is possible.
         """
         level = float(probability(confidence, "confidence"))
-        return _arrow(self._with_ends(level))
+        if kind not in {"noise", "total"}:
+            raise ParameterError("kind", kind, "must be 'noise' or 'total'")
+        found = self.interval_of if kind == "noise" else self.total_of or _anywhere(self)
+        return _arrow(self._with_ends(level, found))
 
-    def _with_ends(self, level: float) -> dict[str, list[Any]]:
+    def _with_ends(self, level: float, found: Intervals | None = None) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {}
         for name, values in self.data.items():
             columns[name] = values
-            ends = self.interval_of(name, level)
+            ends = (found or self.interval_of)(name, level)
             if ends is not None:
                 columns[f"{name}_low"], columns[f"{name}_high"] = (end.tolist() for end in ends)
         return columns
@@ -281,6 +289,17 @@ def _agreed(parts: Answer, total: Answer, name: str) -> tuple[Answer, Answer]:
         parts._with(name, x + missing * square / all_noise, left),
         total._with(name, t - missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
     )
+
+
+def _anywhere(answer: Answer) -> Intervals:
+    """Nothing is known: of numbers that were changed, for instance."""
+
+    def ends(name: str, _confidence: float) -> Interval | None:
+        if name not in answer.numbers:
+            return None
+        return np.full(len(answer), -math.inf), np.full(len(answer), math.inf)
+
+    return ends
 
 
 def _arrow(data: Mapping[str, list[Any]]) -> pa.Table:

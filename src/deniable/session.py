@@ -15,7 +15,7 @@ import numpy as np
 from deniable.answer import Answer
 from deniable.engines.base import Engine, LazySnapshot, Served
 from deniable.engines.duckdb import DuckDB
-from deniable.errors import ParameterError, ParameterTypeError
+from deniable.errors import ParameterError, ParameterTypeError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Balance, Ledger
 from deniable.privacy.composition import compose
@@ -33,7 +33,7 @@ from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
 from deniable.query.profile import Asked, Purchase, bounded, buy, placeholder, purchase, rank_of
 from deniable.query.resolve import parse
-from deniable.query.shape import Noisy, check_shape, shape
+from deniable.query.shape import Cut, Noisy, check_shape, shape
 from deniable.release import Answer as Recorded
 from deniable.release import Gate
 from deniable.tables import PrivateTable, PublicTable, check_metadata, label_of, read_keys
@@ -194,7 +194,10 @@ class Session:
         self._engine.check(steps)
 
         def centred(centres: Centres) -> Plan:
-            return compile_tree(tree, self._catalogue, replace(options, centres=centres))
+            try:
+                return compile_tree(tree, self._catalogue, replace(options, centres=centres))
+            except QueryError:
+                return plan  # too wide, once centred elsewhere
 
         return Asked(plan, centred, bought, rest, rank_of(plan, self._budget, rest))
 
@@ -236,7 +239,6 @@ class Session:
             "sql": plan.source.sql("duckdb"),
             "bought": list(bought.parts),
             "groups": [group.sql.sql("duckdb") for group in plan.groups],
-            "weights": list(plan.weights),
         }
 
     def _question(self, plan: Plan) -> dict[str, object]:
@@ -247,6 +249,11 @@ class Session:
             "max_groups": plan.max_groups,
             "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
             "statistics": [s.sql.sql("duckdb") for s in plan.statistics],
+            "weights": list(plan.weights) if plan.statistics else [],
+            "distinct": [each.sql("duckdb") for each in plan.distinct],
+            "ranks": [
+                [plan.grids[rank.grid].sql.sql("duckdb"), str(rank.share)] for rank in plan.ranks
+            ],
             "tables": {name: self._catalogue.private[name].describe() for name in plan.tables},
             "public": {
                 name: [label_of(table.source), table.version]
@@ -275,16 +282,17 @@ class Session:
         x = np.zeros((len(keys), priced.plan.columns))
         for place, column in enumerate(value["columns"]):
             x[:, place] = column
-        noise = priced.noise
+        noise, cut = priced.noise, _cut(priced, x, value)
         labels: tuple[str, ...] = ()
         if priced.lost is not None:
             spread = [priced.lost.deviation(n) / SCALE for n in range(len(value["lost"]))]
             made = restored(priced.plan, x, noise, list(zip(value["lost"], spread, strict=True)))
             x, noise, labels = made.x, made.noise, (LABEL,) if made.added.any() else ()
-        shaped = shape(priced.plan, Noisy(keys, x, noise))
+        shaped = shape(priced.plan, Noisy(keys, x, noise, cut))
         return Answer(
             data=shaped.data,
             interval_of=shaped.interval,
+            total_of=shaped.total,
             cost=recorded.cost if paid is None else compose(paid, priced.loss).price,
             number=recorded.number,
             head=recorded.head,
@@ -318,6 +326,20 @@ class Session:
 
     def _populations(self) -> list[str]:
         return sorted({table.population for table in self._catalogue.private.values()})
+
+
+def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
+    """What bounds cut off: nothing, or what was bought about it; None where that is not known."""
+    if not priced.plan.cuts:
+        return Cut(x, priced.noise, lambda _: 0.0)
+    law = priced.cut
+    if law is None:
+        return None
+
+    def most(confidence: float) -> float:
+        return max(0.0, float(stored["cut"]) + law.error(0, confidence=confidence) / SCALE)
+
+    return Cut(x, priced.noise, most)
 
 
 def _engine_of(tables: Iterable[Table]) -> Engine:

@@ -2,9 +2,11 @@
 
 import contextlib
 import dataclasses
+import tempfile
 from collections import Counter
 
 import pytest
+from pyarrow import parquet
 
 import deniable as dp
 from corpus import hospital
@@ -13,11 +15,11 @@ from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
 from deniable.query.price import price
 from deniable.session import _options
+from engines.spark_session import local_spark
 
 QUESTIONS = hospital.read_questions("queries.sql")
 TABLES = ("visits", "prescriptions", "wards")
-# What an engine has no safe way to compute, it refuses.
-REFUSED = {"postgres": {"per_patient_remainder_of_an_average"}, "spark": set()}
+REFUSED_BY_POSTGRES = {"per_patient_remainder_of_an_average"}
 FEW = 3  # rows that count in full: most units are heavy
 
 
@@ -36,6 +38,19 @@ def postgres(server):
         for name in TABLES:
             engine.add(name, database.table(name), None)
         yield engine
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with local_spark() as session, tempfile.TemporaryDirectory() as folder:
+        for name in TABLES:
+            parquet.write_table(getattr(hospital, name)(), f"{folder}/{name}.parquet")
+            session.read.parquet(f"{folder}/{name}.parquet").createOrReplaceTempView(name)
+        tables = dp.spark(session)
+        with contextlib.closing(tables.table("visits").engine()) as engine:
+            for name in TABLES:
+                engine.add(name, tables.table(name), None)
+            yield engine
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +85,7 @@ def plain(value):
 @pytest.mark.parametrize("question", [pytest.param(q, id=q.name) for q in QUESTIONS])
 def test_postgres_finds_what_duckdb_finds(question, catalogue, duckdb, postgres):
     steps = steps_of(question, catalogue)
-    if question.name in REFUSED["postgres"]:
+    if question.name in REFUSED_BY_POSTGRES:
         with pytest.raises(dp.QueryError, match="on Postgres"):
             postgres.check(list(steps.values()))
         return
@@ -78,7 +93,14 @@ def test_postgres_finds_what_duckdb_finds(question, catalogue, duckdb, postgres)
     assert rows_of(postgres, steps) == rows_of(duckdb, steps)
 
 
-def test_bought_bounds_are_found_alike(catalogue, duckdb, postgres):
+@pytest.mark.parametrize("question", [pytest.param(q, id=q.name) for q in QUESTIONS])
+def test_spark_finds_what_duckdb_finds(question, catalogue, duckdb, spark):
+    steps = steps_of(question, catalogue)
+    spark.check(list(steps.values()))
+    assert rows_of(spark, steps) == rows_of(duckdb, steps)
+
+
+def test_bought_bounds_are_found_alike(catalogue, duckdb, postgres, spark):
     plan = compile_sql(
         "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward", catalogue, Options()
     )
@@ -86,3 +108,4 @@ def test_bought_bounds_are_found_alike(catalogue, duckdb, postgres):
     steps = price(bought, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
     assert "lost" in steps
     assert rows_of(postgres, steps) == rows_of(duckdb, steps)
+    assert rows_of(spark, steps) == rows_of(duckdb, steps)

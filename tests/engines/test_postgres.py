@@ -135,6 +135,38 @@ def test_hostile_rows_end_no_question(server, raw, question):
 
 
 @pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        (r"s LIKE 'a\%'", 2),
+        (r"s LIKE 'a\'", 1),
+        ("s LIKE 'a!%b' ESCAPE '!'", 1),
+        ("s LIKE 'a%'", 4),
+    ],
+)
+def test_a_backslash_is_a_letter_in_patterns(server, raw, condition, count):
+    raw.execute("DROP TABLE IF EXISTS letters")
+    raw.execute("CREATE TABLE letters (u INT, s TEXT)")
+    for number, text in enumerate(["a\\", "a\\b", "a%b", "ab", "b"]):
+        raw.execute("INSERT INTO letters VALUES (%s, %s)", (number, text))
+    with session_on(server, "letters") as session:
+        answer = session.sql(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1e7)
+    assert answer["n"] == pytest.approx([count], abs=0.1)
+
+
+def test_numbers_that_round_out_of_their_type_are_null(server, raw):
+    raw.execute("DROP TABLE IF EXISTS wide")
+    raw.execute("CREATE TABLE wide (u INT, s TEXT, at TIMESTAMP)")
+    raw.execute("INSERT INTO wide VALUES (1, '9223372036854775807.5', '2024-01-01 00:00:59.999')")
+    question = (
+        "SELECT COUNT(CAST(CAST(s AS DECIMAL(25, 1)) AS BIGINT)) AS n, "
+        "COUNT(*) FILTER (WHERE EXTRACT(second FROM at) = 59) AS m FROM t"
+    )
+    with session_on(server, "wide") as session:
+        answer = session.sql(question, epsilon=1e7)
+    assert [answer["n"][0], answer["m"][0]] == pytest.approx([0, 1], abs=0.1)
+
+
+@pytest.mark.parametrize(
     ("name", "told"),
     [
         ("vists", "did you mean visits"),

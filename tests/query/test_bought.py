@@ -235,3 +235,33 @@ def test_a_floor_above_the_norm_is_found(monkeypatch):
 
     found = dp.replay(pipeline, "without", "with", factory=neighbour_of)
     assert not found.ok
+
+
+@pytest.mark.parametrize("declared", [{}, {"max_rows": 50}, {"max_rows": 600}])
+def test_total_intervals_hold_what_was_cut_off(declared):
+    """240 intervals of each number; fewer than 195 hold with a probability below FALSE_ALARM."""
+    data = people(heavy=300)
+    groups, x = np.array(data["g"].to_pylist()), np.array(data["x"].to_pylist())
+    hits, asked = dict.fromkeys("nsm", 0), 0
+    with opened(data, cap_rows=500, **declared) as session:
+        for number in range(60):
+            answer = session.sql(QUESTION, epsilon=2 + number / 1000)
+            for row in answer.intervals(kind="total").to_pylist():
+                mine = x[groups == row["g"]]
+                exact = {"n": len(mine), "s": np.nansum(mine), "m": np.nanmean(mine)}
+                for name, value in exact.items():
+                    hits[name] += row[f"{name}_low"] <= value <= row[f"{name}_high"]
+                asked += 1
+    assert asked == 240
+    assert min(hits.values()) >= 195, hits
+
+
+def test_total_intervals_are_unknown_without_a_promise():
+    with opened() as session:
+        answer = session.sql(QUESTION, epsilon=2)
+        row = answer.intervals(kind="total").to_pylist()[0]
+        assert (row["n_low"], row["n_high"]) == (-math.inf, math.inf)
+        with pytest.raises(dp.ParameterError, match="noise"):
+            answer.intervals(kind="both")
+        one_each = session.sql("SELECT COUNT(DISTINCT who) AS n FROM t", epsilon=2)
+        assert one_each.intervals(kind="total").to_pylist()[0]["n_low"] == -math.inf

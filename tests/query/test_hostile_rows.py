@@ -264,3 +264,66 @@ def test_answers_are_named_as_was_asked():
 def test_a_row_is_a_row_wherever_it_comes_from():
     for unit in (copy.deepcopy(dp.ROW), pickle.loads(pickle.dumps(dp.ROW))):
         assert dp.PrivateTable(pa.table(A), unit=unit, population="p").unit is dp.ROW
+
+
+ILL = "CASE WHEN name = 'alice' AND ill THEN {} ELSE {} END"
+
+
+@pytest.mark.parametrize(
+    ("question", "bounds"),
+    [
+        (f"SELECT MEDIAN({ILL.format(6 * 10**18, -8 * 10**18)}) AS m FROM t", {}),
+        (
+            f"SELECT MEDIAN(v) AS m FROM (SELECT u, {ILL.format('1e17', '1e17')} AS v FROM t) AS q",
+            {"v": (10**17, 10**17 + 10)},
+        ),
+        (
+            f"SELECT COUNT(*) AS n FROM t WHERE {ILL.format(repr('ab'), repr('x'))} "
+            "LIKE 'a!' ESCAPE '!'",
+            {},
+        ),
+        ("SELECT COUNT(*) AS n FROM t WHERE name LIKE 'a' ESCAPE '!!'", {}),
+        ("SELECT WIDTH_BUCKET(age, 0, 1e400, 5) AS b, COUNT(*) AS n FROM t GROUP BY b", {}),
+    ],
+)
+def test_what_could_fail_for_one_person_is_refused(question, bounds):
+    people = {
+        "u": [1, 2, 3],
+        "name": ["alice", "bob", "eve"],
+        "ill": [True, True, False],
+        "age": [1, 2, 3],
+    }
+    with session(people) as open_, pytest.raises(dp.QueryError):
+        open_.sql(question, epsilon=0.001, bounds=bounds)
+
+
+def test_every_grouping_of_kept_rows_is_bounded():
+    """Rows of a join are kept; the sums of heavy units are of the grouping that is asked for."""
+    rows = [(u, "A", "C", 1) for u in range(30)] + [(99, "A", "D", 1)] * 500
+    u, a, b, x = (list(column) for column in zip(*rows, strict=True))
+    public = {"w": dp.PublicTable(pa.table({"k": [1]}))}
+    keys = {"a": ["A", "B"], "b": ["C", "D"]}
+    question = "SELECT a, b, COUNT(*) AS n FROM t JOIN w ON t.x = w.k GROUP BY CUBE (a, b)"
+    with session({"u": u, "a": a, "b": b, "x": x}, public, keys=keys, max_rows=2) as open_:
+        answer = open_.sql(question, epsilon=1e6)
+    assert max(answer["n"]) == pytest.approx(32, abs=0.5)
+
+
+def test_a_quantile_with_other_bounds_is_another_question():
+    source = {"u": list(range(100)), "x": [float(n) for n in range(100)]}
+    with session(source) as open_:
+        wide = open_.sql("SELECT MEDIAN(x) AS m FROM t", epsilon=1e6, bounds={"x": (0, 100)})
+        narrow = open_.sql("SELECT MEDIAN(x) AS m FROM t", epsilon=1e6, bounds={"x": (0, 10)})
+    assert not narrow.repeated
+    assert wide["m"][0] > 40
+    assert narrow["m"][0] < 11
+
+
+def test_a_division_by_zero_is_null_and_not_the_condition_around_it():
+    source = {"u": [1, 2, 3], "x": [1, 2, 3], "k": [0, 1, 0]}
+    question = (
+        "SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE x % k IS NULL) AS m FROM t "
+        "WHERE x // k IS NULL"
+    )
+    answer = ask(source, question)
+    assert [answer["n"][0], answer["m"][0]] == pytest.approx([2, 2], abs=0.1)

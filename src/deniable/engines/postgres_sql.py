@@ -158,9 +158,12 @@ def _kind(node: exp.Expr) -> Kind:
 
 def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
     """Only for what 64 bits hold; NaN is larger than any number here."""
-    far = exp.cast(exp.Literal.string(_FARTHEST), _TYPES[_kind(value)])
-    low = exp.GTE(this=value.copy(), expression=exp.Neg(this=far.copy()))
-    high = exp.LT(this=value.copy(), expression=far)
+    double = _kind(value) in {Kind.DOUBLE, Kind.FLOAT}
+    ends = (f"-{_FARTHEST}", _FARTHEST if double else "9223372036854775807")
+    least, most = (exp.cast(exp.Literal.string(end), _TYPES[_kind(value)]) for end in ends)
+    low = exp.GTE(this=value.copy(), expression=least)
+    # A number with a fraction is rounded, a double beyond 2^53 has none.
+    high = (exp.LT if double else exp.LTE)(this=value.copy(), expression=most)
     return exp.Case(ifs=[exp.If(this=exp.and_(low, high), true=made)])
 
 
@@ -201,7 +204,9 @@ def _part(node: exp.Expr) -> exp.Expr:
     else:
         name, value = _PART_FUNCTIONS[type(node)], node.this
     part = exp.Extract(this=exp.Var(this=_PARTS.get(name, name)), expression=value)
-    return exp.cast(part, "DOUBLE" if name == "EPOCH" else "BIGINT")
+    if name == "EPOCH":
+        return exp.cast(part, "DOUBLE")
+    return exp.cast(exp.Floor(this=part), "BIGINT")  # seconds have a fraction
 
 
 def _truncated(node: exp.Expr) -> exp.Expr:
@@ -284,7 +289,7 @@ def _like(node: exp.Expr) -> exp.Expr:
     """No character is special but % and _."""
     if isinstance(node.parent, exp.Escape):
         return node
-    return exp.Escape(this=node, expression=exp.Literal.string(""))
+    return exp.Escape(this=node.copy(), expression=exp.Literal.string(""))
 
 
 def _matches(node: exp.RegexpLike) -> exp.Expr:

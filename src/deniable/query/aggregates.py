@@ -22,6 +22,8 @@ from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of
 
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
 
+_ONE = (0.0, 1.0)
+
 
 class Statistics:
     """Collects the statistics of a question; equal ones are summed once."""
@@ -47,7 +49,7 @@ class Statistics:
         if isinstance(node, exp.CountIf):
             self._check(node.this, "COUNT_IF")
             both = _and(condition, node.this)
-            return Linear(((self._rows(both, 1.0), 1.0),))
+            return Linear(((self._rows(both, 1.0), 1.0),), row=_ONE)
         if isinstance(node, (exp.Sum, exp.Avg, *_VARIANCES)):
             return self._numeric(node, condition)
         if isinstance(node, exp.Corr | exp.CovarPop | exp.CovarSamp):
@@ -68,13 +70,14 @@ class Statistics:
         if node.args.get("expressions"):
             raise QueryError("COUNT of several columns is not answered; count one")
         if argument is None or isinstance(argument, exp.Star):
-            return Linear(((self._rows(condition, 1.0), 1.0),))
+            return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
         if not isinstance(argument, exp.Distinct):
             self._check(argument, "COUNT(...)")
             if isinstance(argument, exp.Literal):
-                return Linear(((self._rows(condition, 1.0), 1.0),))
+                return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
             kept = None if condition is None else safe_condition(condition)
-            return Linear(((self._add_count(_when(kept, safe(argument)), 1.0), 1.0),))
+            place = self._add_count(_when(kept, safe(argument)), 1.0)
+            return Linear(((place, 1.0),), row=_ONE)
         if len(argument.expressions) != 1:
             raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
         (value,) = argument.expressions
@@ -109,12 +112,15 @@ class Statistics:
             typical=values.typical,
         )
         unit = float(values.step)
-        sums = Linear(((summed, unit),))
+        low, high = map(float, values.bounds)
+        middle = float(values.centre * values.step)
+        step = float(values.step)  # what is cut off is rounded, to less than a step
+        sums = Linear(((summed, unit),), row=(min(low - middle, -step), max(high - middle, step)))
         if total:
-            return sums.plus(count.times(unit * values.centre))
+            made = sums.plus(count.times(unit * values.centre))
+            return replace(made, row=(min(low, -step), max(high, step)))
         if isinstance(node, exp.Avg):
-            middle, (low, high) = float(values.centre * values.step), values.bounds
-            return Ratio(sums, count, middle, float(low), float(high))
+            return Ratio(sums, count, middle, low, high)
         squared = Squares.of(values)
         place = self._add(_when(given, squared.sql), squared.size, 1.0, column=column)
         return squared.spread(node, place, sums, count)
@@ -127,7 +133,8 @@ class Statistics:
         """
         given = _conditions(condition)
         if condition_text(condition) not in self._counted:
-            return Linear(((self._add_count(_when(given, values.seen), importance), 1.0),))
+            place = self._add_count(_when(given, values.seen), importance)
+            return Linear(((place, 1.0),), row=_ONE)
         rows = self._rows(condition, importance)
         none = exp.Case(
             ifs=[
@@ -141,7 +148,7 @@ class Statistics:
         missing = self._add(
             _when(given, none), 1, importance, counts=True, column=column, missing=True
         )
-        return Linear(((rows, 1.0), (missing, -1.0)))
+        return Linear(((rows, 1.0), (missing, -1.0)), row=_ONE)
 
     def _crossed(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         """CORR and COVAR: moments of the rows that have both numbers."""

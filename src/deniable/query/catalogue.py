@@ -112,6 +112,7 @@ class Catalogue:
             tables=(name,),
             rows=options.max_rows or table.max_rows or BOUGHT,
             single=unit is None,
+            cap=1 if unit is None else table.cap_rows,
             unit_has_name=unit is not None,
             unit_kind=None if unit is None else columns[unit].kind,
             max_groups=options.max_groups or table.max_groups,

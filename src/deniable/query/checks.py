@@ -117,15 +117,25 @@ def check(expression: exp.Expr, where: str, depth: int = 0) -> None:
             f"{name or expression.key.upper()} in {where} is not answered: only functions of one "
             "row that are known to be the same each time are"
         )
-    if isinstance(expression, exp.Escape) and not isinstance(
-        expression.this.expression, exp.Literal
-    ):
-        raise QueryError(f"ESCAPE in {where} needs a constant pattern")
+    if isinstance(expression, exp.Escape) and not _escapes(expression):
+        raise QueryError(
+            f"ESCAPE in {where} needs a constant pattern and one character, which the pattern does "
+            "not end with"
+        )
     _check_types(expression, where)
     if depth == 0:
         _check_growth(expression, where)
     for child in expression.iter_expressions():
         check(child, where, depth + 1)
+
+
+def _escapes(node: exp.Escape) -> bool:
+    """Whether the engine can read the pattern: it would raise when a text comes that far."""
+    pattern, mark = node.this.expression, node.expression
+    literal = [isinstance(each, exp.Literal) and each.is_string for each in (pattern, mark)]
+    if not all(literal) or len(mark.name) != 1:
+        return False
+    return not pattern.name.replace(2 * mark.name, "").endswith(mark.name)
 
 
 def _check_types(node: exp.Expr, where: str) -> None:

@@ -48,6 +48,7 @@ class Relation:
     max_groups: int | None = None
     simple: bool = True
     unit_has_name: bool = True
+    cap: int | None = None
     unit_kind: ColumnType | None = None
 
     @property

@@ -265,6 +265,7 @@ class _Compiler:
             rows=1 if alone else merged.rows,
             single=alone or merged.single,
             simple=False,
+            cap=1 if alone else merged.cap,
         )
 
     def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:

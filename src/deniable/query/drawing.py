@@ -34,10 +34,16 @@ def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dic
             drawn = _listed(door.draw(mechanism, partial(read.distinct, keys, number)))
             columns.append([int(row[0]) for row in drawn])
         columns += _quantiles(priced, door, read, keys)
-    stored = {"keys": [[_storable(part) for part in key] for key in keys], "columns": columns}
+    stored: dict[str, Any] = {
+        "keys": [[_storable(part) for part in key] for key in keys],
+        "columns": columns,
+    }
     if priced.lost is not None:
         (drawn,) = _listed(door.draw(priced.lost, read.lost))
         stored["lost"] = [int(value) / SCALE for value in drawn]
+    if priced.cut is not None:
+        ((cut,),) = _listed(door.draw(priced.cut, read.cut))
+        stored["cut"] = int(cut) / SCALE
     return stored
 
 
@@ -84,6 +90,11 @@ class _Reader:
         (row,) = self._run("lost")
         return [[int(value or 0) for value in row]]
 
+    def cut(self) -> list[list[int]]:
+        """How many rows bounds cut off at most."""
+        ((rows,),) = self._run("cut")
+        return [[int(rows or 0)]]
+
     def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
         """How many different values these groups have."""
         found = self._by_key(f"distinct {number}", len(self._priced.plan.groups))
@@ -95,7 +106,7 @@ class _Reader:
         found: dict[Key, list[int]] = {}
         for row in self._run(f"cells {number}"):
             weights = found.setdefault(_plain_key(row[:width]), [0] * size)
-            weights[int(row[width])] = int(row[width + 1])
+            weights[min(int(row[width]), size - 1)] += int(row[width + 1])
         return [found.get(_plain_key(key), [0] * size) for key in keys]
 
     def _by_key(self, name: str, width: int) -> dict[Key, list[int]]:

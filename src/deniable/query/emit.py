@@ -86,6 +86,28 @@ def lost_step(plan: Plan, caps: Sequence[int], *, l2: bool) -> Step:
     return _step(plan, select, _tables(plan, pairs=True, l2=l2))
 
 
+def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
+    """SELECT how many rows were cut off at most, in steps; of one unit no more than its cap.
+
+    Of a pair of a unit and a group, the largest of its counts, and one step for rounding.
+    """
+    counts = [
+        name
+        for name, each in zip(names("t", plan.statistics), plan.statistics, strict=True)
+        if each.counts and not each.missing
+    ]
+    most = f"GREATEST({', '.join(counts)})" if len(counts) > 1 else counts[0]
+    select = (
+        f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"counted AS (SELECT pairs.u, {most} AS n, f "
+        "FROM pairs JOIN beyond ON pairs.u = beyond.u), "
+        f"lost AS (SELECT u, SUM({_cut('n')} + 1)::HUGEINT AS n FROM counted GROUP BY u) "
+        f"SELECT COALESCE(SUM(CASE WHEN n > {cap} THEN {cap} ELSE n END), 0)::HUGEINT AS n "
+        "FROM lost"
+    )
+    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
 def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
     return Step(select, _base(plan), tables, frozenset({UNITS, HEAVY}))
 

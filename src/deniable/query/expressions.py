@@ -72,6 +72,10 @@ def _mended(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Div):
         divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
         return exp.Div(this=node.this, expression=divisor, typed=False, safe=False)
+    if isinstance(node, exp.IntDiv | exp.Mod) and not _sure(node.expression):
+        divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
+        divisor.type = node.expression.type
+        return type(node)(this=node.this, expression=divisor)
     if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
         # A decimal would make decimals of the integers beside it, which can overflow.
         text = node.name if "e" in node.name.lower() else f"{node.name}e0"
@@ -81,6 +85,11 @@ def _mended(node: exp.Expr) -> exp.Expr:
             if family(child) == "text" and not isinstance(child, exp.Literal):
                 child.replace(_shortened(child))
     return node
+
+
+def _sure(divisor: exp.Expr) -> bool:
+    """A constant that is not 0."""
+    return isinstance(divisor, exp.Literal) and divisor.name.strip("0.") not in {"", "e"}
 
 
 def _shortened(text: exp.Expr) -> exp.Expr:

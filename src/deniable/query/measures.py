@@ -42,10 +42,14 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Linear:
-    """A weighted sum of statistics: COUNT, SUM and what is made of them by + - and constants."""
+    """A weighted sum of statistics: COUNT, SUM and what is made of them by + - and constants.
+
+    `row` tells what one row adds, at least and at most, where that is known.
+    """
 
     terms: tuple[tuple[int, float], ...]
     constant: float = 0.0
+    row: tuple[float, float] | None = None
 
     def value(self, x: Floats) -> Floats:
         """The weighted sum."""
@@ -83,11 +87,29 @@ class Linear:
         weights: dict[int, float] = dict(self.terms)
         for column, weight in other.terms:
             weights[column] = weights.get(column, 0.0) + sign * weight
-        return Linear(tuple(weights.items()), self.constant + sign * other.constant)
+        row = None
+        if self.row is not None and other.row is not None:
+            least, most = sorted((sign * other.row[0], sign * other.row[1]))
+            row = (self.row[0] + least, self.row[1] + most)
+        return Linear(tuple(weights.items()), self.constant + sign * other.constant, row)
 
     def times(self, factor: float) -> Linear:
         """A multiple."""
-        return Linear(tuple((c, factor * w) for c, w in self.terms), factor * self.constant)
+        row = None
+        if self.row is not None:
+            least, most = sorted((factor * self.row[0], factor * self.row[1]))
+            row = (least, most)
+        terms = tuple((column, factor * weight) for column, weight in self.terms)
+        return Linear(terms, factor * self.constant, row)
+
+    def total(
+        self, x: Floats, noise: Sequence[ColumnNoise], confidence: float, lost: float
+    ) -> Interval:
+        """Where the value lies that nothing was cut off of, `lost` rows at most being missing."""
+        low, high = self.interval(x, noise, confidence)
+        if self.row is None:
+            return _anywhere(x)
+        return low + min(self.row[0], 0.0) * lost, high + max(self.row[1], 0.0) * lost
 
 
 @dataclass(frozen=True)
@@ -145,6 +167,20 @@ class Ratio:
         unknown = np.abs(b) <= deep
         low = np.where(unknown, -math.inf, corners.min(axis=0))
         return low, np.where(unknown, math.inf, corners.max(axis=0))
+
+    def total(
+        self, x: Floats, noise: Sequence[ColumnNoise], confidence: float, lost: float
+    ) -> Interval:
+        """The corners of both totals; all that is possible where the bottom may be 0."""
+        each = 1 - (1 - confidence) / 2
+        over = self.top.total(x, noise, each, lost)
+        under = self.bottom.total(x, noise, each, lost)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            corners = np.stack([a / b for a in over for b in under]) + self.offset
+        known = (under[0] > 0) & np.isfinite(corners).all(axis=0)
+        low = np.where(known, corners.min(axis=0), self.low)
+        high = np.where(known, corners.max(axis=0), self.high)
+        return np.clip(low, self.low, self.high), np.clip(high, self.low, self.high)
 
     def columns(self) -> tuple[int, ...]:
         """The statistics it reads."""
@@ -265,6 +301,10 @@ class Located:
     def columns(self) -> tuple[int, ...]:
         """The released value."""
         return (self.place,)
+
+
+def _anywhere(x: Floats) -> Interval:
+    return np.full(len(x), -math.inf), np.full(len(x), math.inf)
 
 
 def linearised(

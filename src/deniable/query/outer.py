@@ -90,6 +90,7 @@ def plan_of(
         single=merged.single,
         simple=merged.simple,
         unit_has_name=merged.unit_has_name,
+        cap=merged.cap,
         max_groups=merged.max_groups,
         population=merged.population,
         tables=merged.tables,

@@ -89,6 +89,7 @@ class Plan:
     single: bool
     simple: bool
     unit_has_name: bool
+    cap: int | None
     max_groups: int | None
     population: str
     tables: tuple[str, ...]
@@ -191,6 +192,16 @@ class Plan:
         by_group = sum((w * s.size) ** 2 for w, s in pairs if s.per_unit)
         ends = [by_row * ((self.rows - g + 1) ** 2 + g - 1) + by_group * g for g in {1, most}]
         return math.isqrt(max(ends) - 1) + 1 if max(ends) else 0
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a unit with as many rows as there can be is scaled down, as far as is known."""
+        if self.one_row or not self.statistics:
+            return False
+        if self.cap is None:
+            return True
+        most = replace(self, rows=self.cap, norm=None).bound(l2=True)
+        return self.cap > self.rows if self.norm is None else most > self.norm
 
     def check_sizes(self) -> None:
         """Refuse what could overflow 127 bits at the largest table an engine can hold."""

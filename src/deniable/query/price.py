@@ -22,7 +22,14 @@ from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
-from deniable.query.emit import cells_step, distinct_step, lost_step, totals_step, units_step
+from deniable.query.emit import (
+    cells_step,
+    cut_step,
+    distinct_step,
+    lost_step,
+    totals_step,
+    units_step,
+)
 from deniable.query.measures import ColumnNoise, Linear, Located
 from deniable.query.plan import SCALE, Plan
 from deniable.query.quantiles import Rank
@@ -62,13 +69,14 @@ class Priced:
     distinct: tuple[JointNoise, ...]
     ranks: tuple[RankNoise, ...]
     lost: JointNoise | None
+    cut: JointNoise | None
 
     @property
     def loss(self) -> Loss:
         """What the whole question costs."""
         ranks = [each for rank in self.ranks for each in rank.drawn]
         joint = [self.joint] * len(self.plan.sets)
-        drawn = (self.keys, *joint, self.lost, *self.distinct, *ranks)
+        drawn = (self.keys, *joint, self.lost, self.cut, *self.distinct, *ranks)
         parts = [each.loss for each in drawn if each is not None]
         return parts[0] if len(parts) == 1 else compose(*parts)
 
@@ -89,6 +97,8 @@ class Priced:
             steps[f"totals {number}"] = step
         if self.lost is not None:
             steps["lost"] = lost_step(plan, self.lost_caps, l2=self.lost.norm == "l2")
+        if self.cut is not None and self.joint is not None:
+            steps["cut"] = cut_step(plan, _most_cut(plan), l2=self.joint.norm == "l2")
         for number in range(len(plan.distinct)):
             steps[f"distinct {number}"] = distinct_step(plan, number, secret)
         for number in range(len(plan.grids)):
@@ -134,7 +144,7 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
     each = amount * share / left
     twice = 2 if budget.relation == Relation.REPLACE else 1
     try:
-        joint = lost = None
+        joint = lost = cut = None
         if plan.statistics:
             bound = twice * SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
             share = each / len(plan.sets)
@@ -143,6 +153,10 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
                 times = columns if pure else math.isqrt(columns - 1) + 1
                 wide = twice * times * SCALE * plan.top
                 lost = _joint(pure, share * _LOST_SHARE, wide, plan.weights, budget.relation)
+                share *= 1 - _LOST_SHARE
+            if _promised(plan):
+                most = twice * _most_cut(plan)
+                cut = _joint(pure, share * _LOST_SHARE, most, (1,), budget.relation)
                 share *= 1 - _LOST_SHARE
             joint = _joint(pure, share, bound, plan.weights, budget.relation)
         distinct = tuple(
@@ -154,7 +168,21 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
         )
     except ParameterError as cause:
         raise QueryError(f"no noise fits this price and these bounds: {cause}") from None
-    return Priced(plan, keys, joint, distinct, ranks, lost)
+    return Priced(plan, keys, joint, distinct, ranks, lost, cut)
+
+
+def _most_cut(plan: Plan) -> int:
+    """What is cut off of one unit at most: all rows that it may have, and rounding by group."""
+    assert plan.cap is not None
+    return SCALE * plan.cap + min(plan.cells or plan.cap, plan.cap)
+
+
+def _promised(plan: Plan) -> bool:
+    """Whether what is cut off has a public end, and rows are counted that tell how much it is."""
+    counted = any(each.counts and not each.missing for each in plan.statistics)
+    return (
+        plan.cap is not None and plan.cuts and counted and plan.known_keys and len(plan.sets) == 1
+    )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation
 from deniable.query.emit import groups_step, norms_step, rows_step, upper_step, values_step
 from deniable.query.moments import Centres
-from deniable.query.plan import Plan
+from deniable.query.plan import SCALE, Plan
 from deniable.release import Door
 
 _SHARE = Fraction(1, 20)
@@ -32,7 +32,8 @@ _MOST_ROWS = 33  # bits: more rows than an engine can hold
 _NORM_BINS = 4 * 63
 _CELLS = 64
 _LEAST_SPREAD = 0.02
-_SIGNIFICANT = 5.0
+_BY_CHANCE = Fraction(1, 10_000)  # that noise alone makes a bin count, in one histogram
+_MOST_NORM = 10**18 // (SCALE * 64)  # noise for more cannot be drawn
 _RANKS = 4.0  # how many units lie beyond the norm, in units of the noise on all groups together
 _LIGHT = 8.0  # how many more are looked at
 _BEYOND_GROUPS = 0.05
@@ -100,7 +101,7 @@ class Purchase:
 
     def cleaned(self, noisy: Sequence[int]) -> list[int]:
         """No counts below 0, and none beyond the last that noise alone would not make."""
-        wide = _SIGNIFICANT * self.noise.deviation(0)
+        wide = self.noise.error(0, confidence=1 - _BY_CHANCE / len(noisy))
         last = max((place for place, count in enumerate(noisy) if count > wide), default=-1)
         return [max(0, count) if place <= last else 0 for place, count in enumerate(noisy)]
 
@@ -230,8 +231,8 @@ def bounded(asked: Asked, stored: Mapping[str, Any]) -> Plan:
         floor = int(stored["floor"])
         edges, counts = _norm_edges(floor), bought.cleaned(stored["norms"])
         seen = max((place for place, count in enumerate(counts) if count), default=0)
-        norm = max(floor, _ranked(edges, counts, rank))
-        top = max(norm, edges[min(seen + 1, len(edges) - 1)])
+        norm = min(max(floor, _ranked(edges, counts, rank)), max(floor, _MOST_NORM))
+        top = max(norm, min(edges[min(seen + 1, len(edges) - 1)], _MOST_NORM))
         plan = replace(plan, floor=floor, norm=norm, top=top)
     if "groups" in stored:
         counts = bought.cleaned(stored["groups"])

@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 CELLS = 1024
 _MOST_CELLS = 1 << 16
+_FARTHEST = 1 << 62  # differences of whole numbers fit
+_FINEST = 1 << 45  # what doubles of their size tell apart, and cells of them do
 _SHARES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 QUANTILES = (exp.Median, exp.Min, exp.Max, *_SHARES)
 
@@ -102,6 +104,11 @@ def grid(number: exp.Expr, bounds: Bounds, declared: Fraction | None, *, whole: 
     """Cells for an expression: its declared grid, if that has not too many, or 1,024 of them."""
     low, high = bounds
     span = high - low
+    far = max(abs(low), abs(high))
+    if far >= _FARTHEST or (not whole and span < far / _FINEST):
+        raise QueryError(
+            "the bounds are too wide, or too close for numbers of their size; declare others"
+        )
     if whole:
         low, high = Fraction(math.floor(low)), Fraction(math.ceil(high))
         step = Fraction(math.ceil((high - low + 1) / CELLS))
@@ -111,7 +118,7 @@ def grid(number: exp.Expr, bounds: Bounds, declared: Fraction | None, *, whole: 
     else:
         step = span / CELLS
         if declared is not None and span / declared <= _MOST_CELLS:
-            step = declared
+            step = max(declared, far / _FINEST)
         cells = math.ceil(span / step)
     sql = _cell(number, low, step, cells, whole=whole)
     return Grid(sql, low, high, step, cells, whole)

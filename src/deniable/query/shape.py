@@ -23,7 +23,15 @@ from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
 from deniable.query.expressions import safe, safe_condition
 from deniable.query.grouping import agreeing
-from deniable.query.measures import ColumnNoise, Floats, Interval, Measure, linearised
+from deniable.query.measures import (
+    ColumnNoise,
+    Floats,
+    Interval,
+    Linear,
+    Measure,
+    Ratio,
+    linearised,
+)
 from deniable.query.plan import Group, Output, Plan, names
 from deniable.tables import ColumnType
 
@@ -39,6 +47,19 @@ class Noisy:
     keys: list[tuple[Any, ...]]
     x: Floats
     noise: tuple[ColumnNoise, ...]
+    cut: Cut | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """What is known of what bounds cut off: how many rows at most, and the numbers without it.
+
+    `most` tells a number of rows that holds with a probability; None where nothing is known.
+    """
+
+    x: Floats
+    noise: tuple[ColumnNoise, ...]
+    most: Callable[[float], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +68,7 @@ class Shaped:
 
     data: dict[str, Values]
     interval: Callable[[str, float], Interval | None]
+    total: Callable[[str, float], Interval | None]
 
 
 def shape(plan: Plan, noisy: Noisy) -> Shaped:
@@ -69,7 +91,23 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
         low, high = _interval(plan, noisy, output, confidence)
         return low[picked], high[picked]
 
-    return Shaped(data, interval)
+    def total(name: str, confidence: float) -> Interval | None:
+        ends = interval(name, confidence)
+        if ends is None or noisy.cut is None:
+            return None if ends is None else _unknown(len(picked))
+        known = measure_of(plan, outputs[name])
+        if not isinstance(known, Linear | Ratio):
+            return _unknown(len(picked))
+        each = 1 - (1 - confidence) / 2  # both the rows that are lost, and the number
+        cut = noisy.cut
+        low, high = known.total(cut.x, cut.noise, each, cut.most(each))
+        return low[picked], high[picked]
+
+    return Shaped(data, interval, total)
+
+
+def _unknown(size: int) -> Interval:
+    return np.full(size, -math.inf), np.full(size, math.inf)
 
 
 def _agreed(plan: Plan, x: Floats) -> Floats:

@@ -164,9 +164,9 @@ def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr | None]:
 
 def _merge(left: Relation, right: Relation) -> Relation:
     if not right.private:
-        return replace(left, single=False, simple=False)
+        return replace(left, single=False, simple=False, cap=None)
     if not left.private:
-        return replace(right, single=False, simple=False)
+        return replace(right, single=False, simple=False, cap=None)
     if left.unit_kind != right.unit_kind:
         raise QueryError("units of different types are not joined; make them alike at the source")
     if left.population != right.population:
@@ -180,6 +180,7 @@ def _merge(left: Relation, right: Relation) -> Relation:
         rows=left.rows * right.rows,
         single=left.single and right.single,
         simple=False,
+        cap=None,
         max_groups=left.max_groups or right.max_groups,
     )
 
@@ -224,6 +225,7 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         rows=_united(left, right),
         single=not left.unit_has_name and left.single and right.single,
         simple=False,
+        cap=None,
     )
 
 

@@ -53,4 +53,6 @@ def _constant(node: exp.Expr | None) -> Fraction | None:
     if not isinstance(literal, exp.Literal) or literal.is_string:
         return None
     value = Fraction(literal.name)
+    if value >= 10**300:
+        return None
     return -value if negative else value

@@ -1,0 +1,79 @@
+"""How Spark writes a question, so that it means the same and never raises because of data.
+
+Statements run with ANSI mode off, where most of what fails gives NULL. What would wrap around, or
+raise even so, is written as a function that gives NULL; where a NULL inside would go unnoticed, in
+COALESCE or OR, the whole is made NULL as TRY would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from deniable.engines.spark_functions import RULES
+from deniable.engines.spark_try import tried
+from deniable.engines.translate import TRIED, put_first, rewritten, typed_tree
+from deniable.tables import Schema
+
+_MOST_KNOWN = 32
+
+
+@dataclass(frozen=True)
+class Written:
+    """A SELECT in Spark's words, and those whose rows are to be kept first, by name."""
+
+    kept: Mapping[str, str]
+    select: str
+
+
+class SparkWriter:
+    """Writes statements; the latest are known, as they are checked first and then run."""
+
+    def __init__(self, schemas: Mapping[str, Schema], sources: Mapping[str, exp.Expr]) -> None:
+        self._schemas, self._sources = schemas, sources
+        self._known: dict[tuple[str, ...], Written] = {}
+
+    def write(self, text: str, tables: Mapping[str, str]) -> Written:
+        """One SELECT, and the tables that it reads."""
+        key = (text, *tables, *tables.values())
+        if key not in self._known:
+            while len(self._known) >= _MOST_KNOWN:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = self._write(text, tables)
+        return self._known[key]
+
+    def _write(self, text: str, tables: Mapping[str, str]) -> Written:
+        tree = rewritten(typed_tree(text, tables, self._schemas), _rule)
+        kept = {}
+        for made in list(tree.args["with_"].expressions) if tables else []:
+            if made.alias in tables:
+                kept[made.alias] = self._finished(made.this.copy())
+                made.pop()
+        return Written(kept, self._finished(tree))
+
+    def _finished(self, tree: exp.Expr) -> str:
+        named = {table.name for table in tree.find_all(exp.Table)}
+        for name, source in self._sources.items():
+            if name in named:
+                put_first(tree, name, source.copy(), materialized=False)
+        for made in tree.find_all(exp.CTE):
+            made.set("materialized", None)  # Spark does not know the word
+        with_ = tree.args.get("with_")
+        if with_ is not None and not with_.expressions:
+            with_.pop()
+        return str(tree.sql("spark"))
+
+
+def _rule(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Paren) and node.meta.get(TRIED):
+        return tried(node.this)
+    rule = RULES.get(type(node))
+    if rule is None:
+        return node
+    children = list(node.iter_expressions())
+    made = rule(node)
+    if made is not node and not any(made is child for child in children):
+        made.type = node.type
+    return made

@@ -1,0 +1,351 @@
+"""Tables in Spark: the same exact numbers as DuckDB, whatever the rows hold."""
+
+import threading
+import time
+import warnings
+from collections import Counter
+from datetime import date, datetime
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import deniable as dp
+from deniable.engines.spark import Spark, spark
+from deniable.privacy.exact import read_bounds
+from deniable.query.catalogue import Options
+from deniable.query.compile import compile_sql
+from deniable.query.price import price
+from engines.spark_session import local_spark
+
+from pyspark.sql import types  # isort: skip  (after the engine, which quiets its warnings)
+
+MOST = 2**63 - 1
+TEXTS = [
+    *(
+        None,
+        "",
+        "a'b",
+        'quo"te',
+        "back\\slash",
+        "50%_off",
+        "😀é",
+        "12",
+        " 7 ",
+        "-3.5",
+        "1e3",
+        "nan",
+    ),
+    *("inf", "x" * 300, "2024-02-29", "2024-02-30", "true", "\t", "a\nb", "${spark.app.name}"),
+]
+NUMBERS = [
+    None,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    0.0,
+    -0.0,
+    1e308,
+    -1e308,
+    2.5,
+    -3.5,
+    0.1,
+]
+WHOLE = [None, MOST, -MOST - 1, 0, -1, 1, 2**53 + 1, 7, -7, 10**18]
+DAYS = [None, date(1, 1, 1), date(9999, 12, 31), date(1582, 10, 10), date(2024, 2, 29)]
+TIMES = [
+    None,
+    datetime(1, 1, 1),
+    datetime(9999, 12, 31, 23, 59, 59, 999999),
+    datetime(2024, 3, 3, 5),
+]
+ROWS = 240
+HOSTILE = pa.table(
+    {
+        "u": pa.array([n % 40 for n in range(ROWS)], pa.int64()),
+        "i": pa.array([WHOLE[n % 10] for n in range(ROWS)], pa.int64()),
+        "j": pa.array([WHOLE[n * 3 % 7] for n in range(ROWS)], pa.int64()),
+        "x": pa.array([NUMBERS[n % 11] for n in range(ROWS)], pa.float64()),
+        "s": pa.array([TEXTS[n % 20] for n in range(ROWS)], pa.string()),
+        "b": pa.array([(None, True, False)[n % 3] for n in range(ROWS)], pa.bool_()),
+        "d": pa.array([DAYS[n % 5] for n in range(ROWS)], pa.date32()),
+        "t": pa.array([TIMES[n * 7 % 4] for n in range(ROWS)], pa.timestamp("us")),
+    }
+)
+QUESTIONS = [
+    "SELECT COUNT(*) AS n, COUNT(i + j) AS a, COUNT(i - j) AS b, COUNT(i * j) AS c FROM v",
+    "SELECT COUNT(-i) AS a, COUNT(ABS(i)) AS b, COUNT(i // j) AS c, COUNT(i % j) AS d FROM v",
+    "SELECT COUNT(*) AS n FROM v WHERE COALESCE(i * 2, 0) = 0 OR i + 1 > 5",
+    "SELECT SUM(k) AS n FROM (SELECT CASE WHEN j > 0 THEN i // j ELSE 3 END AS k FROM v) AS r",
+    "SELECT SUM(x) AS n, AVG(x * 2) AS m, SUM(i) AS k, VARIANCE(x) AS w FROM v",
+    "SELECT COUNT(*) AS n FROM v WHERE x / i > 0 AND NOT (SQRT(x) < 2 OR LN(x) < 0)",
+    "SELECT CAST(ROUND(x * 3) AS INTEGER) AS k, COUNT(*) AS n FROM v GROUP BY k",
+    "SELECT CAST(FLOOR(x) AS BIGINT) AS k, SUM(CEIL(x)) AS n FROM v GROUP BY k",
+    "SELECT CAST(s AS INTEGER) AS k, COUNT(CAST(s AS DOUBLE)) AS n FROM v GROUP BY k",
+    "SELECT CAST(s AS DATE) AS k, COUNT(CAST(s AS BOOLEAN)) AS n FROM v GROUP BY k",
+    "SELECT s, COUNT(*) AS n FROM v GROUP BY s",
+    "SELECT UPPER(LEFT(s, 2)) || '/' AS k, SUM(IF(LENGTH(s) > 2, 1, 0)) AS n FROM v GROUP BY k",
+    "SELECT COUNT(*) AS n FROM v WHERE s LIKE '%\\%' OR s LIKE '50!%!_%' ESCAPE '!' OR s LIKE '_é'",
+    "SELECT CONCAT(s, i) AS k, COUNT(*) AS n FROM v WHERE s NOT ILIKE '%A%' GROUP BY k",
+    "SELECT COUNT(*) AS n FROM v WHERE TRIM(s) = '7' OR s = '${spark.app.name}'",
+    "SELECT d, COUNT(*) AS n FROM v WHERE d + INTERVAL 1 MONTH > t GROUP BY d",
+    "SELECT DATE_TRUNC('month', t) AS k, COUNT(*) AS n FROM v GROUP BY k",
+    "SELECT EXTRACT(dow FROM d) AS k, YEAR(t) AS y, COUNT(*) AS n FROM v GROUP BY k, y",
+    "SELECT DATE_DIFF('month', d, t) AS k, COUNT(*) AS n FROM v GROUP BY k",
+    "SELECT MEDIAN(x) AS m, COUNT(DISTINCT x) AS n FROM v",
+    "SELECT k, COUNT(*) AS n "
+    "FROM (SELECT RANK() OVER (PARTITION BY u ORDER BY x, s) AS k FROM v) AS r GROUP BY k",
+    "SELECT AVG(m) AS a, SUM(k) AS b "
+    "FROM (SELECT u, SUM(x) AS m, SUM(i) AS k FROM v GROUP BY u) AS r",
+    "SELECT SUM(k) AS k FROM (SELECT SUM(j) OVER (PARTITION BY u ORDER BY d) AS k FROM v) AS r",
+]
+
+
+@pytest.fixture(scope="module")
+def home():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with local_spark() as session:
+            yield session
+
+
+def hospital(source):
+    ends = {"x": (-1000, 1000), "i": (-100, 100), "j": (-100, 100)}
+    private = dp.PrivateTable(
+        source, unit="u", population="p", max_rows=2, max_groups=6, bounds=ends
+    )
+    return dp.Session(
+        {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    )
+
+
+@pytest.fixture(scope="module")
+def both(home):
+    frame = home.createDataFrame(HOSTILE, schema=schema())
+    with hospital(HOSTILE) as known, hospital(spark(home).frame(frame)) as asked:
+        yield known, asked
+
+
+def schema():
+    kinds = [types.LongType()] * 3 + [
+        types.DoubleType(),
+        types.StringType(),
+        types.BooleanType(),
+        types.DateType(),
+    ]
+    pairs = zip(HOSTILE.column_names, [*kinds, types.TimestampNTZType()], strict=True)
+    return types.StructType([types.StructField(name, kind) for name, kind in pairs])
+
+
+def exact(session, question):
+    named = [
+        name
+        for name in ("m", "k")
+        if f" AS {name} FROM v" in question or f" AS {name}," in question
+    ]
+    bounds = {name: read_bounds((-1000, 1000)) for name in named}
+    plan = compile_sql(question, session._catalogue, Options(bounds=bounds))
+    steps = price(plan, session._budget, Fraction(1000)).steps("secret")
+    with session._engine.snapshot() as taken:
+        return [Counter(map(shown, taken.run(step))) for step in steps.values()]
+
+
+def shown(row):
+    return tuple(str(value) for value in row)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_hostile_rows_give_the_same_numbers_as_on_duckdb(both, question):
+    known, asked = both
+    assert exact(asked, question) == exact(known, question)
+
+
+def test_types_come_from_the_schema(home):
+    home.sql(
+        "SELECT 1Y AS a, 2S AS b, 3 AS c, 4L AS d, 1F AS e, 1D AS f, 1.5 AS g, "
+        "'x' AS h, TRUE AS i, DATE'2024-01-01' AS j, TIMESTAMP_LTZ'2024-01-01 00:00:00' AS k, "
+        "TIMESTAMP_NTZ'2024-01-01 00:00:00' AS `L m`, ARRAY(1) AS n"
+    ).createOrReplaceTempView("kinds")
+    found = Spark(spark(home)).add("kinds", spark(home).table("kinds"), None)
+    assert [str(kind) for kind in found.columns.values()] == (
+        ["integer"] * 4 + ["number"] * 3 + ["text", "boolean", "date", "timestamp", "timestamp"]
+    )
+    assert "n" not in found.columns
+    assert set("abcdfhij") < found.exact
+    assert not {"e", "g", "k"} & found.exact
+
+
+def test_what_cannot_be_asked_is_refused(home):
+    tables = spark(home)
+    home.createDataFrame([(1, "a")], "u BIGINT, s STRING").createOrReplaceTempView("visits")
+    with pytest.raises(dp.ParameterError, match="did you mean visits"):
+        hospital(tables.table("visit"))
+    with pytest.raises(dp.ParameterTypeError, match="name of a table"):
+        tables.table("")
+    with pytest.raises(dp.ParameterTypeError, match="DataFrame"):
+        tables.frame([1])
+    with pytest.raises(dp.ParameterTypeError, match="SparkSession"):
+        spark("local")
+    twice = tables.frame(home.createDataFrame([(1, 2)], "u BIGINT, U BIGINT"))
+    with pytest.raises(dp.ParameterError, match="two columns are called U"):
+        Spark(tables).add("v", twice, None)
+    with pytest.raises(dp.ParameterError, match="one engine"):
+        Spark(tables).add("v", HOSTILE, None)
+    with pytest.raises(dp.ParameterError, match="knows its types"):
+        Spark(tables).add("v", tables.table("visits"), {"u": "integer"})
+
+
+@pytest.mark.parametrize(
+    ("condition", "sentence"),
+    [
+        ("REGEXP_MATCHES(s, '(a|b)*')", "REGEXP"),
+        ("s SIMILAR TO 'a'", "SIMILAR"),
+        ("LOG(2, x) > 1", "LOG with a base"),
+        ("i = s", "different types"),
+        ("STRFTIME(d, '%Y') = '2024'", "TIME"),
+        ("CAST(x AS DECIMAL(10, 2)) > 1", "CAST from DOUBLE to DECIMAL"),
+        ("ROUND(x, CAST(j AS INTEGER)) > 1", "not constant"),
+        ("SUBSTRING(s, CAST(j AS INTEGER)) = 'a'", "not constant"),
+        ("EXTRACT(century FROM d) = 20", "CENTURY"),
+        ("s LIKE 'a!' ESCAPE '!'", "ends with its ESCAPE"),
+    ],
+)
+def test_what_spark_would_compute_otherwise_is_refused(both, condition, sentence):
+    with pytest.raises(dp.QueryError, match=sentence):
+        both[1].sql(f"SELECT COUNT(*) AS n FROM v WHERE {condition}", epsilon=1)
+
+
+def test_a_session_answers_and_shows_sparks_statements(both):
+    question = "SELECT s, COUNT(*) AS n, SUM(i) AS k FROM v GROUP BY s"
+    options = {"keys": {"s": ["12", "true"]}, "max_rows": 10}
+    answer = both[1].sql(question, epsilon=1e7, **options)
+    assert answer["n"] == pytest.approx([12, 12], abs=0.1)
+    statements = both[1].explain(question, epsilon=1, **options).statements
+    assert "DECIMAL(38, 0)" in statements[-1]
+    assert "`global_temp`" in statements[-1]
+
+
+def test_rows_that_are_their_own_units(home):
+    frame = home.range(1000).withColumnRenamed("id", "i")
+    private = dp.PrivateTable(
+        spark(home).frame(frame), unit=dp.ROW, population="p", bounds={"i": (0, 1000)}
+    )
+    public = dp.PublicTable(spark(home).frame(home.range(3)))
+    with dp.Session(
+        {"v": private, "w": public}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    ) as session:
+        assert session.sql("SELECT SUM(i) AS n FROM v", epsilon=1e7)["n"][0] == pytest.approx(
+            499500, abs=1
+        )
+        crossed = session.sql("SELECT COUNT(*) AS n FROM v CROSS JOIN w", epsilon=1e7, max_rows=2)
+        assert 1900 < crossed["n"][0] < 2000.1  # of each row's three only two count
+
+
+def test_settings_of_the_users_session_change_nothing_and_stay(home):
+    theirs = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    other = home.newSession()
+    for name, value in theirs.items():
+        other.conf.set(name, value)
+    frame = other.createDataFrame(HOSTILE, schema=schema())
+    frame.createOrReplaceTempView("theirs")
+    questions = [QUESTIONS[0], "SELECT DATE_TRUNC('day', t) AS k, COUNT(*) AS n FROM v GROUP BY k"]
+    with hospital(HOSTILE) as known, hospital(spark(other).table("theirs")) as asked:
+        for question in questions:
+            assert exact(asked, question) == exact(known, question)
+    assert {name: other.conf.get(name) for name in theirs} == theirs
+    assert [table.name for table in other.catalog.listTables()] == ["theirs"]
+    assert not home.catalog.listTables("global_temp") or all(
+        table.database != "global_temp" for table in home.catalog.listTables("global_temp")
+    )
+
+
+def test_cancel_ends_a_question(home):
+    long = home.range(1 << 40).selectExpr("id AS u", "id % 7 AS i")
+    failed = []
+    with hospital_of(spark(home).frame(long)) as session:
+
+        def ask():
+            try:
+                session.sql("SELECT COUNT(*) AS n FROM v", epsilon=1)
+            except dp.DeniableError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        deadline = time.monotonic() + 60
+        while thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.5)
+            session.cancel()
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+    assert failed
+
+
+def hospital_of(source):
+    private = dp.PrivateTable(source, unit="u", population="p", max_rows=2)
+    return dp.Session(
+        {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    )
+
+
+def test_what_spark_says_about_rows_is_not_repeated(home, capfd):
+    other = home.newSession()
+    other.conf.set("spark.sql.ansi.enabled", "true")
+    other.createDataFrame([(1, "zq7319qz")], "u BIGINT, s STRING").createOrReplaceTempView("raw")
+    frame = other.sql("SELECT u, CAST(s AS BIGINT) AS i FROM raw")
+    with hospital_of(spark(other).frame(frame)) as session, pytest.raises(dp.DeniableError) as told:
+        session.sql("SELECT COUNT(i) AS n FROM v", epsilon=1)
+    said = [told.value, told.value.__cause__, told.value.__context__, *capfd.readouterr()]
+    assert not any("zq7319qz" in str(each) for each in said)
+
+
+def test_neither_collations_nor_broken_text_merge_or_split_groups(home):
+    mixed = "CASE WHEN id % 2 = 0 THEN 'A' ELSE 'a' END COLLATE UTF8_LCASE"
+    broken = "CAST(CASE id % 3 WHEN 0 THEN X'FF' WHEN 1 THEN X'FE' ELSE X'41' END AS STRING)"
+    for text, groups in ((mixed, {"A": 30, "a": 30}), (broken, {"A": 20})):
+        frame = home.sql(f"SELECT id AS u, {text} AS g FROM RANGE(60)")
+        private = dp.PrivateTable(
+            spark(home).frame(frame), unit="u", population="p", max_rows=1, max_groups=1
+        )
+        with dp.Session(
+            {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+        ) as session:
+            answer = session.sql("SELECT g, COUNT(*) AS n FROM v GROUP BY g", epsilon=1e7)
+        found = dict(zip(answer["g"], answer["n"], strict=True))
+        assert found == pytest.approx(groups, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT d, COUNT(*) AS n FROM v GROUP BY d",
+        "SELECT t, COUNT(*) AS n FROM v GROUP BY t",
+        "SELECT DATE_TRUNC('week', t) AS k, DATE_TRUNC('year', d) AS l, COUNT(*) AS n FROM v "
+        "GROUP BY k, l",
+        "SELECT COUNT(*) AS n FROM v WHERE d + INTERVAL 1 MONTH > t OR d > t OR d + 5 > d",
+        "SELECT DATE_DIFF('day', d, t) AS k, DATE_DIFF('month', d, t) AS l, COUNT(*) AS n FROM v "
+        "GROUP BY k, l",
+        "SELECT EXTRACT(week FROM t) AS k, EXTRACT(dow FROM d) AS l, COUNT(*) AS n FROM v "
+        "GROUP BY k, l",
+        "SELECT CAST(t AS DATE) AS k, COUNT(CAST(d AS TIMESTAMP)) AS n FROM v GROUP BY k",
+        "SELECT COUNT(DISTINCT d) AS a, COUNT(DISTINCT CAST(t AS VARCHAR)) AS b FROM v",
+    ],
+)
+def test_dates_that_no_calendar_has_fail_nowhere(home, tmp_path, question):
+    days = [2**31 - 1, -(2**31) + 1, 2_932_897, -800_000, 0, None]
+    times = [2**63 - 1, -(2**63) + 1, 9 * 10**18, -9 * 10**18, 0, None]
+    columns = {
+        "u": pa.array(range(6), pa.int64()),
+        "d": pa.array(days, pa.int32()).cast(pa.date32()),
+        "t": pa.array(times, pa.int64()).cast(pa.timestamp("us")),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "far.parquet")
+    frame = home.read.parquet(str(tmp_path / "far.parquet"))
+    private = dp.PrivateTable(
+        spark(home).frame(frame), unit="u", population="p", max_rows=1, max_groups=1
+    )
+    with dp.Session(
+        {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    ) as session:
+        assert session.sql(question, epsilon=1e6) is not None
