@@ -208,7 +208,6 @@ def test_what_cannot_be_asked_is_refused(home):
         ("ROUND(x, CAST(j AS INTEGER)) > 1", "not constant"),
         ("SUBSTRING(s, CAST(j AS INTEGER)) = 'a'", "not constant"),
         ("EXTRACT(century FROM d) = 20", "CENTURY"),
-        ("s LIKE 'a!' ESCAPE '!'", "ends with its ESCAPE"),
     ],
 )
 def test_what_spark_would_compute_otherwise_is_refused(both, condition, sentence):

@@ -83,7 +83,7 @@ def test_what_is_drawn_follows_the_law():
     limit = 60.0  # P(chi² with 4 degrees > 60) < 1e-11
     assert FALSE_ALARM >= 1e-11
     assert statistic < limit
-    wrong = law(GridQuantile(rho=Fraction(1, 25), share=Fraction(1, 2), bound=4, cells=5), weights)
+    wrong = law(GridQuantile(rho=Fraction(1, 2), share=Fraction(1, 2), bound=4, cells=5), weights)
     assert float(((found - wrong * draws) ** 2 / (wrong * draws)).sum()) > limit
 
 

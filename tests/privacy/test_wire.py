@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable as dp
+from deniable.privacy.losses.generic import ConcentratedLoss
 from deniable.privacy.wire import KINDS
 
 LOSSES = [
@@ -17,6 +18,7 @@ LOSSES = [
     dp.ExponentialLoss(bound=0.5),
     dp.PureLoss(bound=0.1),
     dp.ApproxLoss(bound=0.1, slack=1e-9),
+    ConcentratedLoss(bound=0.2),
     dp.ChannelLoss(rows=((Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 2)))),
     dp.parallel(dp.PureLoss(bound=0.1), dp.GaussianLoss(sigma=3, sensitivity=1)),
     dp.poisson_sampled(dp.GaussianLoss(sigma=2, sensitivity=1), rate=0.01, relation="replace"),
