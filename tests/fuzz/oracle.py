@@ -65,15 +65,19 @@ class Heard:
         """The exact numbers where the noisy ones stand; what is not heard of is not a number."""
         assert self.priced is not None
         joint = [table for mechanism, table in self.tables if mechanism is self.priced.joint]
-        rows = sum(map(len, joint)) or len(self.tables[0][1])  # groupings stand in a row
+        distinct = [
+            (place, table)
+            for mechanism, table in self.tables
+            for place, each in enumerate(self.priced.distinct)
+            if mechanism is each
+        ]
+        rows = sum(map(len, joint or [table for _, table in distinct[:1]]))  # groupings in a row
         exact = np.full((rows, len(self.priced.noise)), np.nan)
         first = len(self.priced.plan.statistics)
         if joint:
             exact[:, :first] = np.concatenate(joint).astype(float) / SCALE
-        for mechanism, table in self.tables:
-            if mechanism is not self.priced.joint:
-                place = [mechanism is each for each in self.priced.distinct].index(True)
-                exact[:, first + place] = table[:, 0].astype(float)
+        for place, table in distinct:
+            exact[:, first + place] = table[:, 0].astype(float)
         return exact
 
 
@@ -162,6 +166,8 @@ def _check_noise(answer: Answer, heard: Heard, tally: Tally) -> None:
     if plan.having is not None or plan.order or plan.limit is not None or plan.offset:
         return
     exact = heard.statistics()
+    if not len(exact):
+        return  # no group is shown
     for output in plan.outputs:
         measure = measure_of(plan, output) if output.group is None else None
         if not isinstance(measure, Linear) or not measure.columns():
