@@ -34,6 +34,17 @@ class ColumnType(StrEnum):
     TIMESTAMP = "timestamp"
 
 
+SQL_TYPES = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
+"""How questions write the types: in the words of DuckDB."""
+
+
 @runtime_checkable
 class EngineTable(Protocol):
     """A table that lives in an engine: `dp.duckdb("clinic.db").table("visits")`."""

@@ -19,7 +19,7 @@ from deniable.errors import (
     ParameterTypeError,
     QueryError,
 )
-from deniable.tables import ColumnType, Schema, Source, nearest
+from deniable.tables import SQL_TYPES, ColumnType, Schema, Source, nearest
 
 _TYPES = {
     **dict.fromkeys(
@@ -35,14 +35,6 @@ _TYPES = {
         ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
         ColumnType.TIMESTAMP,
     ),
-}
-_SQL_TYPES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
 }
 
 
@@ -323,7 +315,7 @@ def _read_column(name: str, kind: ColumnType, native: str, *, in_database: bool)
         return f"{column} AS {called}"
     if kind == ColumnType.TEXT:
         return f"CAST({column} AS VARCHAR) AS {called}"
-    return f"TRY_CAST({column} AS {_SQL_TYPES[kind]}) AS {called}"
+    return f"TRY_CAST({column} AS {SQL_TYPES[kind]}) AS {called}"
 
 
 @contextlib.contextmanager

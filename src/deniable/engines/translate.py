@@ -15,7 +15,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from deniable.errors import QueryError
-from deniable.tables import ColumnType, Schema
+from deniable.tables import SQL_TYPES, Schema
 
 Kind = exp.DType
 Rule = Callable[[exp.Expr], exp.Expr]
@@ -23,14 +23,6 @@ Rule = Callable[[exp.Expr], exp.Expr]
 INTEGERS = {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT}
 NUMBERS = {*INTEGERS, Kind.INT128, Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
 TEXTS = {Kind.VARCHAR, Kind.TEXT, Kind.CHAR}
-SQL_TYPES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
 TRIED = "deniable_tried"
 """Marks a bracket that was TRY: whatever raises inside gives NULL."""
 

@@ -12,16 +12,7 @@ from sqlglot.schema import MappingSchema
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
 from deniable.query.columns import BOUGHT, UNIT, Column, Relation
-from deniable.tables import Bounds, ColumnType, PrivateTable, Schema, nearest
-
-_SQL = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
+from deniable.tables import SQL_TYPES, Bounds, PrivateTable, Schema, nearest
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class Catalogue:
         """The names and types, in lower case, for the resolver; names are not read as SQL."""
         return MappingSchema(
             {
-                name: {column.lower(): _SQL[kind] for column, kind in schema.columns.items()}
+                name: {column.lower(): SQL_TYPES[kind] for column, kind in schema.columns.items()}
                 for name, schema in self.schemas.items()
             },
             dialect="duckdb",

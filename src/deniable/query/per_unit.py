@@ -17,7 +17,7 @@ from deniable.query.columns import UNIT, Column
 from deniable.query.expressions import is_integer, safe, safe_condition
 from deniable.query.rounding import half_up
 from deniable.query.sources import Sources
-from deniable.tables import ColumnType
+from deniable.tables import SQL_TYPES, ColumnType
 
 _FIXED = 1 << 20  # steps of a float sum within one unit
 _FARTHEST = 2.0**42
@@ -119,18 +119,8 @@ class UnitRows:
             self._sql = self._sql.select(exp.alias_(sql, name))
         found = exp.column(self._aggregates[text][0])
         kind = self._aggregates[text][1].kind
-        found.type = None if kind is None else _SQL_TYPES[kind]
+        found.type = None if kind is None else exp.DataType.build(SQL_TYPES[kind])
         return found
-
-
-_SQL_TYPES = {
-    ColumnType.INTEGER: exp.DataType.build("BIGINT"),
-    ColumnType.NUMBER: exp.DataType.build("DOUBLE"),
-    ColumnType.TEXT: exp.DataType.build("VARCHAR"),
-    ColumnType.BOOLEAN: exp.DataType.build("BOOLEAN"),
-    ColumnType.DATE: exp.DataType.build("DATE"),
-    ColumnType.TIMESTAMP: exp.DataType.build("TIMESTAMP"),
-}
 
 
 def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
