@@ -6,11 +6,9 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from deniable.answer import Answer
 from deniable.engines.base import Engine, LazySnapshot, Served
@@ -18,27 +16,35 @@ from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Balance, Ledger
-from deniable.privacy.composition import compose
 from deniable.privacy.exact import Number, read_bounds, whole
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss
-from deniable.query.build import Question
+from deniable.query.build import Question, Spend
 from deniable.query.catalogue import Catalogue, Options
+from deniable.query.columns import UnboundedError
 from deniable.query.compile import compile_tree
 from deniable.query.drawing import draw
-from deniable.query.explain import Explanation, explain
-from deniable.query.lost import LABEL, restored
+from deniable.query.explain import Explanation, Unknown, explain
+from deniable.query.expressions import SUPPOSED
 from deniable.query.moments import Centres
-from deniable.query.plan import SCALE, Plan
-from deniable.query.price import Priced, amount_for_error, amount_of, epsilon_of, price
+from deniable.query.plan import Plan
+from deniable.query.price import amount_for_error, amount_of, epsilon_of, price
 from deniable.query.profile import Asked, Purchase, bounded, buy, placeholder, purchase, rank_of
+from deniable.query.ranges import (
+    Offered,
+    label,
+    lacking_bounds,
+    price_of_end,
+    seen_cells,
+    with_bounds,
+)
 from deniable.query.resolve import parse
-from deniable.query.shape import Cut, Noisy, check_shape, shape
+from deniable.query.shape import check_shape
+from deniable.query.shown import shown
 from deniable.release import Answer as Recorded
 from deniable.release import Gate
 from deniable.tables import PrivateTable, PublicTable, check_metadata, label_of, read_keys
 
-Key = tuple[Any, ...]
 Table = PrivateTable | PublicTable
 
 
@@ -112,7 +118,7 @@ class Session:
     ) -> Answer:
         """Answer a SELECT privately, for a price or for an error."""
         options = _options(keys, bounds, max_rows, max_groups)
-        return self._answer(self._asked(parse(question), options, epsilon, rho, error))
+        return self._ask_tree(parse(question), options, Spend(epsilon, rho, error))
 
     def cancel(self) -> None:
         """End the question that another thread is asking. What was charged stays charged."""
@@ -132,7 +138,7 @@ class Session:
     ) -> Explanation:
         """What a question would cost and how wrong it would be; spends and reads nothing."""
         options = _options(keys, bounds, max_rows, max_groups)
-        return self._explanation(self._asked(parse(question), options, epsilon, rho, error))
+        return self._explain_tree(parse(question), options, Spend(epsilon, rho, error))
 
     def table(self, name: str) -> Question:
         """Start a question step by step: `.group_by("ward").agg(n=dp.count()).release(...)`."""
@@ -140,51 +146,97 @@ class Session:
             raise ParameterError("table", name, f"the session has {', '.join(self._tables)}")
         return Question(name, self._ask_tree, self._explain_tree)
 
-    def _ask_tree(self, tree: Any, options: Options, spend: Mapping[str, Any]) -> Answer:
-        asked = self._asked(tree, options, spend["epsilon"], spend["rho"], spend["error"])
-        return self._answer(asked)
+    def _ask_tree(self, tree: Any, options: Options, spend: Spend) -> Answer:
+        try:
+            return self._answer(self._asked(tree, options, spend))
+        except UnboundedError:
+            offered = self._offered(tree, options, spend)
+        answers = {each: [self._answer(end) for end in ends] for each, ends in offered.ends.items()}
+        ends = [end for each in answers.values() for end in each]
+        bounds = {each: each.bounds([*map(seen_cells, found)]) for each, found in answers.items()}
+        asked = self._asked(tree, with_bounds(options, bounds), offered.rest)
+        answer = self._answer(asked)
+        paid = sum((end.cost for end in ends if not end.repeated), answer.cost)
+        return replace(answer, cost=paid, labels=(label(bounds), *answer.labels))
 
-    def _explain_tree(self, tree: Any, options: Options, spend: Mapping[str, Any]) -> Explanation:
-        asked = self._asked(tree, options, spend["epsilon"], spend["rho"], spend["error"])
-        return self._explanation(asked)
+    def _explain_tree(self, tree: Any, options: Options, spend: Spend) -> Explanation:
+        try:
+            return self._explanation(self._asked(tree, options, spend))
+        except UnboundedError:
+            offered = self._offered(tree, options, spend)
+        known = {each: [*map(self._known, ends)] for each, ends in offered.ends.items()}
+        if any(end is None for each in known.values() for end in each):
+            return self._explanation(offered.main, offered.unknown(self._budget))
+        bounds = {
+            each: each.bounds([seen_cells(end) for end in found if end is not None])
+            for each, found in known.items()
+        }
+        return self._explanation(self._asked(tree, with_bounds(options, bounds), offered.rest))
 
-    def _explanation(self, asked: Asked) -> Explanation:
+    def _offered(self, tree: Any, options: Options, spend: Spend) -> Offered:
+        """A question whose columns lack bounds, and the questions that find those, with prices.
+
+        What is wrong with any of them is found before anything is spent.
+        """
+        ranges = lacking_bounds(tree, self._catalogue, options)
+        if spend.error is not None:
+            listed = ", ".join(each.column for each in ranges)
+            raise ParameterError("error", dict(spend.error), f"needs the bounds of {listed}")
+        amount = amount_of(self._budget, epsilon=spend.epsilon, rho=spend.rho)
+        each = price_of_end(ranges, amount)
+        ends = {
+            one: [self._asked(question, keys, each) for question, keys in one.questions()]
+            for one in ranges
+        }
+        rest = amount - each * sum(map(len, ends.values()))
+        supposed = with_bounds(options, dict.fromkeys(ranges, SUPPOSED))
+        return Offered(ends, rest, self._asked(tree, supposed, rest))
+
+    def _known(self, asked: Asked) -> Answer | None:
+        """The answer to a question that was asked before, if it was."""
+        priced = price(asked.plan, self._budget, asked.amount)
+        population, question = asked.plan.population, self._question(asked.plan)
+        found = self._ledger.recorded(population, priced.loss, question)
+        if found is None:
+            return None
+        again = Recorded(found.value, priced.loss.price, found.number, found.head, repeated=True)
+        return shown(priced, again)
+
+    def _explanation(self, asked: Asked, ranges: Unknown | None = None) -> Explanation:
         size = self._catalogue.private[asked.plan.tables[0]].size
-        plan, unknown = asked.plan, asked.bought
-        if unknown is not None:
-            found = self._ledger.recorded(plan.population, unknown.loss, self._profile(unknown))
-            if found is not None:
+        plan, bought = asked.plan, asked.bought
+        unknown = [] if ranges is None else [ranges]
+        if bought is not None:
+            found = self._ledger.recorded(plan.population, bought.loss, self._profile(bought))
+            if found is not None and ranges is None:
                 assert isinstance(found.value, dict)
-                plan, unknown = bounded(asked, found.value), None
+                plan = bounded(asked, found.value)
             else:
                 plan = placeholder(plan)
+                unknown.append(Unknown(bought.parts, bought.loss))
         priced = price(plan, self._budget, asked.amount)
         return explain(priced, self._budget, self._engine.write, size=size, unknown=unknown)
 
-    def _asked(
-        self,
-        tree: Any,
-        options: Options,
-        epsilon: Number | None,
-        rho: Number | None,
-        error: Mapping[str, Number] | None,
-    ) -> Asked:
+    def _amount(self, plan: Plan, spend: Spend) -> Fraction:
+        error = spend.error
+        if error is not None and not isinstance(error, Mapping):
+            raise ParameterTypeError("error", type(error).__name__, "names columns: {'n': 50}")
+        if error is None:
+            return amount_of(self._budget, epsilon=spend.epsilon, rho=spend.rho)
+        if spend.epsilon is not None or spend.rho is not None:
+            raise ParameterError("error", dict(error), "goes without epsilon= and rho=")
+        if plan.buys_rows or plan.buys_groups:
+            raise ParameterError(
+                "error", dict(error), "needs max_rows=, and max_groups= where groups are selected"
+            )
+        return amount_for_error(plan, self._budget, error)
+
+    def _asked(self, tree: Any, options: Options, spend: Spend | Fraction) -> Asked:
         """A question with its price; what is wrong with it is found before anything is spent."""
         plan = compile_tree(tree, self._catalogue, options)
         self._catalogue.neighbours(plan.tables)
         check_shape(plan)
-        if error is not None and not isinstance(error, Mapping):
-            raise ParameterTypeError("error", type(error).__name__, "names columns: {'n': 50}")
-        if error is None:
-            amount = amount_of(self._budget, epsilon=epsilon, rho=rho)
-        elif epsilon is not None or rho is not None:
-            raise ParameterError("error", dict(error), "goes without epsilon= and rho=")
-        elif plan.buys_rows or plan.buys_groups:
-            raise ParameterError(
-                "error", dict(error), "needs max_rows=, and max_groups= where groups are selected"
-            )
-        else:
-            amount = amount_for_error(plan, self._budget, error)
+        amount = spend if isinstance(spend, Fraction) else self._amount(plan, spend)
         bought = purchase(plan, self._budget, amount)
         rest = amount if bought is None else amount - bought.noise.amount * len(bought.parts)
         checked = price(placeholder(plan), self._budget, rest)
@@ -209,10 +261,10 @@ class Session:
             gate = Gate(self._ledger, plan.population, self._who)
             door = gate.open(priced.loss, purpose=_purpose(plan), question=question)
             if isinstance(door, Recorded):
-                return self._shown(priced, door, paid)
+                return shown(priced, door, paid)
             with door:
                 stored = draw(priced, snapshot, door, self._secret(question))
-                return self._shown(priced, door.close(stored), paid)
+                return shown(priced, door.close(stored), paid)
 
     def _bounded(self, asked: Asked, snapshot: LazySnapshot) -> tuple[Plan, Loss | None]:
         """The plan with all of its bounds, and what those cost now."""
@@ -270,36 +322,6 @@ class Session:
         """The key of the hash by which groups of heavy units are kept: secret, and lasting."""
         return hmac.new(self._ledger.key, repr(question).encode(), hashlib.sha256).hexdigest()[:32]
 
-    def _shown(self, priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answer:
-        """The answer, from what the ledger holds; `paid` was spent on bounds beside it."""
-        value = recorded.value
-        assert isinstance(value, dict)
-        kinds = [group.kind for group in priced.plan.groups]
-        keys = [
-            tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
-            for key in value["keys"]
-        ]
-        x = np.zeros((len(keys), priced.plan.columns))
-        for place, column in enumerate(value["columns"]):
-            x[:, place] = column
-        noise, cut = priced.noise, _cut(priced, x, value)
-        labels: tuple[str, ...] = ()
-        if priced.lost is not None:
-            spread = [priced.lost.deviation(n) / SCALE for n in range(len(value["lost"]))]
-            made = restored(priced.plan, x, noise, list(zip(value["lost"], spread, strict=True)))
-            x, noise, labels = made.x, made.noise, (LABEL,) if made.added.any() else ()
-        shaped = shape(priced.plan, Noisy(keys, x, noise, cut))
-        return Answer(
-            data=shaped.data,
-            interval_of=shaped.interval,
-            total_of=shaped.total,
-            cost=recorded.cost if paid is None else compose(paid, priced.loss).price,
-            number=recorded.number,
-            head=recorded.head,
-            repeated=recorded.repeated,
-            labels=labels,
-        )
-
     @property
     def remaining(self) -> dict[str, Balance]:
         """What is left, by population; with the largest ε that one more question may cost."""
@@ -328,33 +350,10 @@ class Session:
         return sorted({table.population for table in self._catalogue.private.values()})
 
 
-def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
-    """What bounds cut off: nothing, or what was bought about it; None where that is not known."""
-    if not priced.plan.cuts:
-        return Cut(x, priced.noise, lambda _: 0.0)
-    law = priced.cut
-    if law is None:
-        return None
-
-    def most(confidence: float) -> float:
-        return max(0.0, float(stored["cut"]) + law.error(0, confidence=confidence) / SCALE)
-
-    return Cut(x, priced.noise, most)
-
-
 def _engine_of(tables: Iterable[Table]) -> Engine:
     """The engine where the tables are; DuckDB reads files and tables in memory."""
     served = [table.source for table in tables if isinstance(table.source, Served)]
     return served[0].engine() if served else DuckDB()
-
-
-def _typed(part: Any, kind: Any) -> Any:
-    """Dates as dates again."""
-    if isinstance(part, str) and kind == "date":
-        return date.fromisoformat(part[:10])
-    if isinstance(part, str) and kind == "timestamp":
-        return datetime.fromisoformat(part)
-    return part
 
 
 def _purpose(plan: Plan) -> str:

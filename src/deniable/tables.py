@@ -44,6 +44,9 @@ SQL_TYPES = {
 }
 """How questions write the types: in the words of DuckDB."""
 
+NUMERIC = frozenset({ColumnType.INTEGER, ColumnType.NUMBER})
+"""The types that have bounds."""
+
 
 @runtime_checkable
 class EngineTable(Protocol):
@@ -224,7 +227,7 @@ def check_metadata(table: PrivateTable, schema: Schema) -> None:
                 )
             if argument == "keys":
                 check_keys(name, table.keys[name], kind)
-            elif kind not in {ColumnType.INTEGER, ColumnType.NUMBER}:
+            elif kind not in NUMERIC:
                 raise ParameterError(argument, name, f"the column holds {kind}, not numbers")
 
 

@@ -597,3 +597,10 @@ GROUP BY GROUPING SETS ((ward), (urgent), ()) HAVING SUM(age) > 0;
 
 -- name: top_wards
 SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 2;
+
+-- name: sizes_of_values_by_patient
+-- keys: cell=-190..190
+SELECT cell, COUNT(*) AS n FROM (
+SELECT patient_id, MAX(cell) AS cell FROM (SELECT patient_id,
+CASE WHEN (cost - 100.5) > 0 THEN GREATEST(1, LEAST(190, CAST(FLOOR(LN((cost - 100.5)) * 2.8853900817779268) AS BIGINT) + 65)) WHEN (cost - 100.5) < 0 THEN -GREATEST(1, LEAST(190, CAST(FLOOR(LN(-(cost - 100.5)) * 2.8853900817779268) AS BIGINT) + 65)) WHEN (cost - 100.5) = 0 THEN 0 END AS cell
+FROM visits) AS cells GROUP BY patient_id) AS ends GROUP BY cell;

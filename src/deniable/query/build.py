@@ -59,10 +59,19 @@ def stddev(expression: str) -> Aggregate:
     return Aggregate(f"STDDEV_SAMP({_expression(expression)})")
 
 
+@dataclass(frozen=True)
+class Spend:
+    """What a question may cost, or how wrong it may be."""
+
+    epsilon: Number | None = None
+    rho: Number | None = None
+    error: Mapping[str, Number] | None = None
+
+
 class Asks(Protocol):
     """What a session does with a finished question."""
 
-    def __call__(self, tree: exp.Expr, options: Options, spend: Mapping[str, Any]) -> Any:
+    def __call__(self, tree: exp.Expr, options: Options, spend: Spend) -> Any:
         """Answer or explain it."""
 
 
@@ -150,8 +159,7 @@ class Question:
         error: Mapping[str, Number] | None = None,
     ) -> Answer:
         """Ask it."""
-        spend = {"epsilon": epsilon, "rho": rho, "error": error}
-        answer: Answer = self.ask(self._tree(), self.options, spend)
+        answer: Answer = self.ask(self._tree(), self.options, Spend(epsilon, rho, error))
         return answer
 
     def explain(
@@ -162,7 +170,7 @@ class Question:
         error: Mapping[str, Number] | None = None,
     ) -> Explanation:
         """What it would cost and how wrong it would be."""
-        spend = {"epsilon": epsilon, "rho": rho, "error": error}
+        spend = Spend(epsilon, rho, error)
         explanation: Explanation = self.tell(self._tree(), self.options, spend)
         return explanation
 

@@ -11,8 +11,8 @@ from sqlglot.schema import MappingSchema
 
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
-from deniable.query.columns import BOUGHT, UNIT, Column, Relation
-from deniable.tables import SQL_TYPES, Bounds, PrivateTable, Schema, nearest
+from deniable.query.columns import BOUGHT, UNIT, Column, Place, Relation
+from deniable.tables import NUMERIC, SQL_TYPES, Bounds, PrivateTable, Schema, nearest
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Options:
     max_rows: int | None = None
     max_groups: int | None = None
     centres: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    bought: Mapping[Place, Bounds] = field(default_factory=dict)
 
     def applied(self, name: str, column: Column) -> Column:
         """A column with what the question declares about its name."""
@@ -78,11 +79,14 @@ class Catalogue:
                 column.lower(),
                 Column(
                     kind,
-                    bounds=table.bounds.get(column),
+                    bounds=table.bounds.get(column, options.bought.get((name, column.lower()))),
                     grid=table.grid.get(column),
                     keys=table.keys.get(column),
                     is_unit=column.lower() == unit,
                     private=True,
+                    lacks=((name, column.lower()),)
+                    if kind in NUMERIC and column.lower() != unit
+                    else (),
                 ),
             )
             for column, kind in schema.columns.items()

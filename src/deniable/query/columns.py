@@ -9,7 +9,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from deniable.errors import ParameterError
 from deniable.tables import Bounds, ColumnType
+
+Place = tuple[str, str]
+"""A private table, and a column of it."""
 
 BOUGHT = 0
 """A contribution bound that is not declared: it is bought with the first question."""
@@ -28,6 +32,17 @@ class Column:
     keys: tuple[Any, ...] | None = None
     is_unit: bool = False
     private: bool = False
+    lacks: tuple[Place, ...] = ()
+    """Where it has no bounds: the columns of tables whose bounds would give it some."""
+
+
+class UnboundedError(ParameterError):
+    """Bounds of columns are needed and not declared; they can be bought."""
+
+    def __init__(self, text: str, places: tuple[Place, ...]) -> None:
+        listed = ", ".join(column for _, column in places)
+        super().__init__("bounds", text, f"needs the bounds of {listed}")
+        self.places = places
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ from deniable.errors import DeniableError, ParameterError, QueryError
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.checks import Resolve, check, no_unit, resolver
 from deniable.query.columns import UNIT, Column, Relation
-from deniable.query.expressions import find_bounds, known_values, safe, safe_condition
+from deniable.query.expressions import (
+    find_bounds,
+    known_values,
+    lacking,
+    safe,
+    safe_condition,
+)
 from deniable.query.grouping import Set, grouped_by
 from deniable.query.outer import kind_of, plan_of, text_of
 from deniable.query.per_unit import UnitRows, window
@@ -225,6 +231,7 @@ class _Compiler:
             bounds=find_bounds(node, find),
             keys=known_values(node, find),
             private=True,
+            lacks=lacking(node, find),
         )
 
     def _per_unit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,12 +17,12 @@ from deniable.engines.base import Step
 from deniable.ledger.filters import Budget
 from deniable.privacy.composition import compose
 from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
 from deniable.query.emit import KEY_PLACEHOLDER
 from deniable.query.measures import Linear, Located, Measure
 from deniable.query.plan import SCALE
 from deniable.query.price import Priced
-from deniable.query.profile import Purchase
 from deniable.query.shape import measure_of
 
 
@@ -89,13 +89,21 @@ class Explanation:
         return capture.get().rstrip()
 
 
+@dataclass(frozen=True)
+class Unknown:
+    """Bounds that are bought with a question: noisy histograms of what, and at what loss."""
+
+    parts: tuple[str, ...]
+    loss: Loss
+
+
 def explain(
     priced: Priced,
     budget: Budget,
     write: Callable[[Step], list[str]],
     *,
     size: int | None,
-    unknown: Purchase | None = None,
+    unknown: Sequence[Unknown] = (),
 ) -> Explanation:
     """Tell everything that is known before the question is asked; `unknown` bounds are bought."""
     plan, noise = priced.plan, priced.noise
@@ -105,7 +113,7 @@ def explain(
     def column(name: str, measure: Measure | None) -> ColumnError:
         if measure is None:
             return ColumnError(name, "arithmetic on noisy numbers", None, "")
-        if unknown is not None:
+        if unknown:
             return ColumnError(name, "known once the bounds are bought", None, "")
         law = _law(priced, measure)
         if isinstance(measure, Linear):
@@ -126,13 +134,13 @@ def explain(
         for output in plan.outputs
         if output.group is None
     )
-    loss = priced.loss if unknown is None else compose(unknown.loss, priced.loss)
+    loss = compose(*(each.loss for each in unknown), priced.loss) if unknown else priced.loss
     return Explanation(
         cost=loss.price,
         guarantee=_guarantee(priced, budget),
         columns=columns,
         groups=_groups(priced),
-        contributions=_contributions(priced) if unknown is None else _bought(unknown),
+        contributions=_bought(unknown) if unknown else _contributions(priced),
         threshold=None if priced.keys is None or unknown else priced.keys.threshold,
         statements=tuple(
             dict.fromkeys(
@@ -185,9 +193,10 @@ def _groups(priced: Priced) -> str:
     )
 
 
-def _bought(unknown: Purchase) -> str:
-    listed = " and ".join(unknown.parts)
-    return f"its bounds are bought, from noisy histograms of {listed}, for {unknown.loss.price}"
+def _bought(unknown: Sequence[Unknown]) -> str:
+    listed = " and ".join(part for each in unknown for part in each.parts)
+    cost = compose(*(each.loss for each in unknown)).price
+    return f"its bounds are bought, from noisy histograms of {listed}, for {cost}"
 
 
 def _contributions(priced: Priced) -> str:

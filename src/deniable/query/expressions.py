@@ -7,6 +7,7 @@ gives NULL. What is not listed here is refused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,8 @@ from sqlglot import exp
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import exact, sqrt_up
-from deniable.query.checks import COMPARISONS, LOGIC, OF_TEXT, TOTAL, Resolve
+from deniable.query.checks import COMPARISONS, LOGIC, OF_TEXT, TOTAL, Resolve, columns_in
+from deniable.query.columns import Column, Place, UnboundedError
 from deniable.query.families import INTEGERS, arguments, branches, family
 from deniable.query.width_bucket import BUCKETS
 from deniable.tables import Bounds, ColumnType
@@ -30,6 +32,8 @@ _PARTS = {
     "MINUTE": range(60),
 }
 _LONGEST_TEXT = 1 << 16
+SUPPOSED: Bounds = (Fraction(-1), Fraction(1))
+"""Bounds of columns that are not known yet, to see what follows from them."""
 
 
 def safe(expression: exp.Expr) -> exp.Expr:
@@ -160,6 +164,9 @@ def bounds_of(node: exp.Expr, resolve: Resolve) -> Bounds:
     """The interval in which an expression lies, by interval arithmetic on declared bounds."""
     found = find_bounds(node, resolve)
     if found is None:
+        places = lacking(node, resolve)
+        if places:
+            raise UnboundedError(node.sql("duckdb")[:60], places)
         raise ParameterError(
             "bounds",
             node.sql("duckdb")[:60],
@@ -167,6 +174,21 @@ def bounds_of(node: exp.Expr, resolve: Resolve) -> Bounds:
             "(bounds={'cost': (0, 500)}), or name it in a subquery and declare the name's",
         )
     return found
+
+
+def lacking(node: exp.Expr, resolve: Resolve) -> tuple[Place, ...]:
+    """The columns of tables whose bounds would give bounds to an expression without."""
+
+    def supposing(column: exp.Column) -> Column:
+        found = resolve(column)
+        return replace(found, bounds=SUPPOSED) if found.bounds is None and found.lacks else found
+
+    if find_bounds(node, resolve) is not None or find_bounds(node, supposing) is None:
+        return ()
+    without = [resolve(column) for column in columns_in(node)]
+    return tuple(
+        dict.fromkeys(place for each in without if each.bounds is None for place in each.lacks)
+    )
 
 
 def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:

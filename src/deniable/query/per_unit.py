@@ -56,7 +56,7 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
     counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
     number = exp.cast(_as_number(total, whole=whole), "DOUBLE")
     mean = exp.paren(exp.Div(this=number, expression=counted))
-    return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True)
+    return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True, lacks=source.lacks)
 
 
 class UnitRows:

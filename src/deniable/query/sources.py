@@ -247,11 +247,18 @@ def _whose(relation: Relation, number: int) -> exp.Expr:
 def _both(one: Column, other: Column) -> Column:
     if one.kind is None or one.kind != other.kind or one.is_unit != other.is_unit:
         raise QueryError("columns of a UNION ALL have the same types, and the unit in one place")
-    known = one.bounds is not None and other.bounds is not None
-    bounds = None
-    if one.bounds is not None and other.bounds is not None and known:
+    bounds, sides = None, [each for each in (one, other) if each.bounds is None]
+    if one.bounds is not None and other.bounds is not None:
         bounds = (min(one.bounds[0], other.bounds[0]), max(one.bounds[1], other.bounds[1]))
     keys = None
     if one.keys is not None and other.keys is not None:
         keys = tuple(dict.fromkeys(one.keys + other.keys))
-    return replace(one, bounds=bounds, keys=keys, grid=one.grid if one.grid == other.grid else None)
+    return replace(
+        one,
+        bounds=bounds,
+        keys=keys,
+        grid=one.grid if one.grid == other.grid else None,
+        lacks=tuple(dict.fromkeys(place for each in sides for place in each.lacks))
+        if all(each.lacks for each in sides)
+        else (),
+    )
