@@ -157,7 +157,12 @@ class Session:
         asked = self._asked(tree, with_bounds(options, bounds), offered.rest)
         answer = self._answer(asked)
         paid = sum((end.cost for end in ends if not end.repeated), answer.cost)
-        return replace(answer, cost=paid, labels=(label(bounds), *answer.labels))
+        return replace(
+            answer,
+            cost=paid,
+            repeated=answer.repeated and all(end.repeated for end in ends),
+            labels=(label(bounds), *answer.labels),
+        )
 
     def _explain_tree(self, tree: Any, options: Options, spend: Spend) -> Explanation:
         try:
@@ -165,8 +170,9 @@ class Session:
         except UnboundedError:
             offered = self._offered(tree, options, spend)
         known = {each: [*map(self._known, ends)] for each, ends in offered.ends.items()}
-        if any(end is None for each in known.values() for end in each):
-            return self._explanation(offered.main, offered.unknown(self._budget))
+        unknown = offered.unknown(known, self._budget)
+        if unknown is not None:
+            return self._explanation(offered.main, unknown)
         bounds = {
             each: each.bounds([seen_cells(end) for end in found if end is not None])
             for each, found in known.items()

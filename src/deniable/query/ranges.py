@@ -122,13 +122,21 @@ class Offered:
     rest: Fraction
     main: Asked
 
-    def unknown(self, budget: Budget) -> Unknown:
-        """What is bought first, for what."""
-        asked = [end for ends in self.ends.values() for end in ends]
-        losses = [price(each.plan, budget, each.amount).loss for each in asked]
+    def unknown(
+        self, known: Mapping[Range, Sequence[Answer | None]], budget: Budget
+    ) -> Unknown | None:
+        """What is not known yet and bought first, for what."""
+        asked = [
+            (each, end)
+            for each, ends in self.ends.items()
+            for end, found in zip(ends, known[each], strict=True)
+            if found is None
+        ]
+        if not asked:
+            return None
         return Unknown(
-            tuple(f"the values of {each.column}" for each in self.ends),
-            losses[0] if len(losses) == 1 else compose(*losses),
+            tuple(dict.fromkeys(f"the values of {each.column}" for each, _ in asked)),
+            compose(*(price(end.plan, budget, end.amount).loss for _, end in asked)),
         )
 
 
