@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deniable.answer import Answer
+    from deniable.auditing import attacks
     from deniable.auditing.neighbours import NeighbourPair, nasty_neighbours
     from deniable.auditing.oblivious import Oblivious, least_expected_loss, oblivious
     from deniable.auditing.replay import Replay, replay
@@ -157,6 +158,7 @@ __all__ = [
     "Verified",
     "WorstPair",
     "advanced_composition",
+    "attacks",
     "basic_composition",
     "compose",
     "count",
@@ -194,6 +196,7 @@ __all__ = [
 
 _HOMES = {
     "deniable.answer": ("Answer",),
+    "deniable.auditing": ("attacks",),
     "deniable.engines.duckdb": ("duckdb",),
     "deniable.engines.postgres": ("postgres",),
     "deniable.engines.spark": ("spark",),
@@ -323,7 +326,8 @@ def __getattr__(name: str) -> object:
     """Load a public name from the module that holds it."""
     if name not in _HOME:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    value: object = getattr(home, name, None) or import_module(f"{_HOME[name]}.{name}")
     globals()[name] = value
     return value
 

@@ -8,6 +8,7 @@ import typer
 
 from deniable import __version__
 from deniable.cli import ledger
+from deniable.cli.attack import attack
 from deniable.cli.demo import demo
 from deniable.cli.explain import explain
 from deniable.cli.init import init
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(init)
 app.command()(query)
 app.command()(explain)
+app.command()(attack)
 app.command()(demo)
 app.add_typer(ledger.app, name="ledger")
 
