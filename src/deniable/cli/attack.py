@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from deniable.auditing.attacks.registry import attack as find
-from deniable.auditing.attacks.registry import gallery
-from deniable.auditing.attacks.story import Attack, Finding, numbers
+import deniable as dp
 from deniable.cli.failures import told
 from deniable.cli.query import check_picture, plain_console, waiting
 from deniable.errors import ParameterError
+
+if TYPE_CHECKING:
+    from deniable.auditing.attacks.story import Attack, Finding
 
 
 @told("attack")
@@ -36,7 +37,7 @@ def attack(
             raise ParameterError("picture", str(picture), "name the attack to be drawn")
         _list(as_json=as_json)
         return
-    chosen = find(name)
+    chosen = dp.attacks.attack(name)  # loaded here: other commands need not wait for it
     if picture is not None:
         check_picture(picture)
     with waiting(f"{name}: making people up, and attacking them"):
@@ -53,13 +54,15 @@ def attack(
 
 def _list(*, as_json: bool) -> None:
     if as_json:
-        listed = [{"name": name, "title": each.title} for name, each in gallery().items()]
+        listed = [
+            {"name": name, "title": each.title} for name, each in dp.attacks.gallery().items()
+        ]
         typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     table = Table(title="Attacks", title_justify="left")
     table.add_column("name", no_wrap=True)
     table.add_column("what it does")
-    for name, each in gallery().items():
+    for name, each in dp.attacks.gallery().items():
         table.add_row(name, each.title)
     console = plain_console()
     console.print(table)
@@ -70,11 +73,11 @@ def _print_json(chosen: Attack, found: Finding) -> None:
     shown = {
         "attack": chosen.name,
         "title": chosen.title,
-        "parameters": numbers(chosen),
+        "parameters": dp.attacks.numbers(chosen),
         "sentence": found.sentence,
         "columns": found.columns,
         "rows": found.rows,
-        "numbers": numbers(found),
+        "numbers": dp.attacks.numbers(found),
     }
     typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 

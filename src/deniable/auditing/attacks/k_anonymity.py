@@ -50,6 +50,7 @@ VALLEY_CLINIC = pa.table(
 """6-anonymous. Of what people under 35 have here, the city hospital shares AIDS alone."""
 
 _QUASI = ("zip", "age")
+_CELLS = 9 * 10 * 2
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class KAnonymityFound:
     def plot(self, path: str | Path) -> Path:
         """Draw the share of people pinned, by k and number of values."""
         return grouped_bars(
-            [f"k = {each.k}\n{each.values} values" for each in self.intersected],
+            [f"{each.k}\n{each.values}" for each in self.intersected],
             {
                 "pinned by one release": [each.by_one for each in self.intersected],
                 "pinned by two": [each.by_both for each in self.intersected],
@@ -135,7 +136,7 @@ class KAnonymityFound:
                 ],
             },
             title="Two k-anonymous releases of the same people",
-            x_label="",
+            x_label="k, and the number of sensitive values",
             y_label="share of people in both",
             path=path,
         )
@@ -193,7 +194,8 @@ class KAnonymity:
         seen, scores = [], below(1024, self.shared * values).reshape(-1, values)
         for rows in (first, second):
             group = _groups(known[rows], k)
-            seen.append(_counts(group, secret[rows], values)[group[: self.shared]] > 0)
+            counts = _counts(group, secret[rows], int(group.max()) + 1, values)
+            seen.append(counts[group[: self.shared]] > 0)
             scores += 1024 * self._private(_cells(known[rows]), secret[rows], values)
         return (
             float((seen[0].sum(axis=1) == 1).mean()),
@@ -205,7 +207,8 @@ class KAnonymity:
     def _private(self, cell: Integers, secret: Integers, values: int) -> Integers:
         """The noisy counts of each value in the cells of those who are in both releases."""
         mechanism = Geometric(epsilon=self.epsilon, sensitivity=2, relation="replace")
-        noisy: Integers = np.asarray(mechanism.release(_counts(cell, secret, values)))
+        counts = _counts(cell, secret, _CELLS, values)
+        noisy: Integers = np.asarray(mechanism.release(counts))
         of_shared: Integers = noisy[cell[: self.shared]]
         return of_shared
 
@@ -225,9 +228,8 @@ def _groups(known: npt.NDArray[np.float64], k: int) -> Integers:
     return group
 
 
-def _counts(group: Integers, secret: Integers, values: int) -> Integers:
+def _counts(group: Integers, secret: Integers, groups: int, values: int) -> Integers:
     """How often each value occurs in each group."""
-    groups = int(group.max()) + 1
     counts = np.bincount(group * values + secret, minlength=groups * values)
     return counts.astype(np.int64).reshape(-1, values)
 

@@ -20,6 +20,7 @@ from deniable.plots import lines
 from deniable.privacy.exact import positive
 from deniable.tables import PrivateTable
 
+_QUASI = ("sex", "born", "area")
 _YEAR = 365.2425
 _ABSENT = -(10**6)  # a day on which nothing was rated
 
@@ -40,7 +41,7 @@ class LinkageFound:
     people: int
     unique_by_birth_date: float
     unique_by_birth_year: float
-    told_naive: float  # share of people whose illness a join tells
+    told_naive: float  # share of people whose rows, or row, say the same of their illness
     told_private: float  # share of guesses right from private counts of one's own cell
     limit: float  # for any guess, at `epsilon`
     epsilon: float
@@ -158,13 +159,12 @@ class Linkage:
                 "ill": ill,
             }
         )
-        unique = uniqueness(patients, ["sex", "born", "area"])
         told, rows_refused = self._asked(patients)
         return LinkageFound(
             people=self.people,
-            unique_by_birth_date=unique,
+            unique_by_birth_date=uniqueness(patients, _QUASI),
             unique_by_birth_year=uniqueness(patients, ["sex", "year", "area"]),
-            told_naive=unique,  # a row that is alone is the victim's
+            told_naive=_told(patients),
             told_private=told,
             limit=guess_limit(self.epsilon),
             epsilon=float(self.epsilon),
@@ -220,3 +220,17 @@ class Linkage:
             int((seen != _ABSENT).all(axis=0).sum()) == 1,
             int(near.all(axis=0).sum()) == 1,
         )
+
+
+def _told(patients: pa.Table) -> float:
+    """The share of people of whom a join with the published rows leaves one answer."""
+    rows = patients.set_column(
+        patients.column_names.index("ill"), "ill", patients["ill"].cast(pa.int8())
+    )
+    groups = rows.group_by(list(_QUASI)).aggregate(
+        [("ill", "min"), ("ill", "max"), ([], "count_all")]
+    )
+    lowest, highest, people = (
+        groups[name].to_numpy() for name in ("ill_min", "ill_max", "count_all")
+    )
+    return float(people[lowest == highest].sum() / people.sum())

@@ -78,7 +78,7 @@ class ReconstructionFound:
         """Draw the share of right bits by noise."""
         every = (*self.bounded, *self.private)
         return grouped_bars(
-            [each.noise.replace("DP ", "DP\n") for each in every],
+            [each.noise.replace("DP ", "DP\n").replace(" = ", "\n= ") for each in every],
             {
                 f"least squares, m = {factor}n": [each.least_squares[place] for each in every]
                 for place, factor in enumerate(self.factors)
