@@ -149,8 +149,8 @@ def test_a_session_shows_no_rows_and_counts_tell_no_more_than_they_may(linked):
     assert linked.rows_refused
     assert linked.limit == pytest.approx(0.731, abs=1e-3)
     # Geometric noise reaches the limit: no other mechanism tells a bit better at this ε.
-    assert plausible_share(round(500 * linked.told_private), 500, linked.limit)
-    assert not plausible_share(round(500 * linked.told_naive), 500, linked.limit)
+    assert plausible_share(round(100_000 * linked.told_private), 100_000, linked.limit)
+    assert not plausible_share(round(100_000 * linked.told_private), 100_000, 0.7)
 
 
 def test_one_whole_record_has_a_delta_of_one_over_n():

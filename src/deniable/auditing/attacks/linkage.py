@@ -140,7 +140,7 @@ class Linkage:
         size(self.rated, "rated", most=self.items // 2)
         sizes(self.known, "known", most=self.rated)
         size(self.days, "days", least=0, most=365)
-        size(self.victims, "victims", most=min(self.people, self.users))
+        size(self.victims, "victims", most=self.users)
         positive(self.epsilon, "epsilon")
         if self.users * self.items > 10**8:
             raise ParameterError("users", self.users, "users times items is 1e8 at most")
@@ -183,7 +183,7 @@ class Linkage:
             rows_refused = refused(session, shown, epsilon=self.epsilon)
         # The worst case, a victim who is alone: the exact count of ill people in the cell is that
         # person's own bit. Each count is a release of its own, about another victim.
-        own = patients["ill"].to_numpy(zero_copy_only=False)[some_of(self.people, self.victims)]
+        own = patients["ill"].to_numpy(zero_copy_only=False)
         counts = Geometric(epsilon=self.epsilon, sensitivity=1).release(own.astype(np.int64))
         return float(((np.asarray(counts) > 0) == own).mean()), rows_refused
 

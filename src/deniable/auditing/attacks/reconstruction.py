@@ -78,7 +78,7 @@ class ReconstructionFound:
         """Draw the share of right bits by noise."""
         every = (*self.bounded, *self.private)
         return grouped_bars(
-            [each.noise.replace("DP ", "DP\n").replace(" = ", "\n= ") for each in every],
+            [_two_lines(each.noise) for each in every],
             {
                 f"least squares, m = {factor}n": [each.least_squares[place] for each in every]
                 for place, factor in enumerate(self.factors)
@@ -230,3 +230,8 @@ def _bounded(within: float, _: int) -> Release:
 
 def _released(mechanism: Geometric | DiscreteGaussian) -> Release:
     return lambda counts: np.asarray(mechanism.release(counts)).astype(np.float64)
+
+
+def _two_lines(noise: str) -> str:
+    """A label broken after its first word, or before its number."""
+    return noise.replace("DP ", "DP\n") if "DP" in noise else noise.replace(" = ", "\n= ")
