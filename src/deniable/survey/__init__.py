@@ -1,0 +1,1 @@
+"""Sensitive surveys: randomised answers, and what many of them tell."""

@@ -1,0 +1,155 @@
+"""The codebook: everything a stranger needs to redo the estimate from the reports.
+
+Probabilities and estimator weights are exact fractions. What is read back is checked against what
+would be written: a codebook that contradicts itself is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.channel import Channel
+from deniable.survey.design import Design
+from deniable.survey.estimate import Estimate, estimate_counts
+
+FORMAT, VERSION = "deniable survey codebook", 1
+_LONGEST = 10**7
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """One question, its design, and how often each report came in (if the survey is over)."""
+
+    question: str
+    design: Design
+    counts: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for label in (*self.design.answers, *self.design.reports):
+            if not isinstance(label, bool | int | str):
+                raise ParameterTypeError(
+                    "design",
+                    type(label).__name__,
+                    "labels must be text, whole numbers or booleans; crossed items have one "
+                    "codebook each",
+                )
+        if self.counts is not None:
+            self.estimate()
+
+    def estimate(self) -> Estimate:
+        """The estimate again, from the counts."""
+        if self.counts is None:
+            raise ParameterError("counts", None, "the codebook holds no counts yet")
+        if len(self.counts) != len(self.design.reports):
+            raise ParameterError("counts", len(self.counts), "must be one for each report")
+        return estimate_counts(
+            self.design, dict(zip(self.design.reports, self.counts, strict=True))
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data. `epsilon` is null where no ε holds."""
+        design = self.design
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "question": self.question,
+            "method": design.method,
+            "parameters": {name: str(value) for name, value in design.parameters},
+            "answers": list(design.answers),
+            "reports": list(design.reports),
+            "channel": [[str(p) for p in row] for row in design.channel.rows],
+            "weights": [[str(w) for w in row] for row in design.inverse],
+            "epsilon": _finite(design.epsilon),
+            "epsilon_by_report": [_finite(design.epsilon_of(each)) for each in design.reports],
+            "relation": "replace",
+            "not_private": design.not_private,
+            "counts": None if self.counts is None else list(self.counts),
+            "how": (
+                "channel: one row for each answer, one column for each report. Share of an answer "
+                "= sum over reports of weight * share of that report."
+            ),
+        }
+
+    def to_json(self) -> str:
+        """Canonical JSON."""
+        return json.dumps(self.as_dict(), ensure_ascii=False, indent=1)
+
+    def to_csv(self) -> str:
+        """A line for each answer and report: probability and weight as fractions, and the count."""
+        out = io.StringIO()
+        lines = csv.writer(out, lineterminator="\n")
+        lines.writerow(["question", "answer", "report", "probability", "weight", "count"])
+        counts = self.counts or [""] * len(self.design.reports)
+        for i, answer in enumerate(self.design.answers):
+            for j, report in enumerate(self.design.reports):
+                chance, weight = self.design.channel.rows[i][j], self.design.inverse[i][j]
+                lines.writerow([self.question, answer, report, chance, weight, counts[j]])
+        return out.getvalue()
+
+
+def codebook(design: Design, *, question: str, estimate: Estimate | None = None) -> Codebook:
+    """The codebook of a question, with the counts of an estimate made without weights."""
+    if estimate is None:
+        return Codebook(question, design)
+    if estimate.design != design or estimate.weighting is not None:
+        raise ParameterError(
+            "estimate", "another one", "must be made by this design, without weights"
+        )
+    return Codebook(question, design, estimate.counts)
+
+
+def read_codebook(text: str) -> Codebook:
+    """Read what `to_json` wrote.
+
+    Raises:
+        ParameterError: it is no codebook, or some entry is not what its channel implies.
+    """
+    given: object = text
+    if not isinstance(given, str) or len(given) > _LONGEST:
+        raise ParameterTypeError("text", type(given).__name__, "must be a codebook as JSON text")
+    try:
+        written = json.loads(given)
+        read = _read(written)
+    except ParameterError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
+        raise ParameterError(
+            "text", "unreadable", f"must be a {FORMAT}, version {VERSION}"
+        ) from None
+    if read.as_dict() != written:
+        raise ParameterError(
+            "text", "inconsistent", "an entry is missing, unknown or not what the channel implies"
+        )
+    return read
+
+
+def _read(given: dict[str, Any]) -> Codebook:
+    answers: tuple[Hashable, ...] = tuple(given["answers"])
+    rows = tuple(tuple(_fraction(p) for p in row) for row in given["channel"])
+    parameters = tuple((str(n), _fraction(value)) for n, value in given["parameters"].items())
+    counts = given["counts"]
+    design = Design(
+        str(given["method"]),
+        Channel(answers, tuple(given["reports"]), rows),
+        parameters,
+        given["not_private"] is True,
+    )
+    return Codebook(str(given["question"]), design, None if counts is None else tuple(counts))
+
+
+def _fraction(text: object) -> Fraction:
+    if not isinstance(text, str) or len(text) > 10_000:
+        raise ValueError("not a fraction")
+    return Fraction(text)
+
+
+def _finite(value: float) -> float | None:
+    return None if value == math.inf else value

@@ -1,0 +1,60 @@
+"""Intervals for a mean of decoded reports.
+
+A share is the mean of z = weight of the report in the inverse channel. Where z takes two values
+only, as in every yes/no design and in symmetric k-ary ones, the count of the larger one is binomial
+and its interval can be exact.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.mechanisms.base import read_confidence
+from deniable.privacy.exact import Number
+
+Floats = npt.NDArray[np.float64]
+
+
+def quantile(confidence: Number) -> float:
+    """The two-sided normal quantile."""
+    return -NormalDist().inv_cdf(float(1 - read_confidence(confidence)) / 2)
+
+
+def clopper_pearson(count: int, n: int, confidence: Number) -> tuple[float, float]:
+    """Covers any binomial probability at least this often (Clopper & Pearson 1934)."""
+    from scipy.special import betainccinv, betaincinv  # noqa: PLC0415  (slow to import)
+
+    tail = float(1 - read_confidence(confidence)) / 2
+    low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
+    high = float(betainccinv(count + 1, n - count, tail)) if count < n else 1.0
+    return low, high
+
+
+def score(
+    z: Floats, shares: Floats, n: float, prior: Floats, confidence: Number
+) -> tuple[float, float]:
+    """All t with n (mean - t)² <= c² V(t): Wilson's interval (1927) for two values.
+
+    V(t) = M + β (t - mean) - t², where M is the mean of z² and β says how it moves with the mean.
+    For two values β is their sum, exactly. For more it is the slope of z² on z among the reports,
+    to which one report spread like `prior` is added, so that it exists when all are alike.
+    """
+    c2 = quantile(confidence) ** 2
+    mean = float(z @ shares)
+    spread = float((z - mean) ** 2 @ shares)
+    smooth = (n * shares + prior) / (n + 1)
+    off = z - float(z @ smooth)
+    slope = float(z**2 @ (off * smooth)) / float(off**2 @ smooth)
+    lean = c2 * (slope - 2 * mean)
+    root = math.sqrt(lean * lean + 4 * (n + c2) * c2 * spread)
+    return mean + (lean - root) / (2 * (n + c2)), mean + (lean + root) / (2 * (n + c2))
+
+
+def wald(mean: float, standard_error: float, confidence: Number) -> tuple[float, float]:
+    """The mean plus and minus a normal quantile of standard errors; misses too often when few."""
+    width = quantile(confidence) * standard_error
+    return mean - width, mean + width

@@ -1,0 +1,94 @@
+"""Reading what a survey brings: labels by their places in a channel, columns, shares."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.exact import Number, exact
+
+Places = npt.NDArray[np.int64]
+Reports = Sequence[Hashable] | npt.NDArray[Any]
+
+
+def find_places(labels: tuple[Hashable, ...], values: Any) -> Places | None:
+    """The place of each value among the labels; None if these are not all labels."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_ and labels == (False, True):
+        return values.astype(np.int64) if values.ndim == 1 else None
+    if isinstance(values, str | bytes | dict):
+        return None
+    place = {label: i for i, label in enumerate(labels)}
+    try:
+        each = values.tolist() if isinstance(values, np.ndarray) else values
+        return np.array([place[value] for value in each], dtype=np.int64)
+    except (TypeError, KeyError):
+        return None
+
+
+def report_places(labels: tuple[Hashable, ...], reports: Reports, argument: str) -> Places:
+    """Places of reports that came in; nothing is counted unless all of them are labels."""
+    found = find_places(labels, reports)
+    if found is None:
+        raise ParameterError(
+            argument,
+            type(reports).__name__,
+            f"must be a list of reports, each one of {labels}; drop or correct the others first",
+        )
+    if not found.size:
+        raise ParameterError(argument, 0, "must be one or more reports")
+    return found
+
+
+def as_array(labels: tuple[Hashable, ...]) -> npt.NDArray[Any]:
+    """Labels as an array to pick from: plain where all are of one plain type, objects otherwise."""
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], bool | int | str):
+        plain = np.array(labels)
+        if plain.tolist() == list(labels):
+            return plain
+    boxed = np.empty(len(labels), dtype=object)
+    for i, label in enumerate(labels):
+        boxed[i] = label
+    return boxed
+
+
+def read_answer(labels: tuple[Hashable, ...], answer: Hashable, argument: str = "answer") -> int:
+    """The place of one label."""
+    try:
+        return labels.index(answer)
+    except ValueError:
+        raise ParameterError(argument, answer, f"must be one of {labels}") from None
+
+
+def same_length(argument: str, given: int, n: int) -> None:
+    """Refuse columns of another length."""
+    if given != n:
+        raise ParameterError(argument, f"{given} entries", f"must have {n}, one for each report")
+
+
+def read_column(values: Any, argument: str, n: int) -> npt.NDArray[np.float64]:
+    """A column of finite numbers, one for each report."""
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterTypeError(
+            argument, type(values).__name__, "must be a list of numbers"
+        ) from None
+    if column.ndim != 1:
+        raise ParameterError(argument, f"{column.ndim} dimensions", "must be a list of numbers")
+    same_length(argument, column.size, n)
+    if not np.isfinite(column).all():
+        raise ParameterError(argument, "not finite", "must be finite numbers")
+    return column
+
+
+def read_share(value: Number, argument: str = "share") -> Fraction:
+    """A share, from 0 to 1."""
+    number = exact(value, argument)
+    if not 0 <= number <= 1:
+        raise ParameterError(argument, value, "must lie between 0 and 1")
+    return number

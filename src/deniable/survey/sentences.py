@@ -1,0 +1,105 @@
+"""What a design means, in sentences a respondent can read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+
+from deniable.errors import ParameterError
+from deniable.privacy.channel import worst_of_all
+from deniable.privacy.exact import Number, probability
+from deniable.survey.design import Design
+from deniable.survey.estimate import Estimate
+from deniable.survey.reading import read_answer
+
+HONESTY = (
+    "Coins protect an answer; they do not make it true. In a validation study of 6,505 people "
+    "(Höglinger & Jann 2018), forced-response and unrelated-question designs did not reduce false "
+    "answers below those to a direct question; the crosswise model had fewer false denials, but "
+    "more people were wrongly counted as having the trait. A device that tosses the coins stops "
+    "people from disobeying them, not from lying to the device."
+)
+
+
+def suspicion(
+    design: Design, report: Hashable, *, answer: Hashable = True, prior: Number = Fraction(1, 10)
+) -> Fraction:
+    """The most that anyone who gave an answer this chance can give it after the report, exactly.
+
+    π P(report | answer) against the rest of the belief on the answer that explains it worst; for
+    two answers that is Bayes' rule, whatever else is known.
+    """
+    place = read_answer(design.answers, answer)
+    pi = probability(prior, "prior")
+    chances = [design.channel.probability(report, each) for each in design.answers]
+    others = [p for i, p in enumerate(chances) if i != place]
+    seen = pi * chances[place] + (1 - pi) * min(others)
+    if seen == 0:
+        raise ParameterError("report", report, "is never sent")
+    return pi * chances[place] / seen
+
+
+def deniability(design: Design, *, prior: Number = Fraction(1, 10)) -> tuple[str, ...]:
+    """One sentence for each report: what someone with a suspicion can think after seeing it.
+
+    Percentages are rounded against the design, at the first decimal.
+    """
+    return tuple(_deniable(design, report, prior) for report in design.reports)
+
+
+def _deniable(design: Design, report: Hashable, prior: Number) -> str:
+    chances = [design.channel.probability(report, answer) for answer in design.answers]
+    before = _percent(probability(prior, "prior"))
+    if design.answers != (False, True):
+        answer = design.answers[chances.index(max(chances))]
+        after = suspicion(design, report, answer=answer, prior=prior)
+        return (
+            f"If you report {report!r}, anyone who thought there was a {before} chance that "
+            f"{answer!r} is true of you can think at most {_percent(after, up=True)}."
+        )
+    said = f"say {_word(report)}" if isinstance(report, bool) else f"answer {report!r}"
+    after = suspicion(design, report, prior=prior)
+    if after in (0, 1):
+        known = "applies" if after else "does not apply"
+        return f"If you {said}, it is certain that it {known} to you."
+    more = chances[1] >= chances[0]
+    bound = f"at most {_percent(after, up=True)}" if more else f"as little as {_percent(after)}"
+    return (
+        f"If you {said}, anyone who thought there was a {before} chance it applied to you "
+        f"can think {bound}."
+    )
+
+
+def promise(design: Design) -> str:
+    """The guarantee in one sentence; the warning where there is none."""
+    if (warning := design.warning) is not None:
+        return warning
+    ratio = Fraction(worst_of_all(design.channel.rows))
+    return (
+        f"Whatever is sent, no answer of yours makes it more than {_times(ratio)} times as likely "
+        f"as another (ε = {math.ceil(design.epsilon * 10**4) / 10**4:g})."
+    )
+
+
+def finding(estimate: Estimate, answer: Hashable = True, *, confidence: Number = 0.95) -> str:
+    """The estimate in one sentence, cut to [0%, 100%] for reading."""
+    seen = estimate.clipped(answer, confidence=confidence)
+    note = " The raw estimate lies outside and was cut for display." if seen.changed else ""
+    return (
+        f"{100 * seen.share:.1f}% ({float(confidence):.0%} interval {100 * seen.low:.1f}% to "
+        f"{100 * seen.high:.1f}%), estimated from {estimate.n:,} randomised reports.{note}"
+    )
+
+
+def _word(report: bool) -> str:
+    return "YES" if report else "NO"
+
+
+def _percent(value: Fraction, *, up: bool = False) -> str:
+    tenths = math.ceil(value * 1000) if up else math.floor(value * 1000)
+    return f"{tenths / 10:g}%"
+
+
+def _times(ratio: Fraction) -> str:
+    return f"{math.ceil(ratio * 100) / 100:g}"
