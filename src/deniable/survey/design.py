@@ -97,6 +97,8 @@ class Design:
     @lazy
     def loss(self) -> Loss:
         """What one report costs its respondent; refused where ε is infinite."""
+        if self.warning is not None:
+            raise ParameterError("design", self.method, f"{self.warning} It has no loss to state")
         if self.parts:
             return compose(*(part.loss for part in self.parts))
         if len(self.answers) == len(self.reports):

@@ -152,7 +152,7 @@ def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estima
     places = report_places(_read_design(design).reports, reports, "reports")
     counts = np.bincount(places, minlength=len(design.reports))
     if weights is None:
-        return _from_counts(design, counts)
+        return _from_counts(design, counts.tolist())
     weighting = read_weights(weights, places, len(design.reports))
     reported = weighting.first / weighting.first.sum()
     shares = design.decoder @ reported
@@ -171,16 +171,16 @@ def estimate_counts(design: Design, counts: Mapping[Hashable, int]) -> Estimate:
     read = [whole(known.get(i, 0), "counts", least=0) for i in range(len(design.reports))]
     if sum(read) == 0:
         raise ParameterError("counts", 0, "must be one or more reports")
-    return _from_counts(design, np.array(read))
+    return _from_counts(design, read)
 
 
-def _from_counts(design: Design, counts: npt.NDArray[np.int64]) -> Estimate:
-    n = int(counts.sum())
-    reported = counts / n
+def _from_counts(design: Design, counts: list[int]) -> Estimate:
+    n = sum(counts)
+    reported = np.array([count / n for count in counts])
     shares = design.decoder @ reported
     off = design.decoder - shares[:, None]
     covariance = off * (reported / n) @ off.T
-    return Estimate(design, tuple(counts.tolist()), reported, shares, covariance)
+    return Estimate(design, tuple(counts), reported, shares, covariance)
 
 
 def _read_design(design: Design) -> Design:

@@ -39,16 +39,19 @@ def score(
 ) -> tuple[float, float]:
     """All t with n (mean - t)² <= c² V(t): Wilson's interval (1927) for two values.
 
-    V(t) = M + β (t - mean) - t², where M is the mean of z² and β says how it moves with the mean.
-    For two values β is their sum, exactly. For more it is the slope of z² on z among the reports,
+    V(t) = M + β (t - μ) - t² is the variance if the mean were t: the mean of z² follows the line
+    of its regression on z. For two values that line is exact. For more it is fitted to the reports,
     to which one report spread like `prior` is added, so that it exists when all are alike.
     """
     c2 = quantile(confidence) ** 2
     mean = float(z @ shares)
-    spread = float((z - mean) ** 2 @ shares)
     smooth = (n * shares + prior) / (n + 1)
-    off = z - float(z @ smooth)
-    slope = float(z**2 @ (off * smooth)) / float(off**2 @ smooth)
+    middle = float(z @ smooth)
+    off = z - middle
+    within = float(off**2 @ smooth)
+    slope = float(z**2 @ (off * smooth)) / within
+    # V at the mean, written so that nothing large cancels.
+    spread = max(0.0, within + (mean - middle) * (slope - middle - mean))
     lean = c2 * (slope - 2 * mean)
     root = math.sqrt(lean * lean + 4 * (n + c2) * c2 * spread)
     return mean + (lean - root) / (2 * (n + c2)), mean + (lean + root) / (2 * (n + c2))

@@ -26,7 +26,7 @@ def find_places(labels: tuple[Hashable, ...], values: Any) -> Places | None:
     try:
         each = values.tolist() if isinstance(values, np.ndarray) else values
         return np.array([place[value] for value in each], dtype=np.int64)
-    except (TypeError, KeyError):
+    except Exception:  # a value's own message may quote it
         return None
 
 

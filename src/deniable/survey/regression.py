@@ -45,8 +45,7 @@ def logistic_regression(
     names, matrix = read_columns(x, places.size)
     model = _Logistic(matrix, design.matrix[1 - yes], design.matrix[yes], places)
     beta, information = model.fit()
-    covariance: Floats = np.linalg.inv(information)
-    return Fit(names, beta, covariance, places.size)
+    return Fit(names, beta, np.linalg.inv(information).astype(np.float64), places.size)
 
 
 class _Logistic:
@@ -130,7 +129,7 @@ def linear_regression(
     names, matrix = read_columns(x, places.size)
     outcome = (worth @ design.decoder)[places]
     gram = matrix.T @ matrix
-    beta: Floats = np.linalg.solve(gram, matrix.T @ outcome)
+    beta = np.linalg.solve(gram, matrix.T @ outcome).astype(np.float64)
     return _sandwich(names, gram, beta, matrix * (outcome - matrix @ beta)[:, None])
 
 
