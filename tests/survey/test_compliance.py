@@ -63,7 +63,7 @@ def test_cheaters_are_counted_and_the_share_corrected(behaviour, same):
 
 
 def test_honest_people_are_not_accused():
-    main, control = survey(1, 50_000, cheaters=0, behaviour="safe", same=True)
+    control = survey(1, 50_000, cheaters=0, behaviour="safe", same=True)[1]
     found = noncompliance(COINS, control, prevalence=0.6)
     assert abs(found.share) < 6.5 * found.standard_error
     cheats = noncompliance(

@@ -202,7 +202,7 @@ def test_designs_without_epsilon_warn_and_have_no_loss(name):
     [
         lambda: designs.triangular(prevalence=0.25),
         lambda: designs.mangat(truth=0.7),
-        lambda: designs.open_question(),
+        designs.open_question,
         lambda: designs.from_matrix([[1, 0], [F(1, 2), F(1, 2)]], "ab"),
     ],
 )
@@ -227,7 +227,7 @@ def test_designs_without_epsilon_need_a_word(make):
         (lambda: designs.randomized_response(epsilon=0), "greater than 0"),
         (lambda: designs.randomized_response(epsilon=1e-40), "too small"),
         (lambda: designs.randomized_response(epsilon=1e9), "losses are stated"),
-        (lambda: designs.randomized_response(), "exactly one"),
+        (designs.randomized_response, "exactly one"),
         (lambda: designs.randomized_response(epsilon=1, categories=range(33)), "from 2 to 32"),
         (lambda: designs.from_matrix([[0.5, 0.5]], ["a"]), "2 or more"),
         (lambda: designs.from_matrix([[0.9, 0.2], [0.1, 0.9]], "ab"), "sums to"),

@@ -16,8 +16,8 @@ from typing import Literal
 from deniable.errors import ParameterError
 from deniable.mechanisms.base import exactly_one
 from deniable.privacy.exact import Number, positive, probability, whole
+from deniable.survey import designs
 from deniable.survey.design import Design
-from deniable.survey.designs import randomized_response
 from deniable.survey.intervals import quantile
 from deniable.survey.reading import read_answer, read_share
 from deniable.survey.sentences import suspicion
@@ -161,7 +161,7 @@ def planning_table(
     )
     rows = []
     for epsilon in epsilons:
-        design = randomized_response(epsilon=epsilon)
+        design = designs.randomized_response(epsilon=epsilon)
         n = sample_size(design, margin=margin, share=share, confidence=confidence)
         truth = float(design.channel.probability(True, True))
         after = float(suspicion(design, True, prior=prior))
@@ -212,7 +212,7 @@ def plan_questions(
     ways = (("all", part, 1), ("one", budget, count))
     plans = []
     for strategy, each, groups in ways:
-        design = randomized_response(epsilon=each)
+        design = designs.randomized_response(epsilon=each)
         answers = (
             whole(n, "n") // groups
             if n is not None
