@@ -71,3 +71,5 @@ def test_several_groups():
     assert found.p_value < 1e-9
     with pytest.raises(dp.ParameterError, match="two estimates"):
         homogeneity(apart[:1])
+    with pytest.raises(dp.ParameterError, match="two estimates"):
+        difference(apart[0], [True, False])

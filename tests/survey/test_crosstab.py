@@ -107,6 +107,8 @@ def test_bad_tables_are_refused():
         cross_tabulate(COINS, COINS, [], [])
     with pytest.raises(dp.ParameterError, match="second_reports"):
         cross_tabulate(COINS, COINS, [True], ["x"])
+    with pytest.raises(dp.ParameterError, match="Design"):
+        cross_tabulate("coins", COINS, [True], [True])
     many = designs.randomized_response(epsilon=1, categories=range(20))
     with pytest.raises(dp.ParameterError, match="cells"):
         cross_tabulate(many, many, [1], [1])

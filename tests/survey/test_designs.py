@@ -263,6 +263,14 @@ def test_a_joint_design_costs_the_sum():
     assert both.loss.pure >= one.loss.pure + other.loss.pure
 
 
+def test_a_joint_design_cannot_be_misstated():
+    """Its loss is read from the parts, so the channel must be theirs."""
+    coins = PRIVATE["coins"]
+    both = joint(coins, coins)
+    with pytest.raises(dp.ParameterError, match="their product"):
+        Design("joint", both.channel, parts=(coins, PRIVATE["forced"]))
+
+
 def test_designs_are_values():
     design = designs.forced_response(**DIE)
     assert design == designs.forced_response(**DIE)

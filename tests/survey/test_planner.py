@@ -128,6 +128,7 @@ def test_with_much_epsilon_everyone_answers_everything():
         (lambda: planner.sample_size(COINS, margin=0.1, rmse=0.1), "exactly one"),
         (lambda: planner.sample_size(COINS, margin=0), "greater than 0"),
         (lambda: planner.sample_size(COINS, margin=0.1, answer="x"), "one of"),
+        (lambda: planner.variance("coins", 0.1), "must be a Design"),
         (lambda: planner.variance(THREE, 0.1, "a"), "for all"),
         (lambda: planner.variance(THREE, {"a": 0.5}, "a"), "sum to 1"),
         (lambda: planner.variance(THREE, {"a": 0.5, "z": 0.5}, "a"), "sum to 1"),

@@ -42,6 +42,7 @@ def difference(
     shrink to a point when all reports are alike. The test is a score test, with the pooled share,
     where both groups have one design; otherwise the difference over its standard error.
     """
+    _read_estimates(first, second)
     one, other = first.share(answer), second.share(answer)
     low_1, high_1 = first.interval(answer, confidence=confidence, method="score")
     low_2, high_2 = second.interval(answer, confidence=confidence, method="score")
@@ -76,8 +77,7 @@ def homogeneity(groups: Sequence[Estimate], answer: Hashable = True) -> ChiSquar
     """Whether several groups of different people have one share: Cochran's Q (1954)."""
     from scipy.special import chdtrc  # noqa: PLC0415  (slow to import)
 
-    if len(groups) < 2 or not all(isinstance(group, Estimate) for group in groups):
-        raise ParameterTypeError("groups", len(groups), "must be two estimates or more")
+    _read_estimates(*groups)
     errors = [group.standard_error(answer) for group in groups]
     if min(errors) == 0:
         raise ParameterError(
@@ -88,3 +88,8 @@ def homogeneity(groups: Sequence[Estimate], answer: Hashable = True) -> ChiSquar
     middle = math.fsum(p * s for p, s in zip(precision, shares, strict=True)) / math.fsum(precision)
     q = math.fsum(p * (s - middle) ** 2 for p, s in zip(precision, shares, strict=True))
     return ChiSquare(q, len(groups) - 1, float(chdtrc(len(groups) - 1, q)))
+
+
+def _read_estimates(*groups: object) -> None:
+    if len(groups) < 2 or not all(isinstance(group, Estimate) for group in groups):
+        raise ParameterTypeError("groups", len(groups), "must be two estimates or more")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import Number
-from deniable.survey.design import Design
+from deniable.survey.design import Design, read_design
 from deniable.survey.intervals import score, wald
 from deniable.survey.reading import Reports, read_answer, read_share, report_places, same_length
 
@@ -27,7 +27,7 @@ Behaviour = Literal["safe", "random"]
 
 def safe_report(design: Design, answer: Hashable = True) -> Hashable:
     """The report that speaks least for an answer: what a cautious cheater always sends."""
-    row = design.channel.row(answer)
+    row = read_design(design).channel.row(answer)
     most = [max(column) for column in zip(*design.channel.rows, strict=True)]
     support = [p / top if top else Fraction(1) for p, top in zip(row, most, strict=True)]
     return design.reports[support.index(min(support))]
@@ -47,7 +47,7 @@ def expected_share(
     ((1-c)(θp + (1-θ)q) - q)/(p - q). "random" ones send any report equally often.
     """
     theta, c = read_share(share, "share"), read_share(cheaters, "cheaters")
-    place = read_answer(design.answers, answer)
+    place = read_answer(read_design(design).answers, answer)
     if len(design.answers) != 2:
         raise ParameterError("design", len(design.answers), "must have two true answers")
     rows = design.channel.rows
@@ -102,7 +102,7 @@ def noncompliance(
     is known to be `prevalence`. Reports R then come with probability (1-c) P(R) + c B(R), P being
     what the design gives and B what such people send, so c = (seen - P)/(B - P).
     """
-    places = report_places(design.reports, control, "control")
+    places = report_places(read_design(design).reports, control, "control")
     control_item = _Control(design, prevalence, behaviour, answer)
     hits = places == control_item.place
     shares = np.array([1 - hits.mean(), hits.mean()])
@@ -130,7 +130,7 @@ def adjusted_share(
     cheats on both. `same_people` says whether entry i of both lists is one person; standard errors
     by linearisation in both cases.
     """
-    main = report_places(design.reports, reports, "reports")
+    main = report_places(read_design(design).reports, reports, "reports")
     found = noncompliance(
         design,
         control,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from deniable.errors import ParameterError
 from deniable.privacy.exact import Number
 from deniable.survey.compare import ChiSquare
-from deniable.survey.design import Design, joint
+from deniable.survey.design import Design, joint, read_design
 from deniable.survey.estimate import Estimate, estimate
 from deniable.survey.reading import Reports, as_array, report_places, same_length
 
@@ -90,8 +90,8 @@ def cross_tabulate(
     weights: Any = None,
 ) -> CrossTab:
     """The corrected table of two items; entry i of both lists comes from the same person."""
-    rows = report_places(first.reports, first_reports, "first_reports")
-    columns = report_places(second.reports, second_reports, "second_reports")
+    rows = report_places(read_design(first).reports, first_reports, "first_reports")
+    columns = report_places(read_design(second).reports, second_reports, "second_reports")
     same_length("second_reports", columns.size, rows.size)
     both = joint(first, second)
     pairs = as_array(both.reports)[rows * len(second.reports) + columns]

@@ -68,6 +68,10 @@ class Design:
                 f"{len(self.answers)} answers, {len(self.reports)} reports",
                 f"a design has from 2 to {most} of each; more need a protocol for large domains",
             )
+        if self.parts and reduce(kronecker, (p.channel.rows for p in self.parts)) != (
+            self.channel.rows
+        ):
+            raise ParameterError("parts", len(self.parts), "the channel must be their product")
         _ = self.inverse  # a channel that tells nothing is refused here
         if self.epsilon == math.inf and not self.not_private:
             raise ParameterError("not_private", False, f"{self.warning} Pass True if you accept it")
@@ -186,3 +190,10 @@ def joint(*designs: Design) -> Design:
         not_private=worst_of_all(rows) == math.inf,  # each part has said so itself
         parts=designs,
     )
+
+
+def read_design(design: object) -> Design:
+    """Refuse what is not a design."""
+    if not isinstance(design, Design):
+        raise ParameterTypeError("design", type(design).__name__, "must be a Design")
+    return design

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.survey import intervals
-from deniable.survey.design import Design
+from deniable.survey.design import Design, read_design
 from deniable.survey.reading import Reports, read_answer, report_places
 from deniable.survey.weights import Weighting, read_weights
 
@@ -149,7 +149,7 @@ def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estima
         ParameterError: a report is none of the design's, or a weight is negative or not finite.
             Nothing is counted then.
     """
-    places = report_places(_read_design(design).reports, reports, "reports")
+    places = report_places(read_design(design).reports, reports, "reports")
     counts = np.bincount(places, minlength=len(design.reports))
     if weights is None:
         return _from_counts(design, counts.tolist())
@@ -165,7 +165,7 @@ def estimate_counts(design: Design, counts: Mapping[Hashable, int]) -> Estimate:
     if not isinstance(counts, Mapping):
         raise ParameterTypeError("counts", type(counts).__name__, "must map reports to counts")
     known = {
-        read_answer(_read_design(design).reports, report, "counts"): c
+        read_answer(read_design(design).reports, report, "counts"): c
         for report, c in counts.items()
     }
     read = [whole(known.get(i, 0), "counts", least=0) for i in range(len(design.reports))]
@@ -181,9 +181,3 @@ def _from_counts(design: Design, counts: list[int]) -> Estimate:
     off = design.decoder - shares[:, None]
     covariance = off * (reported / n) @ off.T
     return Estimate(design, tuple(counts), reported, shares, covariance)
-
-
-def _read_design(design: Design) -> Design:
-    if not isinstance(design, Design):
-        raise ParameterTypeError("design", type(design).__name__, "must be a Design")
-    return design

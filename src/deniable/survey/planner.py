@@ -17,7 +17,7 @@ from deniable.errors import ParameterError
 from deniable.mechanisms.base import exactly_one
 from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.survey import designs
-from deniable.survey.design import Design
+from deniable.survey.design import Design, read_design
 from deniable.survey.intervals import quantile
 from deniable.survey.reading import read_answer, read_share
 from deniable.survey.sentences import suspicion
@@ -25,6 +25,7 @@ from deniable.survey.sentences import suspicion
 Share = Number | Mapping[Hashable, Number]
 
 _HALF = Fraction(1, 2)
+_LEAST = 1e-12  # what is left to the coins below this is the rounding of a quantile
 
 
 def variance(design: Design, share: Share = _HALF, answer: Hashable = True) -> Fraction:
@@ -34,7 +35,7 @@ def variance(design: Design, share: Share = _HALF, answer: Hashable = True) -> F
     that is θ(1-θ) + pq/(p-q)², sampling and coins. Where reports have more than two weights it
     depends on all shares: give them as {answer: share}.
     """
-    weights = design.inverse[read_answer(design.answers, answer)]
+    weights = read_design(design).inverse[read_answer(design.answers, answer)]
     if isinstance(share, Mapping):
         return _full_variance(design, share, weights)
     theta = read_share(share)
@@ -84,7 +85,7 @@ def sample_size(
     name, wanted = exactly_one(margin=margin, rmse=rmse)
     spread, goal = variance(design, share, answer), positive(wanted, name)
     if name == "rmse":
-        own = share[answer] if isinstance(share, Mapping) else share
+        own = share.get(answer, 0) if isinstance(share, Mapping) else share
         return max(1, math.ceil((spread - read_share(own) * (1 - read_share(own))) / goal**2))
     return max(1, math.ceil(Fraction(quantile(confidence)) ** 2 * spread / goal**2))
 
@@ -123,7 +124,7 @@ def epsilon_for(
     k, theta = whole(categories, "categories", least=2), read_share(share)
     allowed = whole(n, "n") * (positive(margin, "margin") / Fraction(quantile(confidence))) ** 2
     left = float(allowed - theta * (1 - theta))
-    if left <= 0:
+    if left < _LEAST:
         raise ParameterError(
             "margin", margin, f"even a direct question of {n} people does not reach it; ask more"
         )

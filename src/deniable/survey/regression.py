@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import Number, exact
-from deniable.survey.design import Design
+from deniable.survey.design import Design, read_design
 from deniable.survey.fit import Fit, read_columns
 from deniable.survey.reading import Reports, read_answer, read_column, report_places
 
@@ -38,7 +38,7 @@ def logistic_regression(
         ParameterError: the likelihood has no finite maximum, for instance because all reports are
             alike or fewer say YES than coins alone would.
     """
-    yes = read_answer(design.answers, answer)
+    yes = read_answer(read_design(design).answers, answer)
     if len(design.answers) != 2:
         raise ParameterError("design", len(design.answers), "must have two true answers")
     places = report_places(design.reports, reports, "reports")
@@ -124,7 +124,7 @@ def linear_regression(
     replaced by its unbiased value through the inverse channel; the standard errors do not assume
     that noise is alike for all (White 1980, with n/(n - p)).
     """
-    worth = _worth(design, values)
+    worth = _worth(read_design(design), values)
     places = report_places(design.reports, reports, "reports")
     names, matrix = read_columns(x, places.size)
     outcome = (worth @ design.decoder)[places]
@@ -150,7 +150,7 @@ def regression_on_reports(
     needs (answers, and their products with y and x) is replaced by its unbiased estimate through
     the inverse channel; standard errors by the sandwich of these estimating equations.
     """
-    places = report_places(design.reports, reports, "reports")
+    places = report_places(read_design(design).reports, reports, "reports")
     n, more = places.size, len(design.answers) - 1
     names, known = read_columns({} if x is None else x, n, more)
     outcome = read_column(y, "y", n)

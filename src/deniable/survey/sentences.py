@@ -9,7 +9,7 @@ from fractions import Fraction
 from deniable.errors import ParameterError
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import Number, probability
-from deniable.survey.design import Design
+from deniable.survey.design import Design, read_design
 from deniable.survey.estimate import Estimate
 from deniable.survey.reading import read_answer
 
@@ -30,7 +30,7 @@ def suspicion(
     π P(report | answer) against the rest of the belief on the answer that explains it worst; for
     two answers that is Bayes' rule, whatever else is known.
     """
-    place = read_answer(design.answers, answer)
+    place = read_answer(read_design(design).answers, answer)
     pi = probability(prior, "prior")
     chances = [design.channel.probability(report, each) for each in design.answers]
     others = [p for i, p in enumerate(chances) if i != place]
