@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+# Each worker has a core of its own.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: demo test check bench soak docs clean
 
@@ -34,7 +36,7 @@ $(VENV)/.java: $(BIN)/python
 	touch $@
 
 test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(VENV)/.all
 	$(BIN)/ruff check
@@ -47,7 +49,7 @@ bench: $(VENV)/.all
 	set -e; for benchmark in benchmarks/[a-z]*.py; do $(BIN)/python $$benchmark --check; done
 
 soak: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
-	$(BIN)/python -m pytest -n $(WORKERS) -m soak
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m soak
 
 docs: $(VENV)/.all
 	$(BIN)/python docs/build.py
