@@ -151,6 +151,10 @@ class Session:
             return self._answer(self._asked(tree, options, spend))
         except UnboundedError:
             offered = self._offered(tree, options, spend)
+        known = {each: [*map(self._known, ends)] for each, ends in offered.ends.items()}
+        unknown = offered.unknown(known, self._budget)
+        if unknown is not None:
+            self._afford(offered.main, unknown.loss)
         answers = {each: [self._answer(end) for end in ends] for each, ends in offered.ends.items()}
         ends = [end for each in answers.values() for end in each]
         bounds = {each: each.bounds([*map(seen_cells, found)]) for each, found in answers.items()}
@@ -187,7 +191,7 @@ class Session:
         ranges = lacking_bounds(tree, self._catalogue, options)
         if spend.error is not None:
             listed = ", ".join(each.column for each in ranges)
-            raise ParameterError("error", dict(spend.error), f"needs the bounds of {listed}")
+            raise ParameterError("error", "given", f"needs the bounds of {listed}")
         amount = amount_of(self._budget, epsilon=spend.epsilon, rho=spend.rho)
         each = price_of_end(ranges, amount)
         ends = {
@@ -277,6 +281,8 @@ class Session:
         bought = asked.bought
         if bought is None:
             return asked.plan, None
+        if self._ledger.recorded(asked.plan.population, bought.loss, self._profile(bought)) is None:
+            self._afford(asked)
         gate = Gate(self._ledger, asked.plan.population, self._who)
         door = gate.open(
             bought.loss, purpose="sql: contribution bounds", question=self._profile(bought)
@@ -288,6 +294,13 @@ class Session:
             stored = buy(asked, door, snapshot)
             door.close(stored)
         return bounded(asked, stored), bought.loss
+
+    def _afford(self, asked: Asked, *first: Loss) -> None:
+        """Refuse a question whose bounds could be paid, but not the rest."""
+        losses = [*first, price(placeholder(asked.plan), self._budget, asked.amount).loss]
+        if asked.bought is not None:
+            losses.append(asked.bought.loss)
+        self._ledger.afford(asked.plan.population, losses, who=self._who)
 
     def _profile(self, bought: Purchase) -> dict[str, object]:
         """What the bounds of a plan depend on."""

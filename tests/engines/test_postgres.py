@@ -134,6 +134,32 @@ def test_hostile_rows_end_no_question(server, raw, question):
     assert all(math.isfinite(value) for name in answer.columns for value in answer[name])
 
 
+TINY = [
+    ("SELECT SUM(x) AS s FROM t", {"bounds": {"x": (0, 1e9)}}),
+    ("SELECT AVG(x) AS s FROM t", {"bounds": {"x": (0, 1e9)}, "grid": {"x": 10}}),
+    ("SELECT MEDIAN(x) AS s, MAX(x) AS m FROM t", {"bounds": {"x": (0, 5000)}}),
+    ("SELECT VARIANCE(x) AS s, CORR(x, y) AS c FROM t", {"bounds": {"x": (0, 1e9), "y": (0, 9)}}),
+    ("SELECT SUM(CASE WHEN x > 0 THEN x ELSE 1e40 END) AS s FROM t", {"bounds": {"x": (0, 1)}}),
+    ("SELECT SUM(k) AS s FROM (SELECT u, SUM(x) AS k FROM t GROUP BY u) AS q", {}),
+    ("SELECT COUNT(*) AS s FROM t WHERE x / 1e9 < 1 AND y * x < 2", {}),
+    ("SELECT WIDTH_BUCKET(x, 0, 9e9, 3) AS b, COUNT(*) AS s FROM t GROUP BY b", {}),
+    ("SELECT AVG(exact) AS s FROM t WHERE exact < 3", {"bounds": {"exact": (0, 3)}}),
+]
+
+
+@pytest.mark.parametrize(("question", "declared"), TINY)
+def test_numbers_too_small_for_a_double_end_no_question(server, raw, question, declared):
+    """Postgres raises where a quotient, or a NUMERIC, is so small that it is none."""
+    raw.execute("DROP TABLE IF EXISTS tiny")
+    raw.execute("CREATE TABLE tiny (u INT, x DOUBLE PRECISION, y DOUBLE PRECISION, exact NUMERIC)")
+    for x, exact in (("5e-324", "1e-400"), ("-5e-324", "-1e-400"), ("1e-300", "0"), ("0", "NaN")):
+        raw.execute("INSERT INTO tiny VALUES (1, %s, %s, %s), (2, 3, 3, 1)", (x, x, exact))
+    options = {"bounds": {"k": (-10, 10)}} if " AS k FROM t GROUP" in question else {}
+    with session_on(server, "tiny", **declared) as session:
+        answer = session.sql(question, epsilon=1e6, **options)
+    assert all(math.isfinite(value) for name in answer.columns for value in answer[name])
+
+
 @pytest.mark.parametrize(
     ("condition", "count"),
     [

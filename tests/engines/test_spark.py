@@ -208,6 +208,8 @@ def test_what_cannot_be_asked_is_refused(home):
         ("ROUND(x, CAST(j AS INTEGER)) > 1", "not constant"),
         ("SUBSTRING(s, CAST(j AS INTEGER)) = 'a'", "not constant"),
         ("EXTRACT(century FROM d) = 20", "CENTURY"),
+        ("s LIKE s", "LIKE with a pattern that is not constant"),
+        ("NOT s ILIKE s || '%'", "LIKE with a pattern that is not constant"),
     ],
 )
 def test_what_spark_would_compute_otherwise_is_refused(both, condition, sentence):

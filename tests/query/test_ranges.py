@@ -40,7 +40,7 @@ def session(data=None, *, unit="who", budget=None, ledger=None, **declared):
 @pytest.mark.parametrize("unit", ["who", dp.ROW])
 @pytest.mark.parametrize("budget", [dp.ApproxDP(1000, 1e-6), dp.PureDP(1000), dp.ZCDP(1000)])
 def test_bounds_that_are_bought_hold_the_data_and_not_much_more(unit, budget):
-    price = {"rho": 2.0} if isinstance(budget, dp.ZCDP) else {"epsilon": 2.0}
+    price = {"rho": 99.0} if isinstance(budget, dp.ZCDP) else {"epsilon": 60.0}
     with session(unit=unit, budget=budget) as asked:
         answer = asked.sql(QUESTION, **price)
     # 40 to 50 lies within cells of the root of two: 32 to 64; -700 to -300 within -724 to -256.
@@ -221,3 +221,38 @@ def test_the_corpus_columns_can_be_bought_too():
     means = {row["ward"]: row["cost_mean"] for row in exact}
     for ward, mean in zip(answer["ward"], answer["mean"], strict=True):
         assert mean == pytest.approx(means[ward], rel=0.02)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_has_no_cell(odd):
+    data = table()
+    data["x"] = np.where(np.arange(ROWS) % 20 == 0, odd, data["x"])
+    with session(data) as asked:
+        answer = asked.sql("SELECT COUNT(*) AS n, AVG(x) AS m FROM t", epsilon=2)
+    assert answer.labels[0].startswith("bounds bought: x 32 to 64 ")
+
+
+def test_a_unit_may_have_any_name():
+    data = table()
+    with session({"cell": data["who"], "x": data["x"]}, unit="cell") as asked:
+        assert "x 32 to 64" in asked.sql("SELECT AVG(x) AS m FROM t", epsilon=2).labels[0]
+
+
+@pytest.mark.parametrize("declared", [{}, {"max_rows": 10}])
+def test_a_question_that_cannot_be_paid_in_full_is_not_charged_for_its_bounds(declared):
+    with session(budget=dp.ZCDP(1), **declared) as asked:
+        for sql in ("SELECT AVG(x) AS m FROM t", "SELECT COUNT(*) AS n FROM t"):
+            with pytest.raises(dp.BudgetError, match="nothing was spent"):
+                asked.sql(sql, rho=2)
+        assert [row.kind for row in asked.history["people"]] == ["open"]
+
+
+@pytest.mark.parametrize("error", [5, "s", [1], {"s": 4}])
+def test_an_error_that_is_none_is_refused_as_one(error):
+    with session() as asked, pytest.raises(dp.ParameterError):
+        asked.sql("SELECT SUM(x) AS s FROM t", error=error)
+
+
+def test_a_price_beyond_all_sense_is_refused_as_too_large():
+    with session() as asked, pytest.raises(dp.ParameterError, match="or less"):
+        asked.sql("SELECT COUNT(*) AS n FROM t", epsilon=1e300)

@@ -102,7 +102,7 @@ def test_twenty_thousand_releases_on_each_side(kind):
 def test_a_bound_that_is_too_small_is_caught(monkeypatch):
     right = Plan.bound
     monkeypatch.setattr(Plan, "bound", lambda self, *, l2: max(1, right(self, l2=l2) // 8))
-    monkeypatch.setattr(Plan, "cuts", property(lambda _: False))
+    monkeypatch.setattr(Plan, "cuts", lambda _, l2: False)
     monkeypatch.setattr("deniable.query.emit._limit", lambda _plan, *, l2: 10**30)
     assert (
         lower_bound(seen("count", more=True, asks=2), seen("count", more=False, asks=2)) > EPSILON

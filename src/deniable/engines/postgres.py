@@ -229,9 +229,11 @@ def _read_column(name: str, native: str, family: str) -> str:
     column = quoted(name)
     if family == "e" or native in {"name", "uuid", "bpchar", "varchar", "text"}:
         return f'CAST({column} AS TEXT) COLLATE "C"'
-    if native == "numeric":  # NaN, and what a double does not hold, are NULL
-        inside = f"{column} BETWEEN -1e308 AND 1e308"
-        return f"CASE WHEN {inside} THEN CAST({column} AS DOUBLE PRECISION) END"
+    if native == "numeric":  # NaN, and what a double does not hold, are NULL; or 0 if too small
+        return (
+            f"CASE WHEN ABS({column}) < 1e-300 THEN CAST(0 AS DOUBLE PRECISION) "
+            f"WHEN {column} BETWEEN -1e308 AND 1e308 THEN CAST({column} AS DOUBLE PRECISION) END"
+        )
     if native == "timestamptz":
         return f"{column} AT TIME ZONE 'UTC'"
     wide = {"int2": "BIGINT", "int4": "BIGINT", "float4": "DOUBLE PRECISION"}

@@ -62,6 +62,7 @@ _TOTAL = (
 _PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
+_LEAST_QUOTIENT = 1e-290
 
 
 class PostgresWriter:
@@ -239,9 +240,30 @@ def _rounded(node: exp.Round) -> exp.Expr:
 
 
 def _divided(node: exp.Div) -> exp.Expr:
-    """Fractions come out; a divisor of zero is NULL already."""
+    """Fractions come out; a divisor of zero is NULL already.
+
+    Postgres raises where a quotient is too small for a double, and elsewhere it is zero. By a
+    constant, as our own grids divide, what comes close to that is zero here.
+    """
     top = node.this if _kind(node.this) == Kind.DOUBLE else exp.cast(node.this, "DOUBLE")
-    return exp.Div(this=top, expression=node.expression, typed=True, safe=False)
+    made = exp.Div(this=top, expression=node.expression, typed=True, safe=False)
+    least = abs(_constant(node.expression)) * _LEAST_QUOTIENT
+    if not least:
+        return made
+    near = exp.LT(this=exp.Abs(this=top.copy()), expression=_double(least))
+    return exp.paren(exp.Case(ifs=[exp.If(this=near, true=_double(0.0))], default=made))
+
+
+def _constant(node: exp.Expr) -> float:
+    """The value of a number in the text; 0 of anything else."""
+    value = node.this if isinstance(node, exp.Cast) else node
+    if isinstance(value, exp.Paren | exp.Neg):
+        return _constant(value.this)
+    return float(value.name) if isinstance(value, exp.Literal) else 0.0
+
+
+def _double(value: float) -> exp.Expr:
+    return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
 
 
 def _whole_division(node: exp.IntDiv) -> exp.Expr:

@@ -225,6 +225,12 @@ class Ledger:
         row = self._append(name, decide)
         return Reservation(name, row.number, analyst, loss, head_of(row))
 
+    def afford(self, population: str, losses: Sequence[Loss], *, who: str) -> None:
+        """Refuse, as `reserve` would, what could not all be paid now; nothing is spent."""
+        state = state_of(self._last(read_name(population, "population")))
+        for loss in losses:
+            state = spent(state, loss_from_json(_loss_text(loss)), read_name(who, "who"))
+
     def recorded(
         self, population: str, loss: Loss, question: Mapping[str, object]
     ) -> Recorded | None:

@@ -193,14 +193,13 @@ class Plan:
         ends = [by_row * ((self.rows - g + 1) ** 2 + g - 1) + by_group * g for g in {1, most}]
         return math.isqrt(max(ends) - 1) + 1 if max(ends) else 0
 
-    @property
-    def cuts(self) -> bool:
+    def cuts(self, *, l2: bool) -> bool:
         """Whether a unit with as many rows as there can be is scaled down, as far as is known."""
         if self.one_row or not self.statistics:
             return False
         if self.cap is None:
             return True
-        most = replace(self, rows=self.cap, norm=None).bound(l2=True)
+        most = replace(self, rows=self.cap, norm=None).bound(l2=l2)
         return self.cap > self.rows if self.norm is None else most > self.norm
 
     def check_sizes(self) -> None:

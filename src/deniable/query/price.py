@@ -38,6 +38,7 @@ from deniable.query.shape import measure_of
 _KEYS_SHARE = Fraction(1, 5)
 _KEYS_DELTA = Fraction(1, 10)
 _LOST_SHARE = Fraction(1, 20)
+_MOST_EPSILON = 10**9
 _GRID = 10**15
 
 
@@ -154,7 +155,7 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
                 wide = twice * times * SCALE * plan.top
                 lost = _joint(pure, share * _LOST_SHARE, wide, plan.weights, budget.relation)
                 share *= 1 - _LOST_SHARE
-            if _promised(plan):
+            if _promised(plan, l2=not pure):
                 most = twice * _most_cut(plan)
                 cut = _joint(pure, share * _LOST_SHARE, most, (1,), budget.relation)
                 share *= 1 - _LOST_SHARE
@@ -177,12 +178,11 @@ def _most_cut(plan: Plan) -> int:
     return SCALE * plan.cap + min(plan.cells or plan.cap, plan.cap)
 
 
-def _promised(plan: Plan) -> bool:
+def _promised(plan: Plan, *, l2: bool) -> bool:
     """Whether what is cut off has a public end, and rows are counted that tell how much it is."""
     counted = any(each.counts and not each.missing for each in plan.statistics)
-    return (
-        plan.cap is not None and plan.cuts and counted and plan.known_keys and len(plan.sets) == 1
-    )
+    alone = plan.known_keys and len(plan.sets) == 1
+    return plan.cap is not None and plan.cuts(l2=l2) and counted and alone
 
 
 @dataclass(frozen=True)
@@ -281,6 +281,8 @@ def amount_of(budget: Budget, *, epsilon: Number | None, rho: Number | None) -> 
 
 def rho_for(epsilon: Fraction, budget: Budget) -> Fraction:
     """The ρ that converts to (ε, δ_c), rounded down."""
+    if epsilon > _MOST_EPSILON:
+        raise ParameterError("epsilon", float(epsilon), f"must be {_MOST_EPSILON:,} or less")
     found = largest_rho(float(epsilon), float(budget.conversion_delta))
     whole = Fraction(math.floor(found * (1 - 1e-12) * _GRID), _GRID)
     if whole <= 0:

@@ -29,6 +29,7 @@ from deniable.query.resolve import parse
 from deniable.tables import Bounds, ColumnType
 
 _SHARE = Fraction(1, 20)
+_FAR = 1e300
 _STEPS = 2  # cells to an octave
 _OCTAVES = range(-32, 63)
 _MOST = _STEPS * len(_OCTAVES)
@@ -46,20 +47,21 @@ class Range:
 
     def questions(self) -> list[tuple[exp.Expr, Options]]:
         """How many units have their largest, and their smallest, value in which cell."""
-        keys = Options(keys={"cell": tuple(range(-_MOST, _MOST + 1))})
+        name = "place" if self.unit == "cell" else "cell"
+        keys = Options(keys={name: tuple(range(-_MOST, _MOST + 1))})
         table, column = (exp.to_identifier(n, quoted=True) for n in (self.table, self.column))
         cell = _CELL.format(x=column.sql("duckdb"))
         if self.unit is None:
-            asked = [f"SELECT {cell} AS cell FROM {table.sql('duckdb')}"]
+            asked = [f"SELECT {cell} AS {name} FROM {table.sql('duckdb')}"]
         else:
             unit = exp.to_identifier(self.unit, quoted=True).sql("duckdb")
-            rows = f"SELECT {unit}, {cell} AS cell FROM {table.sql('duckdb')}"
+            rows = f"SELECT {unit}, {cell} AS {name} FROM {table.sql('duckdb')}"
             asked = [
-                f"SELECT {unit}, {end}(cell) AS cell FROM ({rows}) AS cells GROUP BY {unit}"
+                f"SELECT {unit}, {end}({name}) AS {name} FROM ({rows}) AS cells GROUP BY {unit}"
                 for end in ("MAX", "MIN")
             ]
         return [
-            (parse(f"SELECT cell, COUNT(*) AS units FROM ({each}) AS ends GROUP BY cell"), keys)
+            (parse(f"SELECT {name}, COUNT(*) AS units FROM ({each}) AS ends GROUP BY {name}"), keys)
             for each in asked
         ]
 
@@ -78,15 +80,16 @@ class Range:
         return (low, high) if low < high else (min(low, high), min(low, high) + 1)
 
 
-# A cell for each sign and size; what is smaller than all lies in the first, and so on. NaN and
-# infinities have no cell.
+# A cell for each sign and size; what is smaller than all lies in the first, and so on. Infinities,
+# and NaN, which is larger than any number to an engine, have no cell.
 _SIZE = (
     f"GREATEST(1, LEAST({_MOST}, CAST(FLOOR(LN({{x}}) * {_STEPS / math.log(2)!r}) AS BIGINT) "
     f"+ {1 - _STEPS * _OCTAVES[0]}))"
 )
 _CELL = (
-    f"CASE WHEN {{x}} > 0 THEN {_SIZE.format(x='{x}')} "
-    f"WHEN {{x}} < 0 THEN -{_SIZE.format(x='(-{x})')} WHEN {{x}} = 0 THEN 0 END"
+    f"CASE WHEN {{x}} > 0 AND {{x}} < {_FAR!r} THEN {_SIZE.format(x='{x}')} "
+    f"WHEN {{x}} < 0 AND {{x}} > -{_FAR!r} THEN -{_SIZE.format(x='(-{x})')} "
+    "WHEN {x} = 0 THEN 0 END"
 )
 
 

@@ -55,7 +55,7 @@ def shown(priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answe
 
 def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
     """What bounds cut off: nothing, or what was bought about it; None where that is not known."""
-    if not priced.plan.cuts:
+    if not priced.plan.cuts(l2=priced.joint is None or priced.joint.norm == "l2"):
         return Cut(x, priced.noise, lambda _: 0.0)
     law = priced.cut
     if law is None:
