@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deniable import survey
     from deniable.answer import Answer
     from deniable.auditing import attacks
     from deniable.auditing.neighbours import NeighbourPair, nasty_neighbours
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         RandomnessError,
         RelationError,
         ReleaseFailedError,
+        ReportError,
         StreamExhaustedError,
     )
     from deniable.ledger.filters import Budget
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from deniable.query.explain import Explanation
     from deniable.release import Gate
     from deniable.session import Session
+    from deniable.survey.best import best_protocol
     from deniable.tables import PrivateTable, PublicTable
 
 __version__ = "0.1.0"
@@ -145,6 +148,7 @@ __all__ = [
     "RelationError",
     "ReleaseFailedError",
     "Replay",
+    "ReportError",
     "ReportNoisyMax",
     "SampledLoss",
     "Session",
@@ -160,6 +164,7 @@ __all__ = [
     "advanced_composition",
     "attacks",
     "basic_composition",
+    "best_protocol",
     "compose",
     "count",
     "count_distinct",
@@ -188,6 +193,7 @@ __all__ = [
     "shuffled",
     "spark",
     "stddev",
+    "survey",
     "total",
     "variance",
     "verify",
@@ -195,6 +201,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "deniable": ("survey",),
     "deniable.answer": ("Answer",),
     "deniable.auditing": ("attacks",),
     "deniable.engines.duckdb": ("duckdb",),
@@ -203,6 +210,7 @@ _HOMES = {
     "deniable.query.build": ("count", "count_distinct", "mean", "stddev", "total", "variance"),
     "deniable.query.explain": ("Explanation",),
     "deniable.session": ("Session",),
+    "deniable.survey.best": ("best_protocol",),
     "deniable.tables": ("PrivateTable", "PublicTable"),
     "deniable.auditing.neighbours": ("NeighbourPair", "nasty_neighbours"),
     "deniable.auditing.oblivious": ("Oblivious", "least_expected_loss", "oblivious"),
@@ -219,6 +227,7 @@ _HOMES = {
         "LedgerError",
         "LedgerTamperedError",
         "ReleaseFailedError",
+        "ReportError",
         "LossFormatError",
         "MissingExtraError",
         "ParameterError",
@@ -326,8 +335,10 @@ def __getattr__(name: str) -> object:
     """Load a public name from the module that holds it."""
     if name not in _HOME:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
-    home = import_module(_HOME[name])
-    value: object = getattr(home, name, None) or import_module(f"{_HOME[name]}.{name}")
+    home = _HOME[name]
+    # A namespace of its own is a module; asking this one for it would come back here.
+    held = None if home == __name__ else getattr(import_module(home), name, None)
+    value: object = held or import_module(f"{home}.{name}")
     globals()[name] = value
     return value
 

@@ -6,6 +6,7 @@
     ├── PrivateValueError (ValueError)       a private value cannot be released as it is
     ├── RelationError (ValueError)           losses under different neighbour relations were mixed
     ├── LossFormatError (ValueError)         a stored loss cannot be read
+    ├── ReportError (ValueError)             reports of a survey cannot be read; none was counted
     ├── CalibrationError (ValueError)        no noise reaches the guarantee that was asked for
     ├── MissingExtraError (ImportError)      an optional part is not installed
     ├── BudgetError (RuntimeError)           a release would exceed a budget, or budgets disagree
@@ -41,6 +42,7 @@ __all__ = [
     "RandomnessError",
     "RelationError",
     "ReleaseFailedError",
+    "ReportError",
     "StreamExhaustedError",
 ]
 
@@ -77,6 +79,10 @@ class RelationError(DeniableError, ValueError):
 
 class LossFormatError(DeniableError, ValueError):
     """A stored loss cannot be read."""
+
+
+class ReportError(DeniableError, ValueError):
+    """Reports of a survey cannot be read. None of them was counted."""
 
 
 class CalibrationError(DeniableError, ValueError):

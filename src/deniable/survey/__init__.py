@@ -1,1 +1,113 @@
-"""Sensitive surveys: randomised answers, and what many of them tell."""
+"""Sensitive surveys: people randomise their own answers, and shares are estimated all the same.
+
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deniable.survey.adjust import (
+        AdjustedShares,
+        clipped,
+        iterative_bayes,
+        norm_sub,
+        on_simplex,
+    )
+    from deniable.survey.averages import MeanEstimate
+    from deniable.survey.best import best_protocol, protocol_table
+    from deniable.survey.bit_flip import BitFlip
+    from deniable.survey.client import Client
+    from deniable.survey.duchi import OneBitMean
+    from deniable.survey.hadamard import HadamardResponse
+    from deniable.survey.heavy_hitters import HeavyHitters
+    from deniable.survey.hierarchy import Hierarchy
+    from deniable.survey.kary import KaryResponse
+    from deniable.survey.lasting import LastingResponse, Rappor
+    from deniable.survey.local_hashing import LocalHashing
+    from deniable.survey.piecewise import HybridMean, PiecewiseMean
+    from deniable.survey.places import Places
+    from deniable.survey.several import SampleOne, Together
+    from deniable.survey.shares import ShareEstimate
+    from deniable.survey.shuffle import in_the_crowd
+    from deniable.survey.sketches import CountMeanSketch, HadamardSketch
+    from deniable.survey.square_wave import SquareWave
+    from deniable.survey.subset import SubsetSelection
+    from deniable.survey.unary import UnaryEncoding
+    from deniable.survey.wire import Question, read_question
+
+__all__ = [
+    "AdjustedShares",
+    "BitFlip",
+    "Client",
+    "CountMeanSketch",
+    "HadamardResponse",
+    "HadamardSketch",
+    "HeavyHitters",
+    "Hierarchy",
+    "HybridMean",
+    "KaryResponse",
+    "LastingResponse",
+    "LocalHashing",
+    "MeanEstimate",
+    "OneBitMean",
+    "PiecewiseMean",
+    "Places",
+    "Question",
+    "Rappor",
+    "SampleOne",
+    "ShareEstimate",
+    "SquareWave",
+    "SubsetSelection",
+    "Together",
+    "UnaryEncoding",
+    "best_protocol",
+    "clipped",
+    "in_the_crowd",
+    "iterative_bayes",
+    "norm_sub",
+    "on_simplex",
+    "protocol_table",
+    "read_question",
+]
+
+_HOMES = {
+    "adjust": ("AdjustedShares", "clipped", "iterative_bayes", "norm_sub", "on_simplex"),
+    "averages": ("MeanEstimate",),
+    "bit_flip": ("BitFlip",),
+    "best": ("best_protocol", "protocol_table"),
+    "client": ("Client",),
+    "duchi": ("OneBitMean",),
+    "hadamard": ("HadamardResponse",),
+    "heavy_hitters": ("HeavyHitters",),
+    "hierarchy": ("Hierarchy",),
+    "kary": ("KaryResponse",),
+    "lasting": ("LastingResponse", "Rappor"),
+    "local_hashing": ("LocalHashing",),
+    "piecewise": ("HybridMean", "PiecewiseMean"),
+    "places": ("Places",),
+    "several": ("SampleOne", "Together"),
+    "shares": ("ShareEstimate",),
+    "shuffle": ("in_the_crowd",),
+    "sketches": ("CountMeanSketch", "HadamardSketch"),
+    "square_wave": ("SquareWave",),
+    "subset": ("SubsetSelection",),
+    "unary": ("UnaryEncoding",),
+    "wire": ("Question", "read_question"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that holds it."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'deniable.survey' has no attribute {name!r}")
+    value: object = getattr(import_module(f"deniable.survey.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,155 @@
+"""dBitFlip: a few bits of the unary row, at places that never change for a client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from deniable.errors import ParameterError, ReportError
+from deniable.lazy import lazy
+from deniable.privacy.channel import Channel
+from deniable.privacy.exact import whole
+from deniable.randomness.source import SECURE
+from deniable.survey.answers import Answers, Integers, read_answers, read_size
+from deniable.survey.bits import blocks, coins
+from deniable.survey.frequency import Frequency, Pair, Reports, bit_channel, pair_of_bits
+from deniable.survey.reports import Json, columns_of, integers
+from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.thresholds import WORD, keep
+from deniable.trace import traced
+
+_MOST = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitFlip(Frequency):
+    """Report `bits` of the k unary bits, each kept with probability e^(ε/2)/(e^(ε/2) + 1).
+
+    Which places are reported is drawn without looking at the answer (dBitFlip; Ding, Kulkarni &
+    Yekhanin 2017). With bits=1 two answers never differ in two bits of a report, so that the bit
+    is kept with probability e^ε/(e^ε + 1). A report is a row of 2 * place + bit.
+    """
+
+    kind: ClassVar[str] = "bit flip"
+    bits: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_size(self.k, most=_MOST)
+        if whole(self.bits, "bits") > self.k:
+            raise ParameterError("bits", self.bits, "must be k at most")
+
+    @lazy
+    def kept(self) -> Fraction:
+        """The probability that a bit is kept."""
+        return keep(self.asked, root=min(self.bits, 2))
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Keep a bit below this."""
+        return {"kept": int(self.kept * WORD)}
+
+    @property
+    def pair(self) -> Pair:
+        """Both places are reported, one of them, or none."""
+        total = self.k * (self.k - 1)
+        both = Fraction(self.bits * (self.bits - 1), total)
+        single = Fraction(2 * self.bits * (self.k - self.bits), total)
+        one, other = pair_of_bits(self.kept, 1 - self.kept)
+        apart = (single * self.kept, single * (1 - self.kept))
+        rest = 1 - both - single
+        return (
+            (*(both * p for p in one), *apart, rest),
+            (*(both * p for p in other), *apart[::-1], rest),
+        )
+
+    @property
+    def support(self) -> Support:
+        """A report that has a category's place speaks for it if the bit is 1."""
+        return Support(float(self.kept), float(1 - self.kept))
+
+    @property
+    def report_bits(self) -> int:
+        """Places and bits."""
+        return self.bits * ((self.k - 1).bit_length() + 1)
+
+    def channel(self, places: Sequence[int]) -> Channel:
+        """P(bits | answer) for the places reported, which are public."""
+        if len(set(places)) != self.bits or not all(0 <= place < self.k for place in places):
+            raise ParameterError("places", len(places), f"must be {self.bits} different categories")
+        rows = [
+            [self.kept if place == x else 1 - self.kept for place in places] for x in range(self.k)
+        ]
+        return bit_channel(range(self.k), self.bits, rows)
+
+    @traced
+    def randomize(self, values: Answers) -> Reports:
+        """One row of 2 * place + bit for each true answer."""
+        return self.report(values, self.places(len(values)))
+
+    def places(self, people: int) -> Integers:
+        """The places of new clients: a uniform set of categories each, in rising order."""
+        out = np.empty((whole(people, "people"), self.bits), dtype=np.int64)
+        for part in blocks(out.shape[0], self.k):
+            out[part] = _distinct(out[part].shape[0], self.k, self.bits)
+        return out
+
+    @traced
+    def report(self, values: Answers, places: Integers) -> Reports:
+        """Reports of clients that keep their places."""
+        truth = read_answers(values, self.k)
+        rows = integers(places, self.k, columns=self.bits)
+        flips = ~coins(self.kept, rows.size).reshape(rows.shape)
+        sent: Integers = 2 * rows + ((rows == truth[:, None]) ^ flips)
+        return sent
+
+    def aggregate(self, reports: Reports) -> Tally:
+        """How often each place was reported, and how often as 1."""
+        rows = self._check(reports)
+        seen = np.bincount(rows.ravel(), minlength=2 * self.k).reshape(self.k, 2)
+        return Tally(self, np.stack([seen.sum(axis=1), seen[:, 1]]), rows.shape[0])
+
+    def estimate(self, tally: Tally) -> ShareEstimate:
+        """Unbiased shares; NaN, with an infinite error, where nobody reported the place."""
+        asked, ones = tally.counts
+        shares, errors = shares_from_support(ones, asked, self.support)
+        return ShareEstimate(shares, errors, tally.n)
+
+    def variance(self, n: int, share: float = 0.0) -> float:
+        """As if n bits/k clients had reported the place."""
+        return super().variance(1, share) * self.k / (self.bits * whole(n, "n"))
+
+    def to_wire(self, reports: Reports) -> list[Json]:
+        """A list of 2 * place + bit each."""
+        return [*self._check(reports).tolist()]
+
+    def from_wire(self, payloads: Sequence[Json]) -> Reports:
+        """Lists of different places."""
+        return self._check([*map(list, zip(*columns_of(payloads, self.bits), strict=True))])
+
+    def _check(self, reports: Reports | list[list[Json]]) -> Integers:
+        rows = integers(reports, 2 * self.k, columns=self.bits)
+        if self.bits > 1 and bool((np.diff(rows // 2, axis=1) <= 0).any()):
+            raise ReportError("a report has its places in rising order, each once")
+        return rows
+
+
+def _distinct(count: int, k: int, size: int) -> Integers:
+    """Uniform sets by least random keys; rows that tie at the border are drawn again."""
+    if size == k:
+        return np.tile(np.arange(k), (count, 1))
+    keys = SECURE.draw(4 * count * k).view(np.uint32).reshape(count, k)
+    border = np.partition(keys, (size - 1, size), axis=1)[:, size - 1 : size + 1]
+    chosen = keys <= border[:, :1]
+    tied = np.flatnonzero(border[:, 0] == border[:, 1])
+    chosen[tied] = False
+    out = np.empty((count, size), dtype=np.int64)
+    whole_rows = np.flatnonzero(border[:, 0] != border[:, 1])
+    out[whole_rows] = np.nonzero(chosen)[1].reshape(-1, size)
+    if tied.size:
+        out[tied] = _distinct(tied.size, k, size)
+    return out

@@ -1,0 +1,122 @@
+"""Heavy hitters: the frequent values of a domain too large to be counted through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError, ReportError
+from deniable.lazy import lazy
+from deniable.privacy.exact import Number, whole
+from deniable.privacy.losses.base import Loss
+from deniable.survey.answers import Answers, read_answers
+from deniable.survey.local_hashing import LocalHashing
+from deniable.survey.reports import Json
+from deniable.survey.several import ReportParts, SampleOne
+from deniable.survey.shares import ShareEstimate
+from deniable.survey.thresholds import read_epsilon
+from deniable.trace import traced
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_BITS, _MOST_FIRST, _MOST_KEPT = 32, 16, 1 << 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeavyHitters:
+    """Frequent values of `bits` bits, by prefixes that grow (Wang, Li & Jha 2019, PEM).
+
+    Formal guarantee: each person draws a length without looking at the value and reports the
+    prefix of that length by local hashing with all of ε, so that one report is ε-DP. The server
+    keeps the `keep` likeliest prefixes of each length and extends them by `step` bits.
+    """
+
+    kind: ClassVar[str] = "heavy hitters"
+    bits: int
+    epsilon: Number
+    first: int = 8
+    step: int = 4
+    keep: int = 64
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        for name, value, most in (
+            ("bits", self.bits, _MOST_BITS),
+            ("first", self.first, min(self.bits, _MOST_FIRST)),
+            ("step", self.step, _MOST_FIRST),
+            ("keep", self.keep, _MOST_KEPT),
+        ):
+            if whole(value, name) > most:
+                raise ParameterError(name, value, f"must be {most} at most")
+
+    @lazy
+    def lengths(self) -> tuple[int, ...]:
+        """How long the prefixes are, round by round."""
+        between = range(self.first, self.bits, self.step)
+        return (*between, self.bits)
+
+    @lazy
+    def rounds(self) -> SampleOne:
+        """One protocol for each length."""
+        return SampleOne(
+            tuple(LocalHashing(k=1 << length, epsilon=self.epsilon) for length in self.lengths)
+        )
+
+    @property
+    def loss(self) -> Loss:
+        """What one report costs its sender."""
+        return self.rounds.loss
+
+    @traced
+    def randomize(self, values: Answers) -> ReportParts:
+        """The reports of each length, by those who drew it."""
+        truth = read_answers(values, 1 << self.bits)
+        return self.rounds.randomize([truth >> (self.bits - length) for length in self.lengths])
+
+    def find(self, reports: ReportParts) -> Found:
+        """Check all reports, then grow the likeliest prefixes to whole values."""
+        self.rounds.to_wire(reports)
+        if not all(len(mine) for mine in reports):
+            raise ReportError("some length has no report; more people are needed")
+        candidates = np.arange(1 << self.lengths[0])
+        before = self.lengths[0]
+        for number, length in enumerate(self.lengths):
+            if number:
+                suffixes = np.arange(1 << (length - before))
+                candidates = ((candidates[:, None] << (length - before)) + suffixes).ravel()
+            part = self.rounds.parts[number]
+            assert isinstance(part, LocalHashing)
+            tally = part.aggregate(reports[number], candidates.tolist())
+            estimate = tally.estimate()
+            best = np.argsort(-estimate.shares, kind="stable")[: self.keep]
+            candidates, before = candidates[best], length
+        return Found(
+            candidates,
+            ShareEstimate(estimate.shares[best], estimate.standard_errors[best], estimate.n),
+        )
+
+    def to_wire(self, reports: ReportParts) -> list[Json]:
+        """The round and its report each."""
+        return self.rounds.to_wire(reports)
+
+    def from_wire(self, payloads: list[Json]) -> ReportParts:
+        """A round and its report."""
+        return self.rounds.from_wire(payloads)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Values in falling order of their estimated shares, which rest on the last round alone.
+
+    The shares of values found by their size are biased upwards by having been found.
+    """
+
+    values: Integers
+    estimate: ShareEstimate
+
+    def above(self, share: float) -> Integers:
+        """The values whose estimated share is above this."""
+        return self.values[self.estimate.shares > share]

@@ -1,0 +1,212 @@
+"""Several questions to one person: all of them with a part of ε each, or one of them with all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError, ReportError
+from deniable.lazy import lazy
+from deniable.privacy.channel import Channel
+from deniable.privacy.composition import compose
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.channel import ChannelLoss
+from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.source import SECURE
+from deniable.survey.answers import Answers
+from deniable.survey.averages import MeanProtocol, MeanTally
+from deniable.survey.frequency import Frequency, Reports, enumerable
+from deniable.survey.reports import Json, columns_of
+from deniable.survey.shares import Tally
+from deniable.trace import traced
+
+Part = Frequency | MeanProtocol
+Columns = Sequence[Answers]
+ReportParts = tuple[Reports, ...]
+
+_MOST_PARTS = 10_000
+
+
+@dataclass(frozen=True)
+class Together:
+    """Every person answers all parts.
+
+    Formal guarantee: what one person sends is as private as the composition of the parts' losses;
+    ε add up. Give each part its share of ε. Answers of one person stay together, so tables across
+    parts can be made.
+    """
+
+    kind: ClassVar[str] = "together"
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", read_parts(self.parts))
+
+    @lazy
+    def loss(self) -> Loss:
+        """What one person's reports cost: the parts, composed."""
+        return compose(*(part.loss for part in self.parts))
+
+    def channel(self, inputs: Sequence[tuple[Any, ...]], parts: Sequence[Channel]) -> Channel:
+        """P(reports | answers), given the channels of the parts."""
+        enumerable(int(np.prod([float(len(part.outputs)) for part in parts])))
+        outputs = tuple(product(*(part.outputs for part in parts)))
+        rows = []
+        for answers in inputs:
+            laws = [part.row(answer) for part, answer in zip(parts, answers, strict=True)]
+            rows.append(tuple(_product(law) for law in product(*laws)))
+        return Channel(tuple(inputs), outputs, tuple(rows))
+
+    @traced
+    def randomize(self, values: Columns) -> ReportParts:
+        """The reports of each part; person i is row i of each."""
+        columns = read_columns(values, len(self.parts))
+        return tuple(
+            part.randomize(column) for part, column in zip(self.parts, columns, strict=True)
+        )
+
+    def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally, ...]:
+        """The tally of each part; all are checked before any is counted."""
+        self.to_wire(reports)
+        return tuple(part.aggregate(mine) for part, mine in zip(self.parts, reports, strict=True))
+
+    def to_wire(self, reports: ReportParts) -> list[Json]:
+        """A list of the parts' values each."""
+        if len(reports) != len(self.parts) or len({len(mine) for mine in reports}) != 1:
+            raise ReportError(f"reports are {len(self.parts)} parts, of the same people each")
+        each = [part.to_wire(mine) for part, mine in zip(self.parts, reports, strict=True)]
+        return [list(row) for row in zip(*each, strict=True)]
+
+    def from_wire(self, payloads: Sequence[Json]) -> ReportParts:
+        """Lists of the parts' values."""
+        columns = columns_of(payloads, len(self.parts))
+        return tuple(
+            part.from_wire(column) for part, column in zip(self.parts, columns, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class SampleOne:
+    """Every person answers one part, drawn uniformly without looking at the answers.
+
+    Formal guarantee: what one person sends is as private as the part that was drawn; if all have
+    ε, it is ε-DP however many parts there are. Which part was drawn is public. For d parts of one
+    ε this is better than splitting it: d times the variance instead of about d².
+    """
+
+    kind: ClassVar[str] = "sample one"
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", read_parts(self.parts))
+
+    @lazy
+    def loss(self) -> Loss:
+        """What one person's report costs, all answers being exchanged."""
+        share = Fraction(1, len(self.parts))
+        pairs = [part.pair for part in self.parts]
+        one, other = (tuple(share * p for pair in pairs for p in pair[side]) for side in (0, 1))
+        return ChannelLoss(rows=(one, other))
+
+    def channel(self, inputs: Sequence[tuple[Any, ...]], parts: Sequence[Channel]) -> Channel:
+        """P(part, report | answers), given the channels of the parts."""
+        share = Fraction(1, len(self.parts))
+        outputs = tuple((i, y) for i, part in enumerate(parts) for y in part.outputs)
+        rows = tuple(
+            tuple(
+                share * p
+                for part, answer in zip(parts, answers, strict=True)
+                for p in part.row(answer)
+            )
+            for answers in inputs
+        )
+        return Channel(tuple(inputs), outputs, rows)
+
+    @traced
+    def randomize(self, values: Columns) -> ReportParts:
+        """The reports of each part, by those who drew it."""
+        columns = [np.asarray(column) for column in read_columns(values, len(self.parts))]
+        drawn = uniform_below(len(self.parts), len(columns[0]), SECURE)
+        return tuple(
+            _randomized(part, column[drawn == number])
+            for number, (part, column) in enumerate(zip(self.parts, columns, strict=True))
+        )
+
+    def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally | None, ...]:
+        """The tally of each part, None where nobody drew it; all are checked before any counts."""
+        self._check(reports)
+        return tuple(
+            part.aggregate(mine) if len(mine) else None
+            for part, mine in zip(self.parts, reports, strict=True)
+        )
+
+    def to_wire(self, reports: ReportParts) -> list[Json]:
+        """The part's number and its value each."""
+        self._check(reports)
+        return [
+            [number, value]
+            for number, (part, mine) in enumerate(zip(self.parts, reports, strict=True))
+            if len(mine)
+            for value in part.to_wire(mine)
+        ]
+
+    def from_wire(self, payloads: Sequence[Json]) -> ReportParts:
+        """A part's number and its value."""
+        drawn, values = columns_of(payloads, 2)
+        if any(type(number) is not int or not 0 <= number < len(self.parts) for number in drawn):
+            raise ReportError(f"a report must name one of {len(self.parts)} parts")
+        each: list[list[Json]] = [[] for _ in self.parts]
+        for number, value in zip(drawn, values, strict=True):
+            each[number].append(value)
+        return tuple(
+            part.from_wire(mine) if mine else NOBODY
+            for part, mine in zip(self.parts, each, strict=True)
+        )
+
+    def _check(self, reports: ReportParts) -> None:
+        if len(reports) != len(self.parts) or not any(len(mine) for mine in reports):
+            raise ReportError(f"reports are {len(self.parts)} parts, with one report or more")
+        for part, mine in zip(self.parts, reports, strict=True):
+            if len(mine):
+                part.to_wire(mine)
+
+
+NOBODY: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+
+def read_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Read one or more protocols for single answers."""
+    if not isinstance(parts, list | tuple) or not 1 <= len(parts) <= _MOST_PARTS:
+        raise ParameterError("parts", type(parts).__name__, f"must be 1 to {_MOST_PARTS} protocols")
+    for part in parts:
+        if not isinstance(part, Frequency | MeanProtocol):
+            raise ParameterTypeError("parts", type(part).__name__, "must be protocols")
+    return tuple(parts)
+
+
+def read_columns(values: Columns, count: int) -> list[Answers]:
+    """One list of answers for each part, of the same people."""
+    if not isinstance(values, list | tuple) or len(values) != count:
+        raise PrivateValueError(f"give a list of {count} columns of answers, one to a part")
+    if len({len(column) for column in values}) != 1:
+        raise PrivateValueError("columns of answers must be of the same people")
+    if not len(values[0]):
+        raise PrivateValueError("an empty list holds nothing to report")
+    return [*values]
+
+
+def _randomized(part: Part, column: npt.NDArray[Any]) -> Reports:
+    return part.randomize(column) if column.size else NOBODY
+
+
+def _product(law: tuple[Fraction, ...]) -> Fraction:
+    out = Fraction(1)
+    for p in law:
+        out *= p
+    return out

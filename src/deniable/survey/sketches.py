@@ -1,0 +1,273 @@
+"""Sketches for very many categories: the category is hashed by one of a few public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from deniable.errors import ParameterError, ReportError
+from deniable.lazy import lazy
+from deniable.privacy.channel import Channel
+from deniable.privacy.exact import whole
+from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.source import SECURE
+from deniable.survey.answers import Answers, Integers, read_answers, read_size
+from deniable.survey.bits import coins, column_sums, one_hot_coins
+from deniable.survey.frequency import (
+    Frequency,
+    Pair,
+    Reports,
+    bit_channel,
+    enumerable,
+    pair_of_bits,
+)
+from deniable.survey.hadamard import parity, transform
+from deniable.survey.hashing import (
+    Words,
+    polynomial_bucket,
+    polynomial_collision,
+    public_polynomials,
+)
+from deniable.survey.local_hashing import read_candidates
+from deniable.survey.reports import Json, bit_rows, columns_of, from_hex, integers, to_hex
+from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.thresholds import WORD, keep
+from deniable.trace import traced
+
+_MOST_HASHES, _MOST_WIDTH = 1 << 16, 1 << 16
+_MOST_COUNTED = 1 << 22
+_MOST_HASHED = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sketch(Frequency):
+    """`hashes` public functions into `width` places, drawn from the public text `salt`.
+
+    Estimates are unbiased over the draw of the functions; the error that their collisions add
+    for a drawn set is part of the standard error.
+    """
+
+    hashes: int
+    width: int
+    salt: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_size(self.k, most=_MOST_HASHED)
+        if whole(self.hashes, "hashes") > _MOST_HASHES:
+            raise ParameterError("hashes", self.hashes, f"must be {_MOST_HASHES:,} at most")
+        read_size(self.width, "width", _MOST_WIDTH)
+        if not isinstance(self.salt, str):
+            raise ParameterError("salt", type(self.salt).__name__, "must be text")
+
+    @lazy
+    def functions(self) -> Words:
+        """The functions' coefficients."""
+        return public_polynomials(self.salt, self.hashes)
+
+    def place(self, categories: Integers, functions: Integers) -> Integers:
+        """Where each category falls, each under its own function."""
+        return polynomial_bucket(self.functions[functions], categories, self.width)
+
+    def _spoken(self, table: Integers, categories: Integers) -> Integers:
+        """The sum of a category's places over all functions."""
+        total = np.zeros(categories.size, dtype=np.int64)
+        for number in range(self.hashes):
+            total += table[number][self.place(categories, np.full(categories.size, number))]
+        return total
+
+    def _shares(self, tally: Tally, spoken: Integers) -> ShareEstimate:
+        shares, errors = shares_from_support(spoken, tally.n, self.support)
+        # Collisions of one draw of functions: Σ f²/(hashes (width - 1)) (Apple 2017, Thm 3.2).
+        squares = float(np.clip(np.sum(shares**2 - errors**2), 0.0, 1.0))
+        collisions = squares / (self.hashes * (self.width - 1))
+        return ShareEstimate(shares, np.sqrt(errors**2 + collisions), tally.n)
+
+    def _categories(self, candidates: Sequence[int] | None) -> Integers:
+        if candidates is not None:
+            return read_candidates(candidates, self.k)
+        if self.k > _MOST_COUNTED:
+            raise ParameterError(
+                "k", self.k, f"categories are estimated up to {_MOST_COUNTED:,}; give candidates="
+            )
+        return np.arange(self.k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountMeanSketch(_Sketch):
+    """Report one function's number and its row of `width` noisy bits (Apple 2017, Algorithm 1).
+
+    Each bit is kept with probability e^(ε/2)/(e^(ε/2) + 1). The functions are drawn once for the
+    survey; which of them a client uses does not depend on its answer.
+    """
+
+    kind: ClassVar[str] = "count mean sketch"
+
+    @lazy
+    def kept(self) -> Fraction:
+        """The probability that a bit is kept."""
+        return keep(self.asked, root=2)
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Keep a bit below this."""
+        return {"kept": int(self.kept * WORD)}
+
+    @property
+    def pair(self) -> Pair:
+        """The two bits in which two answers that do not collide differ: the worst function."""
+        return pair_of_bits(self.kept, 1 - self.kept)
+
+    @property
+    def support(self) -> Support:
+        """A report speaks for every category whose place is set."""
+        meet = polynomial_collision(self.width)
+        return Support(float(self.kept), float(meet * self.kept + (1 - meet) * (1 - self.kept)))
+
+    @property
+    def report_bits(self) -> int:
+        """A function's number and a row."""
+        return (self.hashes - 1).bit_length() + self.width
+
+    def channel(self, function: int) -> Channel:
+        """P(bits | answer) under one function, which is public."""
+        categories = np.arange(enumerable(self.k))
+        places = self.place(categories, np.full(self.k, function)).tolist()
+        rows = [
+            [self.kept if j == own else 1 - self.kept for j in range(self.width)] for own in places
+        ]
+        return bit_channel(categories.tolist(), self.width, rows)
+
+    @traced
+    def randomize(self, values: Answers) -> Reports:
+        """Rows of bytes: the function's number in the first four, then the packed bits."""
+        truth = read_answers(values, self.k)
+        functions = uniform_below(self.hashes, truth.size, SECURE)
+        bits = one_hot_coins(self.place(truth, functions), self.width, self.kept, 1 - self.kept)
+        return np.column_stack([_as_bytes(functions), bits])
+
+    def aggregate(self, reports: Reports) -> Tally:
+        """Count the ones of each function and place."""
+        functions, bits = self._check(reports)
+        table = np.zeros((self.hashes, self.width), dtype=np.int64)
+        for number in np.unique(functions):
+            table[number] = column_sums(bits[functions == number], self.width)
+        return Tally(self, table, functions.size)
+
+    def estimate(self, tally: Tally, candidates: Sequence[int] | None = None) -> ShareEstimate:
+        """Unbiased shares of all categories, or of the candidates in their order."""
+        return self._shares(tally, self._spoken(tally.counts, self._categories(candidates)))
+
+    def to_wire(self, reports: Reports) -> list[Json]:
+        """The function's number and hexadecimal digits."""
+        functions, bits = self._check(reports)
+        return [[number, row] for number, row in zip(functions.tolist(), to_hex(bits), strict=True)]
+
+    def from_wire(self, payloads: Sequence[Json]) -> Reports:
+        """A function's number and hexadecimal digits."""
+        functions, texts = columns_of(payloads, 2)
+        bits = bit_rows(from_hex(texts, -(-self.width // 8)), self.width)
+        return np.column_stack([_as_bytes(integers(list(functions), self.hashes)), bits])
+
+    def _check(self, reports: Reports) -> tuple[Integers, Reports]:
+        array = np.asarray(reports)
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] < 5 or not array.size:
+            raise ReportError("reports are rows of bytes: a function's number, then packed bits")
+        functions = np.ascontiguousarray(array[:, :4]).view(">u4").astype(np.int64).ravel()
+        return integers(functions, self.hashes), bit_rows(array[:, 4:], self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadamardSketch(_Sketch):
+    """Report one noisy entry of the Hadamard transform of the hashed row (Apple 2017, Algorithm 5).
+
+    A report is a function's number, a column, and a sign that is right with probability
+    e^ε/(e^ε + 1). Function and column do not depend on the answer.
+    """
+
+    kind: ClassVar[str] = "Hadamard count mean sketch"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width & (self.width - 1):
+            raise ParameterError("width", self.width, "must be a power of two")
+
+    @lazy
+    def kept(self) -> Fraction:
+        """The probability that the sign is right."""
+        return keep(self.asked)
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Send the true sign below this."""
+        return {"kept": int(self.kept * WORD)}
+
+    @property
+    def pair(self) -> Pair:
+        """The two signs, at a column where two answers differ: the worst one."""
+        return (self.kept, 1 - self.kept), (1 - self.kept, self.kept)
+
+    @property
+    def support(self) -> Support:
+        """A report speaks for every category whose sign it has."""
+        meet = polynomial_collision(self.width)
+        return Support(float(self.kept), float(meet * self.kept + (1 - meet) / 2))
+
+    @property
+    def report_bits(self) -> int:
+        """A function, a column, a sign."""
+        return (self.hashes - 1).bit_length() + (self.width - 1).bit_length() + 1
+
+    def channel(self, function: int, column: int) -> Channel:
+        """P(sign is minus | answer) for one function and column, which are public."""
+        categories = np.arange(enumerable(self.k))
+        minus = parity(self.place(categories, np.full(self.k, function)) & column).tolist()
+        rows = tuple((1 - self.kept, self.kept) if m else (self.kept, 1 - self.kept) for m in minus)
+        return Channel(tuple(categories.tolist()), (0, 1), rows)
+
+    @traced
+    def randomize(self, values: Answers) -> Reports:
+        """One row (function, column, 1 if the sign is minus) for each true answer."""
+        truth = read_answers(values, self.k)
+        functions = uniform_below(self.hashes, truth.size, SECURE)
+        columns = uniform_below(self.width, truth.size, SECURE)
+        minus = parity(self.place(truth, functions) & columns)
+        return np.column_stack([functions, columns, minus ^ ~coins(self.kept, truth.size)])
+
+    def aggregate(self, reports: Reports) -> Tally:
+        """The sum of signs of each function and column."""
+        array = self._check(reports)
+        cells = array[:, 0] * self.width + array[:, 1]
+        size = self.hashes * self.width
+        table = np.bincount(cells, minlength=size)
+        table -= 2 * np.bincount(cells[array[:, 2] == 1], minlength=size)
+        return Tally(self, table.reshape(self.hashes, self.width), len(array))
+
+    def estimate(self, tally: Tally, candidates: Sequence[int] | None = None) -> ShareEstimate:
+        """Unbiased shares of all categories, or of the candidates in their order."""
+        # Signs that agree less those that differ, which are whole numbers below 2^53.
+        agreeing = np.rint(transform(tally.counts.astype(np.float64))).astype(np.int64)
+        spoken = (tally.n + self._spoken(agreeing, self._categories(candidates))) // 2
+        return self._shares(tally, spoken)
+
+    def to_wire(self, reports: Reports) -> list[Json]:
+        """Three whole numbers each."""
+        return [*self._check(reports).tolist()]
+
+    def from_wire(self, payloads: Sequence[Json]) -> Reports:
+        """A function, a column, and 0 or 1."""
+        return self._check([*map(list, zip(*columns_of(payloads, 3), strict=True))])
+
+    def _check(self, reports: Reports | list[list[Json]]) -> Integers:
+        array = integers(reports, max(self.hashes, self.width, 2), columns=3)
+        for column, below in enumerate((self.hashes, self.width, 2)):
+            integers(array[:, column], below)
+        return array
+
+
+def _as_bytes(functions: Integers) -> Reports:
+    return functions.astype(">u4").view(np.uint8).reshape(-1, 4)

@@ -1,0 +1,119 @@
+"""The square wave: the whole distribution of a number, not only its mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError
+from deniable.lazy import lazy
+from deniable.privacy.channel import Channel
+from deniable.privacy.exact import whole
+from deniable.survey.adjust import AdjustedShares, iterate_bayes
+from deniable.survey.answers import Answers, read_places
+from deniable.survey.averages import MeanProtocol, MeanTally, linear_tally
+from deniable.survey.frequency import Pair, Reports, numbers
+from deniable.survey.reports import Json, integers
+from deniable.survey.thresholds import WORD
+from deniable.survey.windows import Window
+from deniable.trace import traced
+
+_MOST_STEPS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareWave(MeanProtocol):
+    """Report a whole number that is e^ε times likelier within a window around the answer.
+
+    The square wave (Li et al. 2020) on a grid of `steps`: bounds 0 and 1 are `steps` cells apart,
+    the window is 2b wide with b = (ε e^ε - e^ε + 1)/(2 e^ε (e^ε - 1 - ε)), rounded to cells. The
+    mean is unbiased, with its error; `reconstruct` gives the distribution by iterative Bayes,
+    which is no unbiased estimate and is labelled so.
+    """
+
+    kind: ClassVar[str] = "square wave"
+    steps: int = 1024
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= whole(self.steps, "steps") <= _MOST_STEPS:
+            raise ParameterError("steps", self.steps, f"must be 2 to {_MOST_STEPS:,}")
+
+    @property
+    def half_width(self) -> float:
+        """b, before it is rounded to cells."""
+        return half_width(float(self.asked))
+
+    @lazy
+    def window(self) -> Window:
+        """The exact law."""
+        return Window(self.asked, self.steps, max(1, round(2 * self.half_width * self.steps)))
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Fall into the window below this."""
+        return {"inside": int(self.window.inside * WORD)}
+
+    @property
+    def pair(self) -> Pair:
+        """The first and the last window."""
+        return self.window.pair
+
+    @property
+    def largest(self) -> Fraction:
+        """Half the reach of the outputs."""
+        return self.window.line[0] * (self.window.outputs - 1) / 2
+
+    def channel(self) -> Channel:
+        """P(output | start of the window), for few steps."""
+        return self.window.channel(range(self.steps + 1))
+
+    @traced
+    def randomize(self, values: Answers) -> Reports:
+        """One whole number for each number."""
+        return self.window.draw(read_places(values, *self.ends, self.steps))
+
+    def aggregate(self, reports: Reports) -> MeanTally:
+        """Add up the outputs, straightened by a line."""
+        return linear_tally(self, integers(reports, self.window.outputs), *self.window.line)
+
+    def reconstruct(
+        self, reports: Reports, *, bins: int = 64, iterations: int = 1000
+    ) -> AdjustedShares:
+        """The distribution over equal bins of the bounds, by iterative Bayes (EM)."""
+        if not 2 <= whole(bins, "bins") <= self.steps:
+            raise ParameterError("bins", bins, f"must be 2 to the number of steps, {self.steps}")
+        checked = integers(reports, self.window.outputs)
+        counts = np.bincount(checked, minlength=self.window.outputs)
+        return iterate_bayes(self._laws(bins), counts, iterations=iterations)
+
+    def _laws(self, bins: int) -> npt.NDArray[np.float64]:
+        """P(output | bin), answers spread evenly within a bin: one column a bin."""
+        near, far = (float(p) for p in self.window.each)
+        starts = np.arange(self.steps + 1)
+        outputs = np.arange(self.window.outputs)[:, None]
+        laws = np.where((outputs >= starts) & (outputs < starts + self.window.width), near, far)
+        member = np.minimum(starts * bins // self.steps, bins - 1)
+        sums = np.add.reduceat(laws, np.searchsorted(member, np.arange(bins)), axis=1)
+        return sums / np.bincount(member, minlength=bins)
+
+    def to_wire(self, reports: Reports) -> list[Json]:
+        """A whole number each."""
+        return [*numbers(integers(reports, self.window.outputs))]
+
+    def from_wire(self, payloads: Sequence[Json]) -> Reports:
+        """Whole numbers below the number of outputs."""
+        return integers(list(payloads), self.window.outputs)
+
+
+def half_width(epsilon: float) -> float:
+    """The b of Li et al. 2020, Section 5.3; near 0 by its limit, 1/2 - ε/3."""
+    if epsilon < 1e-3:
+        return 0.5 - epsilon / 3
+    return (epsilon + math.expm1(-epsilon)) / (2 * (math.expm1(epsilon) - epsilon))

@@ -1,0 +1,88 @@
+"""Noise that prefers a window around the answer: one of N whole numbers, W of them likelier.
+
+The answer is the start s of a window of W neighbouring outputs among N. An output of the window is
+e^ε times as likely as one outside. The mean of the output is linear in s, so a line through it is
+unbiased. Both the piecewise mechanism and the square wave are such laws with different windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.lazy import lazy
+from deniable.privacy.channel import Channel
+from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.source import SECURE
+from deniable.survey.bits import coins
+from deniable.survey.frequency import Pair, enumerable
+from deniable.survey.thresholds import keep
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Starts 0, ..., `steps`; outputs 0, ..., steps + width - 1."""
+
+    epsilon: Fraction
+    steps: int
+    width: int
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs there are."""
+        return self.steps + self.width
+
+    @lazy
+    def inside(self) -> Fraction:
+        """The probability that the output falls into the window."""
+        return keep(self.epsilon, Fraction(self.width, self.steps))
+
+    @property
+    def each(self) -> tuple[Fraction, Fraction]:
+        """The probability of one output in the window, and of one outside."""
+        return self.inside / self.width, (1 - self.inside) / self.steps
+
+    @property
+    def pair(self) -> Pair:
+        """The first and the last window; where they overlap, outputs have one ratio."""
+        shared = max(0, self.width - self.steps)
+        only = self.width - shared
+        near, far = self.each
+        rest = self.outputs - shared - 2 * only
+        one = (shared * near, only * near, only * far, rest * far)
+        return one, (one[0], one[2], one[1], one[3])
+
+    @property
+    def line(self) -> tuple[Fraction, Fraction]:
+        """Slope and offset that make an output an unbiased estimate of start/steps."""
+        near, far = self.each
+        gain = self.width * (near - far)
+        # E[output] = far * Σ outputs + (near - far) * (W s + W(W - 1)/2)
+        at_zero = far * Fraction(self.outputs * (self.outputs - 1), 2) + (near - far) * Fraction(
+            self.width * (self.width - 1), 2
+        )
+        return 1 / (gain * self.steps), -at_zero / (gain * self.steps)
+
+    def channel(self, starts: Sequence[int]) -> Channel:
+        """P(output | start)."""
+        near, far = self.each
+        outputs = range(enumerable(self.outputs))
+        rows = tuple(
+            tuple(near if start <= y < start + self.width else far for y in outputs)
+            for start in starts
+        )
+        return Channel(tuple(starts), tuple(outputs), rows)
+
+    def draw(self, starts: Integers) -> Integers:
+        """One output for each start."""
+        near = starts + uniform_below(self.width, starts.size, SECURE)
+        far = uniform_below(self.steps, starts.size, SECURE)
+        far += np.where(far >= starts, self.width, 0)
+        drawn: Integers = np.where(coins(self.inside, starts.size), near, far)
+        return drawn
