@@ -25,8 +25,9 @@ def fits(outputs, law, labels):
     wanted = np.array([float(p) for p in law]) * len(outputs)
     found = np.array([seen[label] for label in labels], dtype=float)
     full = wanted >= 10
-    found, wanted = np.append(found[full], found[~full].sum()), np.append(
-        wanted[full], wanted[~full].sum()
+    found, wanted = (
+        np.append(found[full], found[~full].sum()),
+        np.append(wanted[full], wanted[~full].sum()),
     )
     if wanted[-1] < 10:
         found, wanted = found[:-1], wanted[:-1] * found[:-1].sum() / wanted[:-1].sum()
@@ -42,7 +43,9 @@ def bits_of(rows, width):
 def plain(protocol, reports):
     """Reports as the labels of the channel's outputs."""
     if isinstance(protocol, survey.SubsetSelection):
-        return [tuple(i for i, bit in enumerate(row) if bit) for row in bits_of(reports, protocol.k)]
+        return [
+            tuple(i for i, bit in enumerate(row) if bit) for row in bits_of(reports, protocol.k)
+        ]
     if isinstance(protocol, survey.UnaryEncoding | survey.Rappor):
         return bits_of(reports, protocol.k)
     return reports.tolist()
@@ -183,3 +186,9 @@ def test_no_two_calls_are_alike_and_reports_are_heard_of_as_releases():
     assert not np.array_equal(protocol.randomize(truth), protocol.randomize(truth))
     heard = dp.replay(lambda data: protocol.randomize(data)[:0], truth, truth + 1)
     assert [finding.kind.value for finding in heard.findings] == ["unknown mechanism"]
+
+
+def test_places_are_given_for_every_client():
+    protocol = survey.BitFlip(k=50, epsilon=1.0, bits=5)
+    with pytest.raises(dp.ParameterError, match="places"):
+        protocol.report([1, 2, 3], protocol.places(1))

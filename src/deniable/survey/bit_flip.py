@@ -89,7 +89,8 @@ class BitFlip(Frequency):
     @traced
     def randomize(self, values: Answers) -> Reports:
         """One row of 2 * place + bit for each true answer."""
-        return self.report(values, self.places(len(values)))
+        truth = read_answers(values, self.k)
+        return self.report(truth, self.places(truth.size))
 
     def places(self, people: int) -> Integers:
         """The places of new clients: a uniform set of categories each, in rising order."""
@@ -103,6 +104,8 @@ class BitFlip(Frequency):
         """Reports of clients that keep their places."""
         truth = read_answers(values, self.k)
         rows = integers(places, self.k, columns=self.bits)
+        if len(rows) != truth.size:
+            raise ParameterError("places", len(rows), "must be one row for each answer")
         flips = ~coins(self.kept, rows.size).reshape(rows.shape)
         sent: Integers = 2 * rows + ((rows == truth[:, None]) ^ flips)
         return sent
