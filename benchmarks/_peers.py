@@ -16,11 +16,14 @@ PINS = SCRIPTS / "constraints.txt"
 
 
 def run_peer(script: str, package: str, arguments: list[str]) -> dict[str, Any] | None:
-    """Run a peer's script and read the JSON it prints; None, said aloud, if it cannot be had."""
+    """Run a peer's script and read the JSON it prints; None, said aloud, if it cannot be had.
+
+    `package` may name several, for a peer that does not name what it imports.
+    """
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         venv.create(ENVIRONMENT, with_pip=True)
-    install = [str(python), "-m", "pip", "install", "-q", "-c", str(PINS), package]
+    install = [str(python), "-m", "pip", "install", "-q", "-c", str(PINS), *package.split()]
     if subprocess.run(install, check=False, capture_output=True).returncode != 0:
         print(f"peer {package}: cannot be installed here, so it is not measured", file=sys.stderr)
         return None

@@ -6,7 +6,6 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from survey.protocols import CASES, small_windows
 
 import deniable as dp
 from deniable import survey
@@ -14,6 +13,7 @@ from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import exact, log_up
 from deniable.survey.hashing import bucket, collision, polynomial_bucket, polynomial_collision
 from deniable.survey.thresholds import WORD, keep
+from survey.protocols import CASES, small_windows
 
 EPSILONS = [0.001, 0.3, 1.0, math.log(3), 2.5, 6.0]
 
@@ -52,6 +52,7 @@ def test_the_loss_is_exactly_that_of_the_channel(name):
 
 
 def test_public_places_are_part_of_the_loss_of_bit_flips():
+    assert float(survey.BitFlip(k=5, epsilon=1, bits=5).loss.pure) == pytest.approx(1, rel=1e-12)
     protocol = survey.BitFlip(k=5, epsilon=1, bits=3)
     case = next(case for case in CASES if case.name == "dBitFlip")
     for epsilon in (0.0, 0.3, 0.9):

@@ -7,13 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy import stats
-from survey.protocols import CASES, small_windows
 
 import deniable as dp
 from chance import FALSE_ALARM, plausible_share
 from deniable import survey
 from deniable.survey.hadamard import parity
 from deniable.survey.hashing import bucket
+from survey.protocols import CASES, small_windows
 
 N = 40_000
 

@@ -84,7 +84,7 @@ def test_intervals_cover(name):
     for _ in range(100):
         people = made_up.choice(K, 2000, p=WEIGHTS)
         low, high = protocol.aggregate(protocol.randomize(people)).estimate().intervals()
-        misses += int(((WEIGHTS < low) | (WEIGHTS > high)).sum())
+        misses += int(((low > WEIGHTS) | (high < WEIGHTS)).sum())
         trials += K
     # Categories of one survey are dependent: allow for twice the binomial spread.
     assert abs(misses / trials - 0.05) < 2 * 6.2 * math.sqrt(0.05 * 0.95 / trials)

@@ -13,11 +13,12 @@ QUESTIONS = {
     "drug": survey.KaryResponse(k=3, epsilon=1),
     "site": survey.LocalHashing(k=10_000, epsilon=1),
     "browser": survey.Rappor(k=20, epsilon=1, permanent=2),
+    "age": survey.OneBitMean(epsilon=1, bounds=(0, 100)),
     "town": survey.LastingResponse(k=4, epsilon=1, permanent=2),
 }
 
 
-@pytest.mark.parametrize("question", ["drug", "site"])
+@pytest.mark.parametrize("question", ["drug", "site", "age"])
 def test_a_repeated_question_gets_the_same_report_even_if_the_truth_changes(question):
     client = survey.Client(QUESTIONS)
     first = client.report(question, 1)
@@ -113,7 +114,7 @@ def test_a_damaged_store_is_refused(state):
 def test_questions_and_answers_that_do_not_fit_leave_nothing_behind():
     client = survey.Client(QUESTIONS)
     with pytest.raises(dp.ParameterError, match="question"):
-        client.report("age", 1)
+        client.report("income", 1)
     with pytest.raises(dp.PrivateValueError):
         client.report("drug", 77)
     assert client.kept == {}

@@ -26,7 +26,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_sizes(name):
-    for k in (1, 0, -3, 10**30):
+    for k in (1, 0, -3, 10**17, 10**30):
         with pytest.raises(dp.ParameterError, match="k="):
             MAKERS[name](k, 1)
     with pytest.raises(dp.ParameterError, match="one category says nothing"):
@@ -74,6 +74,15 @@ def test_a_huge_domain_is_hashed_and_only_candidates_are_counted():
     assert abs(found.share(0) - 1) < 7 * found.standard_error(0)
     with pytest.raises(dp.ParameterError, match="candidates="):
         tally.estimate()
+
+
+def test_tallies_of_different_candidates_do_not_add_up():
+    protocol = survey.LocalHashing(k=500, epsilon=1)
+    reports = protocol.randomize(np.arange(100))
+    one, other = (protocol.aggregate(reports, names) for names in ([1, 2], [3, 4]))
+    assert (one + one).n == 200
+    with pytest.raises(dp.ReportError, match="candidates"):
+        _ = one + other
 
 
 def test_consecutive_and_scattered_candidates_are_counted_alike():

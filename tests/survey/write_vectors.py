@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-from survey.test_wire import PROTOCOLS, truth
-
 from deniable import survey
 from deniable.survey.frequency import Frequency
+from survey.test_wire import PROTOCOLS, truth
 
 
 def main() -> None:

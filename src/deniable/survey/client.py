@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deniable.errors import ParameterError, ReportError
-from deniable.survey.frequency import Frequency
 from deniable.survey.lasting import Lasting
 from deniable.survey.reports import Json
+from deniable.survey.several import Part
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Client:
     costs its ε once more.
     """
 
-    questions: Mapping[str, Frequency]
+    questions: Mapping[str, Part]
     kept: dict[str, Json] = field(default_factory=dict)
 
     def report(self, question: str, value: Any) -> Json:
@@ -53,7 +53,7 @@ class Client:
         return json.dumps({"version": 1, "kept": self.kept}, sort_keys=True)
 
     @classmethod
-    def from_state(cls, questions: Mapping[str, Frequency], state: str) -> Client:
+    def from_state(cls, questions: Mapping[str, Part], state: str) -> Client:
         """The client that stored this."""
         try:
             stored = json.loads(state)
@@ -72,7 +72,7 @@ class Client:
             client.kept[question] = kept
         return client
 
-    def _protocol(self, question: str) -> Frequency:
+    def _protocol(self, question: str) -> Part:
         if question not in self.questions:
             raise ParameterError("question", question, f"must be one of {[*self.questions]}")
         return self.questions[question]

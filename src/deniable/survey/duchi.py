@@ -67,13 +67,7 @@ class OneBitMean(MeanProtocol):
     @traced
     def randomize(self, values: Answers) -> Reports:
         """One bit for each number."""
-        return self.report_places(read_places(values, *self.ends, INPUTS))
-
-    @traced
-    def report_places(self, places: Integers) -> Reports:
-        """The same for places 0, ..., 2^30 of the grid from low to high."""
-        bit = uniform_below(INPUTS, places.size, SECURE) < places
-        return (bit ^ ~coins(self.truth, places.size)).astype(np.int64)
+        return told_bits(read_places(values, *self.ends, INPUTS), self.truth)
 
     def aggregate(self, reports: Reports) -> MeanTally:
         """Add up the bits."""
@@ -86,3 +80,9 @@ class OneBitMean(MeanProtocol):
     def from_wire(self, payloads: Sequence[Json]) -> Reports:
         """0 or 1 each."""
         return integers(list(payloads), 2)
+
+
+def told_bits(places: Integers, told: Fraction) -> Integers:
+    """Places 0, ..., 2^30 rounded at random to 0 or 1, and each bit told with this probability."""
+    bit = uniform_below(INPUTS, places.size, SECURE) < places
+    return (bit ^ ~coins(told, places.size)).astype(np.int64)

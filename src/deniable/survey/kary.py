@@ -15,13 +15,15 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers, Integers, read_answers
+from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.bits import coins
 from deniable.survey.frequency import Frequency, Pair, Reports, enumerable, numbers
 from deniable.survey.reports import Json, integers
 from deniable.survey.shares import Support, Tally
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
+
+MOST_COUNTED = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,10 @@ class KaryResponse(Frequency):
     """
 
     kind: ClassVar[str] = "k-ary response"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_size(self.k, most=MOST_COUNTED)
 
     @lazy
     def truth(self) -> Fraction:

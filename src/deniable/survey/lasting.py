@@ -31,7 +31,7 @@ from deniable.survey.frequency import (
     numbers,
     pair_of_bits,
 )
-from deniable.survey.kary import respond
+from deniable.survey.kary import MOST_COUNTED, respond
 from deniable.survey.reports import Json, bit_rows, from_hex, integers, to_hex
 from deniable.survey.shares import Support, Tally
 from deniable.survey.thresholds import WORD, exp_decimal, keep, read_epsilon, rounded_down
@@ -189,6 +189,10 @@ class LastingResponse(Lasting):
 
     kind: ClassVar[str] = "lasting response"
     published: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_size(self.k, most=MOST_COUNTED)
 
     @lazy
     def levels(self) -> tuple[Fraction, Fraction]:

@@ -18,7 +18,7 @@ from deniable.survey.frequency import Frequency, Pair, Reports, enumerable
 from deniable.survey.hashing import Words, bucket, collision, fresh_seeds, spoken_for
 from deniable.survey.kary import respond
 from deniable.survey.reports import Json, columns_of, from_hex, integers
-from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.shares import Support, Tally
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -97,14 +97,16 @@ class LocalHashing(Frequency):
         return np.column_stack([seeds, answers.astype(np.uint64)])
 
     def aggregate(self, reports: Reports, candidates: Sequence[int] | None = None) -> Tally:
-        """Count the reports that speak for each category, or for the candidates."""
+        """Count the reports that speak for each category, or for the candidates in their order."""
         seeds, named = self._check(reports)
         if candidates is None and self.k > _MOST_COUNTED:
             raise ParameterError(
                 "k", self.k, f"categories are counted up to {_MOST_COUNTED:,}; give candidates="
             )
         places = np.arange(self.k) if candidates is None else read_candidates(candidates, self.k)
-        return Tally(self, spoken_for(seeds, named, self.buckets, places), named.size)
+        counts = spoken_for(seeds, named, self.buckets, places)
+        chosen = None if candidates is None else tuple(places.tolist())
+        return Tally(self, counts, named.size, chosen)
 
     def to_wire(self, reports: Reports) -> list[Json]:
         """The function's words as hexadecimal digits, and the bucket."""
@@ -119,11 +121,6 @@ class LocalHashing(Frequency):
         texts, named = columns_of(payloads, 2)
         seeds = from_hex(texts, 16).view(">u8").astype(np.uint64)
         return np.column_stack([seeds, integers(list(named), self.buckets).astype(np.uint64)])
-
-    def estimate(self, tally: Tally) -> ShareEstimate:
-        """Unbiased shares of the categories, or of the candidates in their order."""
-        shares, errors = shares_from_support(tally.counts, tally.n, self.support)
-        return ShareEstimate(shares, errors, tally.n)
 
     def _check(self, reports: Reports) -> tuple[Words, Integers]:
         array = np.asarray(reports)

@@ -16,7 +16,7 @@ from deniable.privacy.channel import Channel
 from deniable.survey.answers import Answers, Integers, read_places
 from deniable.survey.averages import MeanProtocol, MeanTally, linear_tally
 from deniable.survey.bits import coins
-from deniable.survey.duchi import OneBitMean
+from deniable.survey.duchi import OneBitMean, told_bits
 from deniable.survey.frequency import Pair, Reports, numbers
 from deniable.survey.reports import Json, columns_of, integers
 from deniable.survey.thresholds import WORD, rounded_down
@@ -139,7 +139,7 @@ class HybridMean(MeanProtocol):
         one_bit, wide = self.parts
         places = read_places(values, *self.ends, _STEPS)
         chosen = coins(self.piecewise, places.size) if self.piecewise else places < 0
-        out = np.where(chosen, wide.window.draw(places), one_bit.report_places(places))
+        out = np.where(chosen, wide.window.draw(places), told_bits(places, one_bit.truth))
         return np.column_stack([chosen.astype(np.int64), out])
 
     def aggregate(self, reports: Reports) -> MeanTally:

@@ -72,14 +72,13 @@ class Together:
         )
 
     def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally, ...]:
-        """The tally of each part; all are checked before any is counted."""
-        self.to_wire(reports)
+        """The tally of each part; an error in one of them leaves none."""
+        self._check(reports)
         return tuple(part.aggregate(mine) for part, mine in zip(self.parts, reports, strict=True))
 
     def to_wire(self, reports: ReportParts) -> list[Json]:
         """A list of the parts' values each."""
-        if len(reports) != len(self.parts) or len({len(mine) for mine in reports}) != 1:
-            raise ReportError(f"reports are {len(self.parts)} parts, of the same people each")
+        self._check(reports)
         each = [part.to_wire(mine) for part, mine in zip(self.parts, reports, strict=True)]
         return [list(row) for row in zip(*each, strict=True)]
 
@@ -89,6 +88,10 @@ class Together:
         return tuple(
             part.from_wire(column) for part, column in zip(self.parts, columns, strict=True)
         )
+
+    def _check(self, reports: ReportParts) -> None:
+        if len(reports) != len(self.parts) or len({len(mine) for mine in reports}) != 1:
+            raise ReportError(f"reports are {len(self.parts)} parts, of the same people each")
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class SampleOne:
         )
 
     def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally | None, ...]:
-        """The tally of each part, None where nobody drew it; all are checked before any counts."""
+        """The tally of each part, None where nobody drew it; an error in one leaves none."""
         self._check(reports)
         return tuple(
             part.aggregate(mine) if len(mine) else None
@@ -172,9 +175,6 @@ class SampleOne:
     def _check(self, reports: ReportParts) -> None:
         if len(reports) != len(self.parts) or not any(len(mine) for mine in reports):
             raise ReportError(f"reports are {len(self.parts)} parts, with one report or more")
-        for part, mine in zip(self.parts, reports, strict=True):
-            if len(mine):
-                part.to_wire(mine)
 
 
 NOBODY: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)

@@ -35,11 +35,13 @@ class Tally:
     protocol: Frequency
     counts: Integers
     n: int
+    candidates: tuple[int, ...] | None = None  # None: all categories
 
     def __add__(self, other: Tally) -> Tally:
-        if other.protocol != self.protocol:
-            raise ReportError("tallies of different protocols do not add up")
-        return Tally(self.protocol, self.counts + other.counts, self.n + other.n)
+        if (other.protocol, other.candidates) != (self.protocol, self.candidates):
+            raise ReportError("tallies of different protocols or candidates do not add up")
+        counts = self.counts + other.counts
+        return Tally(self.protocol, counts, self.n + other.n, self.candidates)
 
     def estimate(self) -> ShareEstimate:
         """Unbiased shares of all categories, with standard errors."""

@@ -154,8 +154,10 @@ class CountMeanSketch(_Sketch):
         """Count the ones of each function and place."""
         functions, bits = self._check(reports)
         table = np.zeros((self.hashes, self.width), dtype=np.int64)
-        for number in np.unique(functions):
-            table[number] = column_sums(bits[functions == number], self.width)
+        order = np.argsort(functions, kind="stable")
+        numbers, first = np.unique(functions[order], return_index=True)
+        for number, rows in zip(numbers, np.split(order, first[1:]), strict=True):
+            table[number] = column_sums(bits[rows], self.width)
         return Tally(self, table, functions.size)
 
     def estimate(self, tally: Tally, candidates: Sequence[int] | None = None) -> ShareEstimate:
