@@ -1,6 +1,7 @@
 """Sensitive surveys: people randomise their own answers, and shares are estimated all the same.
 
-Names are loaded when they are first used.
+Designs on paper and their statistics are modules (`survey.designs`, `survey.planner`, ...); the
+protocols of the local model are names here. All are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -9,6 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deniable.survey import (
+        codebook,
+        compare,
+        compliance,
+        crosstab,
+        designs,
+        estimate,
+        planner,
+        regression,
+        sentences,
+        two_samples,
+        weights,
+    )
     from deniable.survey.adjust import (
         AdjustedShares,
         clipped,
@@ -65,12 +79,23 @@ __all__ = [
     "UnaryEncoding",
     "best_protocol",
     "clipped",
+    "codebook",
+    "compare",
+    "compliance",
+    "crosstab",
+    "designs",
+    "estimate",
     "in_the_crowd",
     "iterative_bayes",
     "norm_sub",
     "on_simplex",
+    "planner",
     "protocol_table",
     "read_question",
+    "regression",
+    "sentences",
+    "two_samples",
+    "weights",
 ]
 
 _HOMES = {
@@ -97,11 +122,26 @@ _HOMES = {
     "unary": ("UnaryEncoding",),
     "wire": ("Question", "read_question"),
 }
+_MODULES = (
+    "codebook",
+    "compare",
+    "compliance",
+    "crosstab",
+    "designs",
+    "estimate",
+    "planner",
+    "regression",
+    "sentences",
+    "two_samples",
+    "weights",
+)
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from the module that holds it."""
+    """Load a module of the namespace, or a public name from the module that holds it."""
+    if name in _MODULES:
+        return import_module(f"deniable.survey.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'deniable.survey' has no attribute {name!r}")
     value: object = getattr(import_module(f"deniable.survey.{_HOME[name]}"), name)
