@@ -5,6 +5,7 @@ from engines.loading import to_postgres
 from postgres import Postgres
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items):
     """One worker starts Spark: two of them only take each other's memory and time."""
     for item in items:
