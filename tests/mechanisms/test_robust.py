@@ -350,7 +350,7 @@ def test_overlong_runs_and_dying_children_count_as_the_default():
     assert mechanism.release(list(range(30)), lambda block: time.sleep(60)) == pytest.approx(
         50, abs=2
     )
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60  # of 180 that they would sleep
     assert mechanism.release(list(range(30)), lambda block: os._exit(3)) == pytest.approx(50, abs=2)
     assert mechanism.release(list(range(30)), lambda block: 10.0) == pytest.approx(10, abs=2)
 
