@@ -24,6 +24,7 @@ from deniable.auditing.runs import Run, observe
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.ledger import Ledger
 from deniable.privacy.exact import Number, positive
+from deniable.privacy.losses.base import Loss
 
 Factory = Callable[[Any, Ledger], Any]
 
@@ -42,6 +43,7 @@ class Replay:
     findings: tuple[Finding, ...]
     releases: int
     ended: str = "with an output"
+    losses: tuple[Loss, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -174,6 +176,7 @@ def _compared(
     if isinstance(again, Ended):
         return _ended_early(again, _STAGES[1])
     releases = sum(isinstance(event, Call) for event in first.events)
+    charged = _charged(first)
     twice = compare(first, again, same_data=True)
     alone = [each for each in twice if each.kind in _OF_ONE_RUN]
     if first.raised is not None and not releases:
@@ -182,12 +185,22 @@ def _compared(
     if unlike:
         reasons = "; ".join(f"{each.kind} at {each.where}" for each in unlike[:3])
         alone.append(Finding(Kind.DETERMINISM, _STAGES[1], _UNLIKE.format(reasons)))
-        return Replay(tuple(dict.fromkeys(alone)), releases, _ended(first))
+        return Replay(tuple(dict.fromkeys(alone)), releases, _ended(first), charged)
     second = perform(partial(run, pair[1], Replayer(first.events)))
     if isinstance(second, Ended):
         return _ended_early(second, _STAGES[2])
     findings = compare(first, second)
-    return Replay(tuple(dict.fromkeys(alone + findings)), releases, _ended(first, second))
+    found = tuple(dict.fromkeys(alone + findings))
+    return Replay(found, releases, _ended(first, second), charged)
+
+
+def _charged(run: Run) -> tuple[Loss, ...]:
+    """What the mechanisms of a run cost; a stream once."""
+    calls = [event for event in run.events if isinstance(event, Call)]
+    streams = {call.stream: call for call in calls if call.stream is not None}
+    once = [call for call in calls if call.stream is None] + list(streams.values())
+    losses = [getattr(call.subject, "loss", None) for call in once]
+    return tuple(loss for loss in losses if isinstance(loss, Loss))
 
 
 def _ended_early(ended: Ended, stage: str) -> Replay:

@@ -18,7 +18,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Report:
-    """A title, a verdict, facts by name, and a table."""
+    """A title, a verdict, facts by name, a table, and pictures as SVG."""
 
     title: str
     good: bool
@@ -26,6 +26,7 @@ class Report:
     facts: Mapping[str, object]
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    pictures: Sequence[str] = ()
 
     def text(self) -> str:
         """For a terminal."""
@@ -33,7 +34,7 @@ class Report:
         lines += [f"  {name}: {value}" for name, value in self.facts.items()]
         for row in self.rows:
             first, *rest = row
-            lines.append(f"  - {first}: " + ": ".join(rest))
+            lines.append(f"  - {first}: " + ": ".join(cell for cell in rest if cell))
         return "\n".join(lines)
 
     def json(self) -> str:
@@ -68,7 +69,7 @@ class Report:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{say(self.title)}</title>'
             f"<style>{_STYLE}</style><h1>{say(self.title)}</h1>"
             f'<p class="{mood}"><strong>{say(self.verdict)}</strong></p>'
-            f"<table>{facts}</table>{table}</html>"
+            f"<table>{facts}</table>{table}{''.join(self.pictures)}</html>"
         )
 
     def save(self, path: str | Path) -> Path:

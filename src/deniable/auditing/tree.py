@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.lazy import lazy
 from deniable.release import Answer
 
 _DEEPEST = 200
@@ -135,7 +136,8 @@ class _Planter:
             return self._named(name, value, ["value", "cost", "number", "repeated"], depth)
         if dataclasses.is_dataclass(value):
             inside = [field.name for field in dataclasses.fields(value)]
-            extra = [n for n in getattr(value, "__dict__", {}) if not n.startswith("_")]
+            kept = getattr(value, "__dict__", {})
+            extra = [n for n in kept if not n.startswith("_") and not _computed(value, n)]
             return self._named(name, value, list(dict.fromkeys(inside + extra)), depth)
         if isinstance(value, Mapping):
             keys = tuple(repr(self.plant(key, depth)) for key in value)
@@ -232,6 +234,11 @@ class _Planter:
         else:
             return None
         return Tree(name, "", (), tuple(self.plant(part, depth) for part in whole))
+
+
+def _computed(value: object, name: str) -> bool:
+    """Whether an attribute only keeps what its owner computed from its fields, if it was asked."""
+    return isinstance(getattr(type(value), name, None), lazy)
 
 
 def _filled(cell: Any) -> bool:

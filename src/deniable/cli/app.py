@@ -9,6 +9,7 @@ import typer
 from deniable import __version__
 from deniable.cli import ledger
 from deniable.cli.attack import attack
+from deniable.cli import audit, ledger
 from deniable.cli.demo import demo
 from deniable.cli.explain import explain
 from deniable.cli.init import init
@@ -26,6 +27,7 @@ app.command()(explain)
 app.command()(attack)
 app.command()(demo)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(audit.app, name="audit")
 
 
 def _version(wanted: bool) -> None:

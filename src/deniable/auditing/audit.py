@@ -1,0 +1,436 @@
+"""The black-box audit: call a mechanism on neighbours, and see whether its claim can stand.
+
+In this order: one replayed pair of runs, the exact channel where there is one, noise that repeats
+in forked children, the fixed battery, a learned event. Each may end the audit.
+
+Soundness. Half A of the calls chooses, for the battery and for what is learned, one pair, one event
+and one direction each. Given A these are fixed, and half B, made afterwards and independent of A,
+is a sample of independent coins for them: Clopper & Pearson's bounds hold at their level, whatever
+was tried on A. The levels of the tests sum to α, so that by the union bound all hold together
+with probability 1 - α, and then none exceeds what a true claim allows. Replay and exact channels
+draw no sample and spend nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable.auditing.bounds import Counted, perfect
+from deniable.auditing.claims import (
+    Claim,
+    ConcentratedClaim,
+    lower_bound,
+    read_claim,
+    refuted,
+)
+from deniable.auditing.divergence import LearnedRatio
+from deniable.auditing.events import Candidate, battery, best
+from deniable.auditing.finite import exact_channel
+from deniable.auditing.forks import EVENT, repeated_noise
+from deniable.auditing.learned import learned, learned_score, telling
+from deniable.auditing.neighbours import NeighbourPair
+from deniable.auditing.outcomes import GONE, RAISES, Outcomes
+from deniable.auditing.replay import Factory, replay
+from deniable.auditing.replayed import decisive
+from deniable.auditing.sampling import Call, Sampled, sample
+from deniable.auditing.targets import Pair, Progress, many_calls, one_call, read_pairs
+from deniable.auditing.verdict import NOTHING, VIOLATED, AuditReport, AuditWitness, Curves, Tested
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.mechanisms.base import read_confidence
+from deniable.privacy.channel import Channel
+from deniable.privacy.exact import Number, positive, whole
+
+# They sum to one.
+_SHARES = {"forked children": 1 / 8, "battery": 1 / 4, "learned": 3 / 8, "divergence": 1 / 4}
+_REHEARSALS = 12  # calls on each side that are thrown away
+_LOSSY = 400  # calls, where they cost a process each
+_REPLAYED = 20
+_LEAST, _MOST = 40, 100_000_000
+_LAST_ATTEMPT = 60
+
+
+def audit(
+    mechanism: Any,
+    claim: Any,
+    pairs: Iterable[tuple[Any, Any] | NeighbourPair] | None = None,
+    n: int = 50_000,
+    confidence: Number = 0.95,
+    *,
+    attempt: int = 0,
+    factory: Factory | None = None,
+    time_limit: Number = 10,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Try to refute a claim about anything that can be called.
+
+    Formal guarantee. If the claim holds for all pairs that are given and calls are independent, the
+    verdict is "violated" by a sampled event with probability 1 - confidence at most. A replayed
+    breach says that a pipeline of this library's mechanisms is not private as it charges.
+
+    `mechanism` is a function of the data, a mechanism of this library, or a `Channel`; `claim` a
+    guarantee, a loss (its whole curve) or a channel (to tell no more than it does). `pairs` are
+    neighbours under the claim's relation; mechanisms of this library suggest their own. `n` calls
+    are made on each side, half of them to choose events, spread over the pairs, half of them to
+    test. A session is made by `factory(data, ledger)`, each time with a fresh ledger in memory.
+
+    Audits that are repeated until one of them finds something are numbered: `attempt=k` spends
+    (1 - confidence)/2^k, so that all attempts 1, 2, 3, ... together stay within 1 - confidence.
+
+    Calls happen in child processes. One that takes longer than `time_limit` seconds ends the audit
+    of its pair and is a finding; how long calls take is reported and not judged. What is printed
+    or warned of, exceptions and ended processes are outputs like others.
+    """
+    single = None if isinstance(mechanism, Channel) else one_call(mechanism, factory)
+    plan = _Plan(
+        claim=read_claim(claim),
+        pairs=read_pairs(mechanism, pairs),
+        n=_calls(n),
+        confidence=float(read_confidence(confidence)),
+        alpha=float(1 - read_confidence(confidence)) / 2 ** _attempt(attempt),
+        time_limit=_limit(time_limit),
+        progress=progress or (lambda _stage, _share: None),
+    )
+    if single is None:
+        return _Audit(plan, mechanism, None, None).exactly()
+    fast = single if factory is not None else many_calls(mechanism, single)
+    return _Audit(plan, mechanism, single, fast).run(factory)
+
+
+def _calls(n: int) -> int:
+    if not _LEAST <= whole(n, "n") <= _MOST:
+        raise ParameterError("n", n, f"must be {_LEAST} to {_MOST:,} calls on each side")
+    return n
+
+
+def _attempt(attempt: int) -> int:
+    if isinstance(attempt, bool) or not isinstance(attempt, int):
+        raise ParameterTypeError("attempt", attempt, "must be a whole number")
+    if not 0 <= attempt <= _LAST_ATTEMPT:
+        raise ParameterError("attempt", attempt, f"0 for a single audit, 1 to {_LAST_ATTEMPT} else")
+    return attempt
+
+
+def _limit(seconds: Number) -> float:
+    found = float(positive(seconds, "time_limit"))
+    if found > 10**6:
+        raise ParameterError("time_limit", seconds, "must be 1e6 seconds or less")
+    return found
+
+
+@dataclass(frozen=True)
+class _Plan:
+    claim: Claim
+    pairs: list[Pair]
+    n: int
+    confidence: float
+    alpha: float
+    time_limit: float
+    progress: Progress
+
+    def level(self, strategy: str) -> float:
+        return self.alpha * _SHARES[strategy]
+
+
+@dataclass(frozen=True)
+class _Half:
+    """The calls of one half on one pair."""
+
+    pair: Pair
+    data: Outcomes
+    neighbour: Outcomes
+
+
+class _Audit:
+    """One audit on its way."""
+
+    def __init__(self, plan: _Plan, mechanism: Any, single: Call | None, fast: Call | None) -> None:
+        self._plan, self._mechanism, self._single, self._fast = plan, mechanism, single, fast
+        self._tests: list[Tested] = []
+        self._findings: list[str] = []
+        self._lossy: set[str] = set()
+        self._several = False  # one call makes many releases, on as many neighbours at once
+        self._seconds: tuple[float, float] | None = None
+        self._curves: Curves | None = None
+
+    def exactly(self) -> AuditReport:
+        """A channel is its own law: nothing is sampled."""
+        return self._report(self._channels())
+
+    def run(self, factory: Factory | None) -> AuditReport:
+        """Strategy by strategy, until one finds something."""
+        pairs = self._rehearsed()
+        if not pairs:
+            return self._report(None)
+        found = None if self._several else self._replays(pairs, factory)
+        if found is None and factory is None:
+            found = self._channels()
+        if found is None and not self._several:
+            found = self._forks(pairs[0])
+        return self._report(found if found is not None else self._sampled(pairs))
+
+    def _rehearsed(self) -> list[Pair]:
+        """The pairs on which calls end; a few calls on each, which are thrown away, tell."""
+        ready = []
+        for pair in self._plan.pairs:
+            sides = [
+                self._sample(given, _REHEARSALS, watch=True)
+                for given in (pair.data, pair.neighbour)
+            ]
+            if any(side.hung for side in sides):
+                self._hung(pair, sides)
+                continue
+            self._several |= self._fast is self._single and any(side.several for side in sides)
+            self._noted(pair, sides)
+            ready.append(pair)
+        return ready
+
+    def _noted(self, pair: Pair, sides: list[Sampled]) -> None:
+        if any(side.starts for side in sides):
+            self._find("calls start threads or processes; what those release is not seen")
+        forms = [form for side in sides for form in side.outcomes.forms.tolist()]
+        if any(form.startswith(GONE) for form in forms):
+            self._lossy.add(pair.name)
+            self._find(f"{pair.name}: calls end their process; so {_LOSSY} of them are made at most")
+        if all(form.startswith(RAISES) for form in forms):
+            self._find(f"{pair.name}: every call {forms[0]}; is this what the mechanism takes?")
+
+    def _find(self, text: str) -> None:
+        if text not in self._findings:
+            self._findings.append(text)
+
+    def _hung(self, pair: Pair, sides: list[Sampled]) -> None:
+        names = [n for n, s in zip(("data", "neighbour"), sides, strict=True) if s.hung]
+        self._find(
+            f"{pair.name}: a call on the {' and the '.join(names)} did not end in "
+            f"{self._plan.time_limit:g} s; this pair was not judged"
+        )
+
+    def _sample(
+        self, given: object, count: int, *, stage: str | None = None, watch: bool = False
+    ) -> Sampled:
+        assert self._fast is not None
+        done = 0
+
+        def tick(more: int) -> None:
+            nonlocal done
+            if stage is not None and (done + more) * 50 // count > done * 50 // count:
+                self._plan.progress(stage, min(1.0, (done + more) / count))
+            done += more
+
+        return sample(
+            self._fast, given, count, time_limit=self._plan.time_limit, tick=tick, watch=watch
+        )
+
+    def _replays(self, pairs: list[Pair], factory: Factory | None) -> Tested | None:
+        replayed = self._mechanism if factory is not None else self._single
+        assert replayed is not None
+        for pair in pairs[:_REPLAYED]:
+            self._plan.progress("replay", 0.0)
+            seen = replay(
+                replayed,
+                pair.data,
+                pair.neighbour,
+                factory=factory,
+                time_limit=min(3 * self._plan.time_limit, 10**6),
+            )
+            breach = decisive(seen, self._plan.claim)
+            for each in seen.findings if seen.releases else ():
+                self._find(f"replay, {pair.name}: {each.kind}: {each.where}: {each.message}")
+            if breach is not None:
+                witness = AuditWitness(
+                    "replay", f"{breach.kind}: {breach.message}", pair.name, "either side"
+                )
+                return Tested(witness, 0.0, 0.0, 0.0, violated=True)
+        return None
+
+    def _channels(self) -> Tested | None:
+        found = None
+        for pair in self._plan.pairs[:_REPLAYED]:
+            exact = exact_channel(self._mechanism, pair, self._plan.claim)
+            if exact is None:
+                continue
+            witness = AuditWitness(
+                "exact channel",
+                exact.event,
+                pair.name,
+                "the data" if exact.forward else "the neighbour",
+                probabilities=(exact.more, exact.less),
+            )
+            allowed = self._allowed(exact.less)
+            tested = Tested(witness, exact.lower, allowed, 0.0, exact.refuted)
+            if exact.refuted:
+                return self._keep(tested)
+            found = tested if found is None or tested.lower > found.lower else found
+        return None if found is None else self._keep(found)
+
+    def _forks(self, pair: Pair) -> Tested | None:
+        assert self._single is not None
+        self._plan.progress("forked children", 0.0)
+        level = self._plan.level("forked children")
+        limit = self._plan.time_limit
+        counted = repeated_noise(self._single, pair, self._plan.claim, level, limit)
+        if counted is None:
+            return None
+        return self._judged("forked children", EVENT, pair, True, counted)
+
+    def _sampled(self, pairs: list[Pair]) -> Tested | None:
+        halves = self._first_halves(pairs)
+        second: dict[str, _Half] = {}
+        for strategy, features in (("battery", battery), ("learned", learned)):
+            chosen: tuple[Candidate, _Half] | None = None
+            for half in halves:
+                self._plan.progress(f"choosing, {strategy}", 0.0)
+                level = self._plan.level(strategy)
+                candidate = best(
+                    features(half.data, half.neighbour),
+                    half.data,
+                    half.neighbour,
+                    self._plan.claim,
+                    level,
+                )
+                if candidate and (chosen is None or candidate.margin > chosen[0].margin):
+                    chosen = candidate, half
+            if chosen is None:
+                continue
+            candidate, half = chosen
+            if half.pair.name not in second:
+                fresh = self._half(half.pair, self._share(half.pair, 1), "testing")
+                if fresh is None:
+                    continue
+                second[half.pair.name] = fresh
+            fresh = second[half.pair.name]
+            counted = candidate.count(fresh.data, fresh.neighbour, level)
+            self._draw(candidate, fresh)
+            found = self._judged(
+                strategy, str(candidate.event), half.pair, candidate.forward, counted
+            )
+            if found is not None:
+                return found
+            if strategy == "learned" and isinstance(self._plan.claim, ConcentratedClaim):
+                return self._divergence(self._plan.claim.rho, half, fresh)
+        return None
+
+    def _divergence(self, rho: float, chosen_on: _Half, fresh: _Half) -> Tested | None:
+        """For zCDP: all outputs at once, by a log ratio that half A teaches."""
+        places = telling(chosen_on.data, chosen_on.neighbour)
+        ratio = LearnedRatio(learned_score(chosen_on.data, chosen_on.neighbour, places))
+        level = self._plan.level("divergence")
+        lower, forward = ratio.divergence_at_least(fresh.data, fresh.neighbour, level)
+        side = "the data" if forward else "the neighbour"
+        event = f"the mean of a learned log ratio over {len(fresh.data):,} calls on each side"
+        witness = AuditWitness("divergence", event, fresh.pair.name, side)
+        return self._keep(Tested(witness, lower, rho, level, lower > rho))
+
+    def _first_halves(self, pairs: list[Pair]) -> list[_Half]:
+        halves = []
+        for pair in pairs:
+            half = self._half(pair, self._share(pair, len(pairs)), f"choosing on {pair.name}")
+            if half is not None:
+                halves.append(half)
+                if self._seconds is None:
+                    sides = (half.data, half.neighbour)
+                    here, there = (float(np.median(side.seconds)) for side in sides)
+                    self._seconds = here, there
+        return halves
+
+    def _share(self, pair: Pair, among: int) -> int:
+        calls = max(_LEAST // 2, self._plan.n // (2 * among))
+        return min(calls, _LOSSY) if pair.name in self._lossy else calls
+
+    def _half(self, pair: Pair, count: int, stage: str) -> _Half | None:
+        sides = []
+        for given, side in ((pair.data, "data"), (pair.neighbour, "neighbour")):
+            sides.append(self._sample(given, count, stage=f"{stage}, {side}"))
+            if sides[-1].hung:
+                self._hung(pair, [*sides, *[Sampled(Outcomes(()))] * (2 - len(sides))])
+                return None
+        return _Half(pair, sides[0].outcomes, sides[1].outcomes)
+
+    def _judged(
+        self, strategy: str, event: str, pair: Pair, forward: bool, counted: Counted
+    ) -> Tested | None:
+        more, less = counted.sure_more, counted.at_most_less
+        witness = AuditWitness(
+            strategy,
+            event,
+            pair.name,
+            "the data" if forward else "the neighbour",
+            ((counted.more, counted.trials), (counted.less, counted.trials)),
+        )
+        claim = self._plan.claim
+        tested = Tested(
+            witness,
+            lower_bound(claim, more, less),
+            self._allowed(less),
+            counted.level,
+            refuted(claim, more, less),
+        )
+        return self._keep(tested)
+
+    def _keep(self, tested: Tested) -> Tested | None:
+        self._tests.append(tested)
+        return tested if tested.violated else None
+
+    def _allowed(self, less: float) -> float:
+        """What the claim allows, in its own parameter, at this probability."""
+        claim = self._plan.claim
+        most = float(claim.allowed(np.array([less]))[0])
+        return lower_bound(claim, most, less)
+
+    def _draw(self, candidate: Candidate, half: _Half) -> None:
+        self._curves = curves(candidate, half.data, half.neighbour)
+
+    def _report(self, found: Tested | None) -> AuditReport:
+        plan = self._plan
+        level = plan.level("learned")
+        ceiling = lower_bound(plan.claim, *perfect(max(1, plan.n // 2), level))
+        exact = any(each.level == 0.0 and math.isinf(each.lower) for each in self._tests)
+        return AuditReport(
+            verdict=NOTHING if found is None else VIOLATED,
+            claim=plan.claim,
+            lower=max((each.lower for each in self._tests), default=0.0),
+            ceiling=math.inf if exact else ceiling,
+            witness=None if found is None else found.witness,
+            tests=tuple(self._tests),
+            findings=tuple(self._findings),
+            n=plan.n,
+            pairs=len(plan.pairs),
+            confidence=plan.confidence,
+            alpha=plan.alpha,
+            alpha_spent=sum(each.level for each in self._tests),
+            seconds=self._seconds,
+            curves=self._curves,
+        )
+
+
+def curves(candidate: Candidate, data: Outcomes, neighbour: Outcomes) -> Curves:
+    """How far the candidate's feature tells the sides apart at every threshold, to be drawn."""
+    read = candidate.event.feature.read
+    sides = (data, neighbour) if candidate.forward else (neighbour, data)
+    more, less = (np.nan_to_num(read(side), nan=-math.inf) for side in sides)
+    pooled = np.unique(np.concatenate([more, less]))
+    cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, 200), method="nearest"))
+    sign = 1 if candidate.event.at_least else -1
+    at = [
+        ((sign * less >= sign * cut).mean(), (sign * more >= sign * cut).mean()) for cut in cuts
+    ]
+    points = sorted([(0.0, 0.0), *((float(q), float(p)) for q, p in at), (1.0, 1.0)])
+    finite = pooled[np.isfinite(pooled)]
+    low, high = np.quantile(finite, [0.005, 0.995]) if finite.size else (0.0, 1.0)
+    edges = np.linspace(low, max(high, low + 1e-9), 41)
+    shares = [
+        tuple((np.histogram(read(side), edges)[0] / len(side)).tolist())
+        for side in (data, neighbour)
+    ]
+    return Curves(
+        less=tuple(q for q, _ in points),
+        more=tuple(p for _, p in points),
+        places=tuple(((edges[1:] + edges[:-1]) / 2).tolist()),
+        on_data=shares[0],
+        on_neighbour=shares[1],
+    )

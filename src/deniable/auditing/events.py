@@ -1,0 +1,220 @@
+"""Events: something about an output that either happens or not; and how one is chosen.
+
+A feature turns outputs into numbers; an event is a feature at or above a threshold, or below it.
+The battery is fixed: which features there are follows from no data. Which value, threshold and
+direction of them to test is chosen on half A, and everything chosen there is free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.auditing.bounds import Counted, Counts, above, below
+from deniable.auditing.claims import Claim
+from deniable.auditing.outcomes import GONE, RAISES, Outcomes
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_MOST_CUTS = 256
+_MOST_VALUES = 60
+_USELESS = 1e9
+_CLEAR, _SURE = 0.9, 2.0
+_NO_BITS = 5000.0  # the place of the lowest set bit of zero
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """A number for each output, and how to say it. Yes-or-no features are 1 or 0."""
+
+    name: str
+    read: Callable[[Outcomes], Floats]
+    yes_or_no: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A feature at or above a threshold, or below it."""
+
+    feature: Feature
+    threshold: float
+    at_least: bool
+
+    def happens(self, outcomes: Outcomes) -> Flags:
+        """For each output, whether the event happened."""
+        scores = self.feature.read(outcomes)
+        high: Flags = scores >= self.threshold
+        return high if self.at_least else ~high
+
+    def __str__(self) -> str:
+        if self.feature.yes_or_no:
+            return self.feature.name if self.at_least else f"not: {self.feature.name}"
+        sign = ">=" if self.at_least else "<"
+        return f"{self.feature.name} {sign} {self.threshold:.10g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An event that seems likelier on one side than is allowed, and by how much.
+
+    `forward` is true where that side is the data.
+    """
+
+    event: Event
+    forward: bool
+    margin: float
+
+    def count(self, data: Outcomes, neighbour: Outcomes, level: float) -> Counted:
+        """How often it happens in new calls."""
+        more, less = (data, neighbour) if self.forward else (neighbour, data)
+        hits = [int(self.event.happens(each).sum()) for each in (more, less)]
+        return Counted(hits[0], hits[1], len(data), level)
+
+
+def battery(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
+    """The fixed features, and one for each common form, text and value that half A shows."""
+    yield Feature("an exception is raised", _starts_with(RAISES), yes_or_no=True)
+    yield Feature("the process ends", _starts_with(GONE), yes_or_no=True)
+    yield Feature("a number is NaN", lambda o: o.has_nan.astype(float), yes_or_no=True)
+    yield Feature("a number is infinite", lambda o: o.has_infinity.astype(float), yes_or_no=True)
+    yield Feature("how many numbers there are", lambda o: o.widths)
+    yield Feature("the place of the lowest set bit", lambda o: lowest_bits(o).min(axis=1))
+    yield Feature("the highest place of a lowest set bit", lambda o: lowest_bits(o).max(axis=1))
+    yield Feature("something is printed or warned of", _any_shown, yes_or_no=True)
+    for name, read in (
+        ("type, shape or row set", lambda o: o.forms),
+        ("text", lambda o: o.texts),
+        ("printed text", lambda o: o.shown),
+    ):
+        yield from _values(name, read, data, neighbour)
+    yield from _numbers(data, neighbour)
+
+
+def _starts_with(text: str) -> Callable[[Outcomes], Floats]:
+    return lambda outcomes: np.char.startswith(outcomes.forms, text).astype(np.float64)
+
+
+def _any_shown(outcomes: Outcomes) -> Floats:
+    found: Floats = (outcomes.shown != "").astype(np.float64)
+    return found
+
+
+def _values(
+    name: str,
+    read: Callable[[Outcomes], npt.NDArray[np.str_]],
+    data: Outcomes,
+    neighbour: Outcomes,
+) -> Iterator[Feature]:
+    """One feature for each of the commonest values, where there are several."""
+    seen = Counter(chain(read(data).tolist(), read(neighbour).tolist()))
+    if len(seen) < 2:
+        return
+    for value, _ in seen.most_common(_MOST_VALUES):
+
+        def is_it(outcomes: Outcomes, value: str = value) -> Floats:
+            found: Floats = (read(outcomes) == value).astype(np.float64)
+            return found
+
+        yield Feature(f"the {name} is {value[:60]!r}", is_it, yes_or_no=True)
+
+
+def _numbers(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
+    """One feature for each of the commonest exact numbers: the support."""
+    for place in range(min(3, data.numbers.shape[1])):
+        seen = Counter(chain(data.column(place).tolist(), neighbour.column(place).tolist()))
+        common = ((v, c) for v, c in seen.most_common(_MOST_VALUES) if c > 1 and v == v)
+        for value, _ in islice(common, _MOST_VALUES):
+
+            def is_it(outcomes: Outcomes, value: float = value, place: int = place) -> Floats:
+                found: Floats = (outcomes.column(place) == value).astype(np.float64)
+                return found
+
+            where = f" {place + 1}" if data.numbers.shape[1] > 1 else ""
+            yield Feature(f"number{where} is {value:.17g}", is_it, yes_or_no=True)
+
+
+def lowest_bits(outcomes: Outcomes) -> Floats:
+    """The exponent of the lowest set bit of each number (Mironov 2012).
+
+    Noise made of floats leaves bits that depend on the value to which it was added.
+    """
+    numbers = outcomes.numbers
+    if not numbers.shape[1]:
+        return np.full((len(outcomes), 1), _NO_BITS)
+    finite = np.isfinite(numbers)
+    mantissa, exponent = np.frexp(np.where(finite, numbers, 0.0))
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    lowest = np.log2(np.maximum(whole & -whole, 1).astype(np.float64))
+    found: Floats = np.where(finite & (whole != 0), lowest + exponent - 53, _NO_BITS)
+    return found
+
+
+def best(
+    features: Iterator[Feature],
+    data: Outcomes,
+    neighbour: Outcomes,
+    claim: Claim,
+    level: float,
+) -> Candidate | None:
+    """The event that exceeds what is allowed most clearly on half A.
+
+    Clearly: the excess, in the claim's parameter, is compared with how far the bounds at the level
+    of the coming test lie off. Where nothing is clear, or much is, the event with the largest lower
+    bound is taken. An event that the claim allows to be certain comes after all others.
+    """
+    found: Candidate | None = None
+    for feature in features:
+        here, there = feature.read(data), feature.read(neighbour)
+        if not (np.isfinite(here).any() and np.isfinite(there).any()) and not feature.yes_or_no:
+            continue
+        for candidate in _cuts(feature, here, there, claim, level):
+            if found is None or candidate.margin > found.margin:
+                found = candidate
+    return found
+
+
+def _cuts(
+    feature: Feature, here: Floats, there: Floats, claim: Claim, level: float
+) -> Iterator[Candidate]:
+    """The best threshold for each direction. NaN is at or above nothing."""
+    pooled = np.concatenate([here, there])
+    thresholds = np.unique(pooled[~np.isnan(pooled)])
+    if thresholds.size > _MOST_CUTS:
+        at = np.linspace(0, 1, _MOST_CUTS)
+        thresholds = np.unique(np.quantile(pooled[~np.isnan(pooled)], at, method="nearest"))
+    trials = len(here)
+    high = [_at_least(scores, thresholds) for scores in (here, there)]
+    low = [trials - counts for counts in high]
+    for at_least, (on_data, on_neighbour) in ((True, high), (False, low)):
+        for forward, more, less in (
+            (True, on_data, on_neighbour),
+            (False, on_neighbour, on_data),
+        ):
+            margins = _clearness(claim, more, less, trials, level)
+            place = int(margins.argmax())
+            event = Event(feature, float(thresholds[place]), at_least)
+            yield Candidate(event, forward, float(margins[place]))
+
+
+def _clearness(claim: Claim, more: Counts, less: Counts, trials: int, level: float) -> Floats:
+    """Excess over width; above one, half A would certify by itself."""
+    p, q = (more + 0.5) / (trials + 1), (less + 0.5) / (trials + 1)
+    seen = claim.scale(p, q)
+    sure = claim.scale(below(more, trials, level / 2), above(less, trials, level / 2))
+    most = claim.chosen_by(q)
+    allowed = claim.scale(most, q)
+    clear = (seen - allowed) / np.maximum(seen - sure, 1e-12)
+    found = np.where(clear > _CLEAR, clear, np.minimum(_CLEAR, _CLEAR + sure - allowed))
+    found = np.where(clear > _SURE, _SURE + np.maximum(0.0, sure - allowed), found)
+    return np.where(most < 1, found, sure - _USELESS)
+
+
+def _at_least(scores: Floats, thresholds: Floats) -> Counts:
+    known = np.sort(scores[~np.isnan(scores)])
+    return known.size - np.searchsorted(known, thresholds, side="left")

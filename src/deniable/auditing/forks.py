@@ -1,0 +1,78 @@
+"""Noise that repeats in forked children: the one event that looks at two releases.
+
+Let c be a fixed input. A mechanism that draws anew in every process gives, for M(x) in one child
+and M(c) in another, a pair that is no less private in x than M(x) alone: M(c) knows nothing of x.
+So the event "both children give the same output" obeys the claim. If the noise is copied with the
+process, it happens always for x = c and, for additive noise, never for x a neighbour of c.
+"""
+
+from __future__ import annotations
+
+import marshal
+import time
+
+from deniable.auditing.bounds import Counted, perfect
+from deniable.auditing.claims import Claim, refuted
+from deniable.auditing.isolation import Ended, in_child
+from deniable.auditing.outcomes import plain, raised
+from deniable.auditing.sampling import Call
+from deniable.auditing.targets import Pair
+
+EVENT = "two forked children give the same output, one of them on the data"
+_REHEARSALS = 4
+_MOST_TRIALS = 400
+
+
+def repeated_noise(
+    call: Call, pair: Pair, claim: Claim, level: float, time_limit: float
+) -> Counted | None:
+    """How often two children agree, on the data and on the neighbour.
+
+    None where no number of trials could refute the claim, where a few trials, which are thrown
+    away, show nothing of the kind, or where a child did not end.
+    """
+    trials = _trials(claim, level)
+    if trials is None:
+        return None
+    shown = _agreements(call, pair, _REHEARSALS, time_limit)
+    if shown is None or shown[0] < _REHEARSALS or shown[1] > 0:
+        return None
+    counted = _agreements(call, pair, trials, time_limit)
+    return None if counted is None else Counted(counted[0], counted[1], trials, level)
+
+
+def _trials(claim: Claim, level: float) -> int | None:
+    """Half as many more as would do if all went as in the worst case."""
+    enough = next(
+        (m for m in range(5, _MOST_TRIALS) if refuted(claim, *perfect(m, level))), None
+    )
+    return None if enough is None else enough + enough // 2
+
+
+def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple[int, int] | None:
+    """In a child that has called once, and so has whatever state a second call builds on."""
+
+    def run() -> tuple[int, int] | None:
+        _key(call, pair.data)
+        same = [0, 0]
+        for _ in range(trials):
+            for at, first in enumerate((pair.data, pair.neighbour)):
+                one, other = (
+                    in_child(lambda given=given: _key(call, given), time.monotonic() + time_limit)
+                    for given in (first, pair.data)
+                )
+                if isinstance(one, Ended) or isinstance(other, Ended):
+                    return None
+                same[at] += one == other
+        return same[0], same[1]
+
+    found = in_child(run, time.monotonic() + time_limit * (4 * trials + 1))
+    return found if isinstance(found, tuple) else None
+
+
+def _key(call: Call, given: object) -> bytes:
+    """An output as bytes, so that NaN equals itself."""
+    try:
+        return marshal.dumps(plain(call(given), "", 0.0))
+    except Exception as error:
+        return marshal.dumps(raised(error, "", 0.0))

@@ -1,0 +1,190 @@
+"""What one call showed, made plain: its form, its numbers, its texts, and what it printed.
+
+Nothing is judged here. A form holds types, shapes, lengths and keys in their order; an exception,
+or the end of the process, is a form too. Two outputs that differ anywhere differ here, but for
+numbers beyond the first `MOST`, of which the sum and the sum of squares are kept, and for integers
+beyond 2^53, which are read as doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.auditing.tree import Tree, tree
+from deniable.lazy import lazy
+
+Floats = npt.NDArray[np.float64]
+Strings = npt.NDArray[np.str_]
+# form, numbers, texts, shown, seconds
+Plain = tuple[str, list[float], str, str, float]
+
+MOST = 500
+RAISES, GONE = "raises ", "ends its process: "
+_LONGEST = 300  # of a form or a text that is kept as it is
+
+
+@dataclass(frozen=True)
+class Several:
+    """What one call returns that made several independent releases, each of which counts."""
+
+    outputs: Sequence[Any]
+
+
+def plain(value: object, shown: str, seconds: float) -> Plain:
+    """One output, with what was printed meanwhile."""
+    form: list[str] = []
+    numbers: list[float] = []
+    texts: list[str] = []
+    _describe(value, form, numbers, texts)
+    if len(numbers) > MOST:
+        whole = np.array(numbers)
+        with np.errstate(all="ignore"):
+            rest = [float(whole.sum()), float((whole**2).sum())]
+        numbers = numbers[:MOST] + rest
+    return _short(" ".join(form)), numbers, _short("\n".join(texts)), _short(shown), seconds
+
+
+def raised(error: BaseException, shown: str, seconds: float) -> Plain:
+    """A call that ended with an exception, whose type and message show."""
+    return RAISES + type(error).__qualname__, [], _short(_message(error)), _short(shown), seconds
+
+
+def gone(how: str) -> Plain:
+    """A call that ended its process."""
+    return GONE + how, [], "", "", 0.0
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "a message that cannot be read"
+
+
+def _short(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… {len(text)} characters, {hash(text):x}"
+
+
+def _describe(value: Any, form: list[str], numbers: list[float], texts: list[str]) -> None:
+    kind = type(value)
+    if kind is float or kind is int or kind is bool:
+        form.append(kind.__name__)
+        numbers.append(_double(value))
+    elif kind is str or value is None:
+        form.append(kind.__name__)
+        texts.append(value or "")
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        form.append(f"array {value.shape} {value.dtype}")
+        numbers.extend(value.astype(np.float64).ravel().tolist())
+    elif isinstance(value, np.generic) and value.dtype.kind in "fiub":
+        form.append(f"numpy {value.dtype}")
+        numbers.append(_double(value.item()))
+    elif kind is list or kind is tuple:
+        form.append(f"{kind.__name__} of {len(value)}:")
+        for part in value:
+            _describe(part, form, numbers, texts)
+    elif kind is dict:
+        form.append(f"dict of {len(value)}:")
+        for key, part in value.items():
+            form.append(repr(key) if type(key) in {str, int, float, bool, tuple} else "key")
+            _describe(part, form, numbers, texts)
+    else:
+        _walk(tree(value), form, numbers, texts)
+
+
+def _double(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _walk(node: Tree, form: list[str], numbers: list[float], texts: list[str]) -> None:
+    """Anything else by its tree."""
+    form += [node.kind, *node.keys]
+    if node.kind == "float":
+        numbers.append(math.nan if node.text == "nan" else float.fromhex(node.text))
+    elif node.kind == "int":
+        numbers.append(_double(int(node.text)))
+    elif node.text:
+        texts.append(node.text)
+    for part in node.parts:
+        _walk(part, form, numbers, texts)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What all calls on one side showed, in columns."""
+
+    calls: Sequence[Plain]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def _column(self, read: Callable[[Plain], Any]) -> npt.NDArray[Any]:
+        return np.array([read(call) for call in self.calls])
+
+    @lazy
+    def forms(self) -> npt.NDArray[Any]:
+        """Types, shapes and keys."""
+        return self._column(lambda call: call[0])
+
+    @lazy
+    def texts(self) -> npt.NDArray[Any]:
+        """All that is no number."""
+        return self._column(lambda call: call[2])
+
+    @lazy
+    def shown(self) -> npt.NDArray[Any]:
+        """What was printed or warned of."""
+        return self._column(lambda call: call[3])
+
+    @lazy
+    def seconds(self) -> Floats:
+        """How long each call took."""
+        return self._column(lambda call: call[4])
+
+    @lazy
+    def widths(self) -> Floats:
+        """How many numbers there are."""
+        return self._column(lambda call: float(len(call[1])))
+
+    @lazy
+    def numbers(self) -> Floats:
+        """One row of numbers for each call; NaN where a row is shorter."""
+        width = int(self.widths.max(initial=0))
+        rows = np.full((len(self.calls), width), np.nan)
+        same = [(at, call[1]) for at, call in enumerate(self.calls) if len(call[1]) == width]
+        if width and same:
+            rows[[at for at, _ in same]] = np.array([numbers for _, numbers in same])
+        for at, call in enumerate(self.calls):
+            if 0 < len(call[1]) < width:
+                rows[at, : len(call[1])] = call[1]
+        return rows
+
+    @lazy
+    def has_nan(self) -> npt.NDArray[Any]:
+        """Whether a number that was given is none."""
+        return self._column(lambda call: any(map(math.isnan, call[1])))
+
+    @lazy
+    def has_infinity(self) -> npt.NDArray[Any]:
+        """Whether a number is infinite."""
+        return self._column(lambda call: any(map(math.isinf, call[1])))
+
+    def column(self, place: int) -> Floats:
+        """The numbers at one place; NaN where there is none."""
+        if place < self.numbers.shape[1]:
+            found: Floats = self.numbers[:, place]
+            return found
+        return np.full(len(self.calls), np.nan)
+
+
