@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from deniable import survey
     from deniable.answer import Answer
     from deniable.auditing import attacks
+    from deniable.auditing.audit import audit
     from deniable.auditing.neighbours import NeighbourPair, nasty_neighbours
     from deniable.auditing.oblivious import Oblivious, least_expected_loss, oblivious
     from deniable.auditing.replay import Replay, replay
     from deniable.auditing.search import WorstPair, sensitivity_search
+    from deniable.auditing.verdict import AuditReport
     from deniable.auditing.verify import Verified, verify, verify_channel
     from deniable.engines.duckdb import duckdb
     from deniable.engines.postgres import postgres
@@ -97,6 +99,7 @@ __all__ = [
     "Answer",
     "ApproxDP",
     "ApproxLoss",
+    "AuditReport",
     "Bounds",
     "Budget",
     "BudgetError",
@@ -163,6 +166,7 @@ __all__ = [
     "WorstPair",
     "advanced_composition",
     "attacks",
+    "audit",
     "basic_composition",
     "best_protocol",
     "compose",
@@ -212,6 +216,8 @@ _HOMES = {
     "deniable.session": ("Session",),
     "deniable.survey.best": ("best_protocol",),
     "deniable.tables": ("PrivateTable", "PublicTable"),
+    "deniable.auditing.audit": ("audit",),
+    "deniable.auditing.verdict": ("AuditReport",),
     "deniable.auditing.neighbours": ("NeighbourPair", "nasty_neighbours"),
     "deniable.auditing.oblivious": ("Oblivious", "least_expected_loss", "oblivious"),
     "deniable.auditing.replay": ("Replay", "replay"),

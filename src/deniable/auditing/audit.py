@@ -195,7 +195,9 @@ class _Audit:
         forms = [form for side in sides for form in side.outcomes.forms.tolist()]
         if any(form.startswith(GONE) for form in forms):
             self._lossy.add(pair.name)
-            self._find(f"{pair.name}: calls end their process; so {_LOSSY} of them are made at most")
+            self._find(
+                f"{pair.name}: calls end their process; so {_LOSSY} of them are made at most"
+            )
         if all(form.startswith(RAISES) for form in forms):
             self._find(f"{pair.name}: every call {forms[0]}; is this what the mechanism takes?")
 
@@ -416,9 +418,7 @@ def curves(candidate: Candidate, data: Outcomes, neighbour: Outcomes) -> Curves:
     pooled = np.unique(np.concatenate([more, less]))
     cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, 200), method="nearest"))
     sign = 1 if candidate.event.at_least else -1
-    at = [
-        ((sign * less >= sign * cut).mean(), (sign * more >= sign * cut).mean()) for cut in cuts
-    ]
+    at = [((sign * less >= sign * cut).mean(), (sign * more >= sign * cut).mean()) for cut in cuts]
     points = sorted([(0.0, 0.0), *((float(q), float(p)) for q, p in at), (1.0, 1.0)])
     finite = pooled[np.isfinite(pooled)]
     low, high = np.quantile(finite, [0.005, 0.995]) if finite.size else (0.0, 1.0)

@@ -14,9 +14,9 @@ from deniable.privacy.losses.base import Loss
 Floats = npt.NDArray[np.float64]
 
 # Where a curve is read for choosing events: close together where probabilities are small.
-_TAIL = np.geomspace(1e-7, 0.02, 30)
+_TAIL = np.geomspace(1e-6, 0.02, 14)
 PLACES: Floats = np.unique(
-    np.concatenate([[0.0], _TAIL, np.linspace(0.02, 0.98, 65), 1 - _TAIL, [1.0]])
+    np.concatenate([[0.0], _TAIL, np.linspace(0.02, 0.98, 33), 1 - _TAIL, [1.0]])
 )
 _ORDERS: Floats = 1 + np.geomspace(1e-3, 1e3, 80)
 _LEAST = 1e-300

@@ -7,10 +7,11 @@ direction of them to test is chosen on half A, and everything chosen there is fr
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -128,8 +129,9 @@ def _numbers(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
     """One feature for each of the commonest exact numbers: the support."""
     for place in range(min(3, data.numbers.shape[1])):
         seen = Counter(chain(data.column(place).tolist(), neighbour.column(place).tolist()))
-        common = ((v, c) for v, c in seen.most_common(_MOST_VALUES) if c > 1 and v == v)
-        for value, _ in islice(common, _MOST_VALUES):
+        for value, count in seen.most_common(_MOST_VALUES):
+            if count < 2 or math.isnan(value):
+                continue
 
             def is_it(outcomes: Outcomes, value: float = value, place: int = place) -> Floats:
                 found: Floats = (outcomes.column(place) == value).astype(np.float64)

@@ -61,8 +61,7 @@ def _verified(mechanism: Any, pair: Pair) -> Verified:
     if isinstance(mechanism, Channel):
         both = [mechanism.row(pair.data), mechanism.row(pair.neighbour)]
         return verify_channel(Channel((0, 1), mechanism.outputs, tuple(both)), [(0, 1)])
-    made = verify(mechanism, [pair.data, pair.neighbour], None)
-    return made
+    return verify(mechanism, [pair.data, pair.neighbour])
 
 
 def _events(

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import marshal
 import time
+from functools import partial
 
 from deniable.auditing.bounds import Counted, perfect
 from deniable.auditing.claims import Claim, refuted
 from deniable.auditing.isolation import Ended, in_child
 from deniable.auditing.outcomes import plain, raised
-from deniable.auditing.sampling import Call
+from deniable.auditing.sampling import Call, copied
 from deniable.auditing.targets import Pair
 
 EVENT = "two forked children give the same output, one of them on the data"
@@ -43,9 +44,7 @@ def repeated_noise(
 
 def _trials(claim: Claim, level: float) -> int | None:
     """Half as many more as would do if all went as in the worst case."""
-    enough = next(
-        (m for m in range(5, _MOST_TRIALS) if refuted(claim, *perfect(m, level))), None
-    )
+    enough = next((m for m in range(5, _MOST_TRIALS) if refuted(claim, *perfect(m, level))), None)
     return None if enough is None else enough + enough // 2
 
 
@@ -58,7 +57,7 @@ def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple
         for _ in range(trials):
             for at, first in enumerate((pair.data, pair.neighbour)):
                 one, other = (
-                    in_child(lambda given=given: _key(call, given), time.monotonic() + time_limit)
+                    in_child(partial(_key, call, given), time.monotonic() + time_limit)
                     for given in (first, pair.data)
                 )
                 if isinstance(one, Ended) or isinstance(other, Ended):
@@ -71,8 +70,8 @@ def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple
 
 
 def _key(call: Call, given: object) -> bytes:
-    """An output as bytes, so that NaN equals itself."""
+    """An output as bytes, so that NaN equals itself; the input stays as it was."""
     try:
-        return marshal.dumps(plain(call(given), "", 0.0))
+        return marshal.dumps(plain(call(copied(given)), "", 0.0))
     except Exception as error:
         return marshal.dumps(raised(error, "", 0.0))

@@ -125,14 +125,10 @@ def logistic_score(data: Outcomes, neighbour: Outcomes, places: list[int]) -> Lo
         ranks.append(np.sort(known))
     seen = Counter(chain(data.forms.tolist(), neighbour.forms.tolist()))
     forms = [form for form, _ in seen.most_common(_MOST_FORMS)] if len(seen) > 1 else []
-    start = LogisticScore(
-        places, np.array(middles), np.array(spreads), ranks, forms, np.zeros(0)
-    )
+    start = LogisticScore(places, np.array(middles), np.array(spreads), ranks, forms, np.zeros(0))
     design = np.vstack([start.design(data), start.design(neighbour)])
     side = np.concatenate([np.ones(len(data)), np.zeros(len(neighbour))])
-    return LogisticScore(
-        places, start.middles, start.spreads, ranks, forms, _weights(design, side)
-    )
+    return LogisticScore(places, start.middles, start.spreads, ranks, forms, _weights(design, side))
 
 
 def _weights(design: Floats, side: Floats) -> Floats:

@@ -186,5 +186,3 @@ class Outcomes:
             found: Floats = self.numbers[:, place]
             return found
         return np.full(len(self.calls), np.nan)
-
-

@@ -1,8 +1,9 @@
 """Calling a mechanism many times, in children that may do what they like.
 
-Each call's outcome is passed on as soon as it is there, so that a call which ends its process is
-known to be the one that did, and is an outcome like any other. A call that does not end in time is
-not judged: no more calls are made on that pair, and the report says so.
+Each call's outcome is written to memory shared with the parent as soon as it is there, so that a
+call which ends its process is known to be the one that did, and is an outcome like any other. A
+call that does not end in time is not judged: no more calls are made on that pair, and the report
+says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import copy
 import io
 import marshal
+import mmap
 import os
 import sys
 import threading
@@ -25,9 +27,17 @@ from deniable.auditing.outcomes import Outcomes, Plain, Several, gone, plain, ra
 
 Call = Callable[[Any], Any]
 
-_STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen", "_thread.start_new_thread"}
+_STARTS = {
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "subprocess.Popen",
+    "_thread.start_new_thread",
+}
 _IMMUTABLE = (int, float, str, bool, bytes, type(None))
 _STARTED = "started"
+_ROOM = 1 << 20
+_PAUSE = 0.05  # seconds between two messages, where calls are short
 
 
 @dataclass(frozen=True)
@@ -60,32 +70,77 @@ def sample(
     """
     calls: list[Plain] = []
     starts = several = False
-    while len(calls) < count:
-        left = count - len(calls)
-        before = len(calls)
-        for message in messages_from_child(_all_calls(call, given, left, watch), time_limit):
-            if isinstance(message, Ended):
-                if message.late:
+    with _Board() as board:
+        while len(calls) < count:
+            produce = _all_calls(call, given, count - len(calls), watch, board)
+            for message in messages_from_child(produce, time_limit + _PAUSE):
+                if isinstance(message, Ended) and message.late:
                     return Sampled(Outcomes(calls), hung=True, starts=starts)
-                calls.append(gone(message.how))
-                continue
-            found = marshal.loads(message)  # noqa: S302  (written by our own child)
-            if found == _STARTED:
-                starts = True
-            else:
-                calls += found
-                several |= len(found) > 1
-            if tick is not None:
-                tick(len(calls) - before)
                 before = len(calls)
+                for found in _records(board.take() if isinstance(message, Ended) else message):
+                    if found == _STARTED:
+                        starts = True
+                    else:
+                        calls += found
+                        several |= len(found) > 1
+                if isinstance(message, Ended):
+                    calls.append(gone(message.how))
+                if tick is not None:
+                    tick(len(calls) - before)
     return Sampled(Outcomes(calls[:count]), starts=starts, several=several)
 
 
+def _records(written: bytes) -> Iterator[Any]:
+    at = 0
+    while at < len(written):
+        end = at + 4 + int.from_bytes(written[at : at + 4], "big")
+        yield marshal.loads(written[at + 4 : end])  # noqa: S302  (written by our own child)
+        at = end
+
+
+def _record(found: list[Plain] | str) -> bytes:
+    body = marshal.dumps(found)
+    return len(body).to_bytes(4, "big") + body
+
+
+class _Board:
+    """Memory that a child writes to and its parent can read, also when the child is gone."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _ROOM)
+        self._clear()
+
+    def __enter__(self) -> _Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._memory.close()
+
+    def _clear(self) -> None:
+        self._memory[:8] = (8).to_bytes(8, "big")
+
+    def add(self, record: bytes) -> bool:
+        """Write a record behind the others, if there is room."""
+        at = int.from_bytes(self._memory[:8], "big")
+        end = at + len(record)
+        if end > _ROOM:
+            return False
+        self._memory[at:end] = record
+        self._memory[:8] = end.to_bytes(8, "big")  # only now it counts
+        return True
+
+    def take(self) -> bytes:
+        """What is written, which is then wiped."""
+        found = self._memory[8 : int.from_bytes(self._memory[:8], "big")]
+        self._clear()
+        return found
+
+
 def _all_calls(
-    call: Call, given: object, count: int, watch: bool
+    call: Call, given: object, count: int, watch: bool, board: _Board
 ) -> Callable[[Callable[[bytes], None]], None]:
     def produce(say: Callable[[bytes], None]) -> None:
-        process, made = os.getpid(), 0
+        process, made, said = os.getpid(), 0, time.monotonic()
         noted = _starts() if watch else []
         with _captured() as read:
             while made < count:
@@ -93,15 +148,22 @@ def _all_calls(
                 if os.getpid() != process:
                     os._exit(0)  # a child that the call forked and forgot ends here
                 made += len(outcomes)
-                say(marshal.dumps(outcomes))
+                record = _record(outcomes)
+                if not board.add(record):
+                    say(board.take() + record)
+                    said = time.monotonic()
+                elif time.monotonic() > said + _PAUSE:
+                    say(board.take())
+                    said = time.monotonic()
         if noted:
-            say(marshal.dumps(_STARTED))
+            board.add(_record(_STARTED))
+        say(board.take())
 
     return produce
 
 
 def _one_call(call: Call, given: object, read: Callable[[], str]) -> list[Plain]:
-    handed = given if type(given) in _IMMUTABLE else _copied(given)
+    handed = given if type(given) in _IMMUTABLE else copied(given)
     begun = time.perf_counter()
     try:
         output = call(handed)
@@ -114,7 +176,7 @@ def _one_call(call: Call, given: object, read: Callable[[], str]) -> list[Plain]
         return [raised(error, read(), time.perf_counter() - begun)]
 
 
-def _copied(given: object) -> object:
+def copied(given: object) -> object:
     """A call may alter what it is given; each starts from the same."""
     try:
         return copy.deepcopy(given)
@@ -135,8 +197,12 @@ def _captured() -> Iterator[Callable[[], str]]:
         kept.truncate()
         return text
 
+    def noted(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        kept.write(f"{category.__name__}: {message}\n")
+
     with contextlib.redirect_stdout(kept), contextlib.redirect_stderr(kept):
         warnings.simplefilter("always")
+        warnings.showwarning = noted  # here, in a child, for good
         yield read
 
 

@@ -178,8 +178,7 @@ def mechanism_subjects() -> list[Subject]:
         (SparseVector(epsilon=1, threshold=0, sensitivity=1), PureDP(1)),
     ]
     subjects = [
-        Subject("mechanisms", type(each).__name__, each, claim or each.loss)
-        for each, claim in made
+        Subject("mechanisms", type(each).__name__, each, claim or each.loss) for each, claim in made
     ]
     return subjects + _with_two_arguments()
 
@@ -230,7 +229,9 @@ def sql_subjects() -> list[Subject]:
         for name, text in questions.items()
     ]
     count = _asking(questions["COUNT"], keys=False)
-    return [*found, Subject("sql", "COUNT by selected keys", count, claim, pairs)]
+    # Half of the session's δ is for the choice of keys.
+    chosen = ApproxDP(1, 2 * _DELTA)
+    return [*found, Subject("sql", "COUNT by selected keys", count, chosen, pairs)]
 
 
 def _asking(question: str, *, keys: bool) -> Callable[[bool], Several]:
@@ -239,7 +240,7 @@ def _asking(question: str, *, keys: bool) -> Callable[[bool], Several]:
     def ask(more: bool) -> Several:
         import pyarrow as pa  # noqa: PLC0415  (slow to import, and only for tables)
 
-        units = 4 if keys else 12
+        units = 4 if keys else 25  # about as many as let a group be named
         rows = [(f"{g}/{u}", g, 2.0 + u % 8) for g in names for u in range(units)]
         if more:
             rows += [(f"{g}/more", g, 10.0) for g in names for _ in range(3)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,9 @@ def _pair(number: int, given: Any) -> Pair:
 def one_call(mechanism: Any, factory: Factory | None) -> Call:
     """How the mechanism is used once."""
     if factory is not None:
-        if not callable(factory) or not callable(mechanism):
-            raise ParameterTypeError(
-                "factory", type(factory).__name__, "must be callable, and the mechanism too"
-            )
+        for name, given in (("factory", factory), ("mechanism", mechanism)):
+            if not callable(given):
+                raise ParameterTypeError(name, type(given).__name__, "must be callable")
         return _through(mechanism, factory)
     if isinstance(mechanism, SparseVector):
         return lambda values: _stream(mechanism, values)
@@ -197,8 +197,7 @@ def _(mechanism: MetricExponential) -> Any:
 def _(mechanism: RandomizedResponse) -> Any:
     if mechanism.predicate is not None:
         return None
-    kinds = mechanism.categories
-    return list(zip(kinds, kinds[1:], strict=False))
+    return list(pairwise(mechanism.categories))
 
 
 @default_pairs.register
@@ -238,9 +237,8 @@ def _(mechanism: StabilityHistogram) -> Any:
 
 @default_pairs.register
 def _(mechanism: KeySelection) -> Any:
-    return _appearing(mechanism.max_groups) + [
-        ({"a": mechanism.threshold}, {"a": mechanism.threshold - 1})
-    ]
+    level = mechanism.threshold
+    return [*_appearing(mechanism.max_groups), ({"a": level}, {"a": level - 1})]
 
 
 def _appearing(most: int) -> list[tuple[Any, Any]]:
@@ -259,7 +257,7 @@ def _(mechanism: Quantile) -> Any:
 
 @default_pairs.register
 def _(mechanism: Channel) -> Any:
-    return list(zip(mechanism.inputs, mechanism.inputs[1:], strict=False))
+    return list(pairwise(mechanism.inputs))
 
 
 Progress = Callable[[str, float], None]

@@ -129,7 +129,8 @@ def _print(certificate: Certificate) -> None:
     for layer, name, report in certificate.reports:
         if report.violated:
             console.print(f"\n{layer}, {name}:\n{report}")
+    found = "No violation found" if certificate.ok else "A claim was refuted"
     console.print(
-        f"{report.n:,} calls on each side. {'No violation found' if certificate.ok else 'A claim was refuted'}, at confidence "
-        f"{certificate.confidence:g} for the whole table. Nobody can certify more than the ceiling."
+        f"{found}, at confidence {certificate.confidence:g} for the whole table. So few calls can "
+        "certify no more than the ceiling; --full makes more."
     )

@@ -1,0 +1,86 @@
+"""Mechanisms with a planted fault, and their correct twins."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import deniable as dp
+from deniable.mechanisms.keys import KeySelection
+from deniable.randomness.noise import LaplaceLaw, noise
+
+ONE = dp.PureDP(1)
+LAPLACE, GEOMETRIC = dp.Laplace(epsilon=1, sensitivity=1), dp.Geometric(epsilon=1, sensitivity=1)
+KEYS = KeySelection(rho=0.1, delta=1e-6, max_groups=1)
+STEPS = 2**20
+
+
+def bare_laplace(scale: float) -> Callable[[float], float]:
+    """Noise by hand, which a replay cannot compare: only samples tell."""
+    law = LaplaceLaw(Fraction(scale) * STEPS)
+    return lambda value: value + noise(law).one() / STEPS
+
+
+def sparse_vector(*, threshold_noise: bool) -> Callable[[list[float]], list[bool]]:
+    """One positive answer; noise of scale 2/ε on the threshold and 4/ε on values."""
+    threshold = dp.Laplace(epsilon=Fraction(1, 2), sensitivity=1)
+    values = dp.Laplace(epsilon=Fraction(1, 2), sensitivity=2)
+
+    def answers(stream: list[float]) -> list[bool]:
+        level = threshold.release(0.0) if threshold_noise else 0.0
+        found = []
+        for value in stream:
+            found.append(values.release(value) >= level)
+            if found[-1]:
+                break
+        return found
+
+    return answers
+
+
+def all_keys(counts: dict[str, int]) -> list[str]:
+    return sorted(counts)
+
+
+@dataclass(frozen=True)
+class Planted:
+    mechanism: Any
+    claim: Any
+    pairs: list[tuple[Any, Any]] | None = None
+    n: int = 50_000
+
+
+STREAMS = [([0.0] * 12, [1.0] * 12)]
+FAULTS = {
+    "Laplace x 0.9": Planted(dp.Laplace(scale=0.9, sensitivity=1), ONE),
+    "geometric x 0.9": Planted(dp.Geometric(scale=0.9, sensitivity=1), ONE),
+    "sensitivity x 2": Planted(bare_laplace(1), ONE, [(0.0, 2.0)]),
+    "sensitivity x 2, charged": Planted(LAPLACE, ONE, [(0.0, 2.0)]),
+    "sparse vector without threshold noise": Planted(
+        sparse_vector(threshold_noise=False), ONE, STREAMS
+    ),
+    "keys without a threshold": Planted(all_keys, KEYS.loss, [({}, {"a": 1})]),
+    "Gaussian x 0.9": Planted(dp.Gaussian(sigma=0.9, sensitivity=1), dp.GDP(1), n=200_000),
+    "discrete Gaussian x 0.9, zCDP": Planted(
+        dp.DiscreteGaussian(sigma=18, sensitivity=20), dp.ZCDP(0.5), n=200_000
+    ),
+    "discrete Gaussian x 0.9, its loss": Planted(
+        dp.DiscreteGaussian(sigma=18, sensitivity=20),
+        dp.DiscreteGaussian(sigma=20, sensitivity=20).loss,
+        n=200_000,
+    ),
+}
+CORRECT = {
+    "Laplace": Planted(LAPLACE, ONE),
+    "Laplace by hand": Planted(bare_laplace(1), ONE, [(0.0, 1.0)]),
+    "geometric": Planted(GEOMETRIC, ONE),
+    "sparse vector": Planted(sparse_vector(threshold_noise=True), ONE, STREAMS),
+    "keys": Planted(KEYS, KEYS.loss),
+    "Gaussian": Planted(dp.Gaussian(sigma=1, sensitivity=1), dp.GDP(1)),
+    "Gaussian, zCDP": Planted(dp.Gaussian(sigma=1, sensitivity=1), dp.ZCDP(0.5)),
+    "randomised response": Planted(dp.RandomizedResponse(epsilon=1), ONE),
+}
+
+
+def audited(planted: Planted, *, n: int | None = None) -> dp.AuditReport:
+    return dp.audit(planted.mechanism, planted.claim, planted.pairs, n or planted.n)
