@@ -55,4 +55,4 @@ docs: $(VENV)/.all
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers .venv-peers-audit build dist demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -15,15 +15,22 @@ SCRIPTS = Path(__file__).parent / "peer_scripts"
 PINS = SCRIPTS / "constraints.txt"
 
 
-def run_peer(script: str, package: str, arguments: list[str]) -> dict[str, Any] | None:
+def run_peer(
+    script: str,
+    package: str,
+    arguments: list[str],
+    *,
+    environment: Path = ENVIRONMENT,
+    pins: Path = PINS,
+) -> dict[str, Any] | None:
     """Run a peer's script and read the JSON it prints; None, said aloud, if it cannot be had.
 
-    `package` may name several, for a peer that does not name what it imports.
+    `package` may name several, apart by spaces.
     """
-    python = ENVIRONMENT / "bin" / "python"
+    python = environment / "bin" / "python"
     if not python.exists():
-        venv.create(ENVIRONMENT, with_pip=True)
-    install = [str(python), "-m", "pip", "install", "-q", "-c", str(PINS), *package.split()]
+        venv.create(environment, with_pip=True)
+    install = [str(python), "-m", "pip", "install", "-q", "-c", str(pins), *package.split()]
     if subprocess.run(install, check=False, capture_output=True).returncode != 0:
         print(f"peer {package}: cannot be installed here, so it is not measured", file=sys.stderr)
         return None
