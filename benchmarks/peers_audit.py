@@ -3,8 +3,8 @@
     python benchmarks/peers_audit.py [--check]
 
 diffprivlib's Laplace and Gaussian noise and its KMeans, and python-dp's Laplace and Gaussian noise,
-each against the claim of its own documentation; beside them the same noise of ours. The auditor runs
-in the peers' environment, one apart from that of the other benchmarks: diffprivlib needs an older
+each against the claim of its own documentation; beside them the same noise of ours. The auditor
+runs in the peers' environment, apart from that of the other benchmarks: diffprivlib needs an older
 scikit-learn. Bars: diffprivlib's Laplace and KMeans and one of python-dp's two are refuted, ours
 are not.
 """

@@ -133,7 +133,10 @@ class _Plan:
     progress: Progress
 
     def level(self, strategy: str) -> float:
-        return self.alpha * _SHARES[strategy]
+        share = _SHARES[strategy]
+        if strategy == "learned" and not isinstance(self.claim, ConcentratedClaim):
+            share += _SHARES["divergence"]  # which is tested for zCDP alone
+        return self.alpha * share
 
 
 @dataclass(frozen=True)

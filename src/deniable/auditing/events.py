@@ -85,8 +85,6 @@ def battery(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
     yield Feature("a number is NaN", lambda o: o.has_nan.astype(float), yes_or_no=True)
     yield Feature("a number is infinite", lambda o: o.has_infinity.astype(float), yes_or_no=True)
     yield Feature("how many numbers there are", lambda o: o.widths)
-    yield Feature("the place of the lowest set bit", lambda o: lowest_bits(o).min(axis=1))
-    yield Feature("the highest place of a lowest set bit", lambda o: lowest_bits(o).max(axis=1))
     yield Feature("something is printed or warned of", _any_shown, yes_or_no=True)
     for name, read in (
         ("type, shape or row set", lambda o: o.forms),
@@ -95,6 +93,8 @@ def battery(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
     ):
         yield from _values(name, read, data, neighbour)
     yield from _numbers(data, neighbour)
+    yield Feature("the place of the lowest set bit", lambda o: lowest_bits(o).min(axis=1))
+    yield Feature("the highest place of a lowest set bit", lambda o: lowest_bits(o).max(axis=1))
 
 
 def _starts_with(text: str) -> Callable[[Outcomes], Floats]:

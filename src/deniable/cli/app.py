@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from deniable import __version__
-from deniable.cli import ledger
-from deniable.cli.attack import attack
 from deniable.cli import audit, ledger
+from deniable.cli.attack import attack
 from deniable.cli.demo import demo
 from deniable.cli.explain import explain
 from deniable.cli.init import init
