@@ -31,6 +31,17 @@ def test_the_sql_path_is_audited(run):
     assert found["subjects"][0]["findings"] == []
 
 
+def test_the_surveys_are_audited(run):
+    """None is found to tell more than it claims, and the plainest ones something."""
+    found = json.loads(run("audit", "self", "--only", "survey", "--json"))
+    assert found["ok"]
+    assert len(found["subjects"]) == 11
+    for row in found["subjects"]:
+        least = 0.1 if row["subject"] in {"KaryResponse", "two coins"} else -1
+        assert least < row["lower"] < row["ceiling"], row["subject"]
+        assert row["findings"] == []
+
+
 def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
     import deniable as dp
 
@@ -43,7 +54,9 @@ def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
 
 
 def test_errors_are_told_in_one_line(run):
-    assert "must be one of mechanisms, sql" in run("audit", "self", "--only", "nothing", code=2)
+    assert "must be one of mechanisms, sql, survey" in run(
+        "audit", "self", "--only", "nothing", code=2
+    )
     assert "no such folder" in run("audit", "self", "--html", "nowhere/page.html", code=2)
 
 
