@@ -22,9 +22,10 @@ def bare_laplace(scale: float) -> Callable[[float], float]:
 
 
 def sparse_vector(*, threshold_noise: bool) -> Callable[[list[float]], list[bool]]:
-    """One positive answer; noise of scale 2/ε on the threshold and 4/ε on values."""
-    threshold = dp.Laplace(epsilon=Fraction(1, 2), sensitivity=1)
-    values = dp.Laplace(epsilon=Fraction(1, 2), sensitivity=2)
+    """The library's own, up to one positive answer, with or without noise on the threshold."""
+    shares = dp.SparseVector(epsilon=1, threshold=0, sensitivity=1).shares
+    threshold = dp.Laplace(epsilon=shares[0], sensitivity=1)
+    values = dp.Laplace(epsilon=shares[1], sensitivity=2)
 
     def answers(stream: list[float]) -> list[bool]:
         level = threshold.release(0.0) if threshold_noise else 0.0
