@@ -94,21 +94,38 @@ def test_a_device_stores_randomised_answers_only_and_goes_on_after_a_restart():
     assert woken.report("site", 0) == first["site"]
 
 
+def stored(name, answer):
+    kept = {"question": survey.Question(name, QUESTIONS[name]).id, "answer": answer}
+    return json.dumps({"version": 2, "kept": {name: kept}})
+
+
 @pytest.mark.parametrize(
     "state",
     [
         "",
         "[]",
-        '{"version": 2, "kept": {}}',
-        '{"version": 1}',
-        '{"version": 1, "kept": {"drug": 3}}',
-        '{"version": 1, "kept": {"drug": "1"}}',
-        '{"version": 1, "kept": {"browser": "ffffff"}}',
+        None,
+        5,
+        b"\xff\xff",
+        "1" * 5000,
+        '{"version": 3, "kept": {}}',
+        '{"version": true, "kept": {}}',
+        '{"version": 2}',
+        '{"version": 2, "kept": {}, "kept": {}}',
+        '{"version": 2, "kept": {"drug": 1}}',
+        '{"version": 2, "kept": {"drug": {"question": "0", "answer": 1}}}',
+        stored("drug", 3),
+        stored("drug", "1"),
+        stored("browser", "ffffff"),
     ],
 )
 def test_a_damaged_store_is_refused(state):
     with pytest.raises(dp.ReportError):
         survey.Client.from_state(QUESTIONS, state)
+
+
+def test_a_sound_store_is_taken():
+    assert survey.Client.from_state(QUESTIONS, stored("drug", 1)).kept == {"drug": 1}
 
 
 def test_questions_and_answers_that_do_not_fit_leave_nothing_behind():

@@ -89,7 +89,7 @@ def test_numbers_are_read_exactly_and_held_within_bounds():
     protocol = survey.SquareWave(epsilon=100, bounds=(0, 10), steps=10)
     out = protocol.randomize([-1e300, 2, Fraction(7), 3.4, 1e300]) - protocol.window.width // 2
     assert out.tolist() == [0, 2, 7, 3, 10]
-    for bad in ([math.nan], [math.inf], ["3"], [], [[1.0]]):
+    for bad in ([math.nan], ["3"], [], [[1.0]]):
         with pytest.raises(dp.PrivateValueError):
             protocol.randomize(bad)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
-from deniable.mechanisms.values import read_integers, read_reals
+from deniable.mechanisms.values import Reals, read_integers, read_reals
 from deniable.privacy.exact import whole
 
 Integers = npt.NDArray[np.int64]
@@ -41,16 +44,55 @@ def read_answers(values: Answers, k: int) -> Integers:
 def read_places(values: Answers, low: Fraction, high: Fraction, cells: int) -> Integers:
     """Read numbers as places 0, ..., cells on the grid from `low` to `high`, rounded to nearest.
 
-    What lies outside the bounds is moved to the nearer end: an answer is never refused for its
-    size, which would tell it.
+    What lies outside the bounds is moved to the nearer end, infinities too: an answer is never
+    refused for its size, which would tell it.
     """
-    reals = read_reals(values)
-    if len(reals.shape) != 1:
-        raise PrivateValueError("answers are a flat list, one number to a person")
-    if reals.doubles is None:
-        scaled = [(min(max(x, low), high) - low) / (high - low) * cells for x in reals.rationals]
+    reals = read_numbers(values, low, high)
+    if reals.doubles is None or not _wide_in_floats(low, high):
+        scaled = [(min(max(x, low), high) - low) / (high - low) * cells for x in reals.exactly()]
         return np.array([round(x) for x in scaled], dtype=np.int64)
     inside = np.clip(reals.doubles, float(low), float(high))
     # Floats choose only the place; whatever they choose is the input of the exact law.
     share = (inside - float(low)) / (float(high) - float(low))
     return np.clip(np.rint(share * cells), 0, cells).astype(np.int64)
+
+
+def read_numbers(values: Answers, low: Fraction, high: Fraction) -> Reals:
+    """Read a flat list of numbers, those beyond all floats held within the bounds."""
+    reals = read_reals(_finite(values, low, high))
+    if len(reals.shape) != 1:
+        raise PrivateValueError("answers are a flat list, one number to a person")
+    return reals
+
+
+def _finite(values: Answers, low: Fraction, high: Fraction) -> Answers:
+    """The same, with infinities and decimals beyond the range of floats at the nearer bound."""
+    if isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray):
+        if values.dtype.kind != "f" or values.dtype.itemsize > 8:
+            return values
+        ends = [min(max(float(end), -_LARGEST), _LARGEST) for end in (low, high)]
+        doubles = values.astype(np.float64)
+        return np.where(np.isinf(doubles), np.where(doubles > 0, ends[1], ends[0]), doubles)
+    if isinstance(values, list | tuple):
+        return [_held(value, low, high) for value in values]
+    return values
+
+
+def _held(value: Any, low: Fraction, high: Fraction) -> Any:
+    if isinstance(value, float | np.floating) and math.isinf(value):
+        return high if value > 0 else low
+    if isinstance(value, Decimal) and not value.is_nan():
+        if value.is_infinite() or value.adjusted() > _DIGITS:
+            return high if value > 0 else low
+        if value.adjusted() < -_DIGITS:
+            return Fraction(0)
+    return value
+
+
+def _wide_in_floats(low: Fraction, high: Fraction) -> bool:
+    """Whether floats tell a millionth part of the bounds from the next."""
+    return (high - low) * 2**30 > max(abs(low), abs(high))
+
+
+_DIGITS = 310  # decimals of more digits, before or after the point, are beyond all bounds, or 0
+_LARGEST = sys.float_info.max

@@ -101,11 +101,17 @@ class BitFlip(Frequency):
 
     @traced
     def report(self, values: Answers, places: Integers) -> Reports:
-        """Reports of clients that keep their places."""
+        """Reports of clients that keep their places, with fresh coins: each costs its ε anew.
+
+        Kept places alone protect nobody who is asked again; a `Client` keeps the whole report.
+        """
         truth = read_answers(values, self.k)
         rows = integers(places, self.k, columns=self.bits)
         if len(rows) != truth.size:
             raise ParameterError("places", len(rows), "must be one row for each answer")
+        if _repeat_or_fall(rows):
+            # A place reported twice has two coins of one bit: more than ε.
+            raise ParameterError("places", "repeated", "must rise within a row, each place once")
         flips = ~coins(self.kept, rows.size).reshape(rows.shape)
         sent: Integers = 2 * rows + ((rows == truth[:, None]) ^ flips)
         return sent
@@ -136,9 +142,13 @@ class BitFlip(Frequency):
 
     def _check(self, reports: Reports | list[list[Json]]) -> Integers:
         rows = integers(reports, 2 * self.k, columns=self.bits)
-        if self.bits > 1 and bool((np.diff(rows // 2, axis=1) <= 0).any()):
+        if _repeat_or_fall(rows // 2):
             raise ReportError("a report has its places in rising order, each once")
         return rows
+
+
+def _repeat_or_fall(rows: Integers) -> bool:
+    return bool((np.diff(rows, axis=1) <= 0).any())
 
 
 def _distinct(count: int, k: int, size: int) -> Integers:

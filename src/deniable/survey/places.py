@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from deniable.errors import ReportError
+from deniable.errors import PrivateValueError, ReportError
 from deniable.lazy import lazy
 from deniable.mechanisms.planar import PlanarLaplace
 from deniable.privacy.exact import Number, positive
@@ -53,7 +53,10 @@ class Places:
     @traced
     def randomize(self, values: Any) -> Floats:
         """One moved place for each place, a row (x, y) each."""
-        return self.mechanism.release(np.atleast_2d(np.asarray(values, dtype=np.float64)))
+        moved = self.mechanism.release(values)
+        if moved.ndim > 2:
+            raise PrivateValueError("places are rows of two numbers, x and y")
+        return np.atleast_2d(moved)
 
     def aggregate(self, reports: Floats) -> tuple[MeanEstimate, MeanEstimate]:
         """The mean place, x and y: unbiased, since the noise has mean zero."""

@@ -19,7 +19,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.channel import ChannelLoss
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers
+from deniable.survey.answers import Answers, read_answers, read_numbers
 from deniable.survey.averages import MeanProtocol, MeanTally
 from deniable.survey.frequency import Frequency, Reports, enumerable
 from deniable.survey.reports import Json, columns_of
@@ -134,11 +134,13 @@ class SampleOne:
     @traced
     def randomize(self, values: Columns) -> ReportParts:
         """The reports of each part, by those who drew it."""
-        columns = [np.asarray(column) for column in read_columns(values, len(self.parts))]
-        drawn = uniform_below(len(self.parts), len(columns[0]), SECURE)
+        columns = read_columns(values, len(self.parts))
+        # All are read before one is drawn: whether an answer is refused is not left to the draw.
+        read = [_read(part, column) for part, column in zip(self.parts, columns, strict=True)]
+        drawn = uniform_below(len(self.parts), len(read[0]), SECURE)
         return tuple(
             _randomized(part, column[drawn == number])
-            for number, (part, column) in enumerate(zip(self.parts, columns, strict=True))
+            for number, (part, column) in enumerate(zip(self.parts, read, strict=True))
         )
 
     def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally | None, ...]:
@@ -201,8 +203,22 @@ def read_columns(values: Columns, count: int) -> list[Answers]:
     return [*values]
 
 
+def _read(part: Part, column: Answers) -> npt.NDArray[Any]:
+    """A column as an array of what the part itself would read, to pick people from."""
+    if isinstance(part, Frequency):
+        return read_answers(column, part.k)
+    reals = read_numbers(column, *part.ends)
+    if reals.doubles is not None:
+        return reals.doubles
+    boxed = np.empty(len(reals.rationals), dtype=object)
+    boxed[:] = reals.rationals
+    return boxed
+
+
 def _randomized(part: Part, column: npt.NDArray[Any]) -> Reports:
-    return part.randomize(column) if column.size else NOBODY
+    if not column.size:
+        return NOBODY
+    return part.randomize(column.tolist() if column.dtype == object else column)
 
 
 def _product(law: tuple[Fraction, ...]) -> Fraction:

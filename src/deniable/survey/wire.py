@@ -100,7 +100,7 @@ class Question:
 
     def read(self, text: str | bytes) -> Any:
         """Reports from JSON, all of them checked; an error if a single one is wrong."""
-        data = _load(text)
+        data = load(text)
         if not isinstance(data, dict) or data.keys() != {"version", "survey", "reports"}:
             raise ReportError("reports come as an object of version, survey and reports")
         if type(data["version"]) is not int or data["version"] != VERSION:
@@ -114,8 +114,12 @@ class Question:
 
 def read_question(text: str | bytes) -> Question:
     """The question of a text; parameters are checked, and thresholds must be the right ones."""
-    data = _load(text)
-    if not isinstance(data, dict) or data.get("version") != VERSION:
+    data = load(text)
+    if (
+        not isinstance(data, dict)
+        or type(data.get("version")) is not int
+        or data["version"] != VERSION
+    ):
         raise ReportError(f"a question is an object of version {VERSION}")
     given = {name: value for name, value in data.items() if name not in ("name", "version")}
     try:
@@ -181,11 +185,17 @@ def _decode(name: str, annotation: str, value: object) -> object:
     return value
 
 
-def _load(text: str | bytes) -> object:
+def load(text: str | bytes) -> object:
+    """JSON in UTF-8, no field twice, no NaN; an error if it is anything else."""
+    given: object = text
+    if not isinstance(given, str | bytes):
+        raise ReportError(f"a text is str or bytes, not {type(given).__name__}")
     if len(text) > _LONGEST:
         raise ReportError(f"a text of {_LONGEST:,} signs at most is read")
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse)
+        # json.loads guesses UTF-16 and UTF-32 from bytes; what is hashed is UTF-8.
+        plain = text.decode("utf-8") if isinstance(text, bytes) else text
+        return json.loads(plain, object_pairs_hook=_no_duplicates, parse_constant=_refuse)
     except ReportError:
         raise
     except (ValueError, RecursionError):
