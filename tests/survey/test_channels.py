@@ -11,7 +11,13 @@ import deniable as dp
 from deniable import survey
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import exact, log_up
-from deniable.survey.hashing import bucket, collision, polynomial_bucket, polynomial_collision
+from deniable.survey.hashing import (
+    bucket,
+    collision,
+    polynomial_bucket,
+    polynomial_collision,
+    spoken_for,
+)
 from deniable.survey.thresholds import WORD, keep
 from survey.protocols import CASES, small_windows
 
@@ -167,34 +173,39 @@ def test_probabilities_are_thresholds_and_the_next_one_would_be_too_much():
             assert root * log_up(more / (1 - more) / weight) > epsilon
 
 
-def test_two_values_collide_exactly_as_often_as_stated():
-    """The theorem behind local hashing, by going through all functions of a small word.
+def test_three_values_fall_independently():
+    """The theorem behind local hashing, by going through all polynomials modulo a small prime.
 
-    Keys of 3 bits, words of 8, outputs of 4 bits: a v + b mod 2^8, its upper half. Every pair of
-    upper halves of two keys is met equally often.
+    Every triple of residues of three different values is met exactly once.
     """
-    a, b = np.meshgrid(np.arange(256), np.arange(256))
-    halves = [((a * v + b) % 256) >> 4 for v in range(8)]
-    for v, w in permutations(range(8), 2):
-        met = np.bincount((halves[v] * 16 + halves[w]).ravel(), minlength=256)
-        assert (met == 256).all()
-    for g in (2, 4, 256):
-        assert collision(g) == Fraction(1, g)
-    for g in (3, 5, 7):
-        assert 0 < collision(g) - Fraction(1, g) < Fraction(g, 2**64)
-        assert 0 < polynomial_collision(g) - Fraction(1, g) < Fraction(1, 2**30)
+    p = 7
+    c = np.stack(np.meshgrid(*[np.arange(p)] * 3)).reshape(3, -1)
+    residues = [(c[0] + c[1] * v + c[2] * v * v) % p for v in range(p)]
+    for u, v, w in permutations(range(p), 3):
+        met = np.bincount(residues[u] * p * p + residues[v] * p + residues[w], minlength=p**3)
+        assert (met == 1).all()
+    for g in (2, 3, 4, 5, 7, 256, 65536):
+        assert 0 <= collision(g) - Fraction(1, g) < Fraction(g, 2**61)
+        assert 0 < polynomial_collision(g) - Fraction(1, g) < Fraction(g, 2**30)
 
 
 def test_buckets_are_those_of_plain_integers():
     made_up = np.random.default_rng(5)
-    seeds = made_up.integers(0, 2**64, (200, 3), dtype=np.uint64)
+    large = 2**61 - 1
+    seeds = made_up.integers(0, large, (200, 3), dtype=np.uint64)
+    seeds[:3] = [[large - 1] * 3, [0, 0, large - 1], [0, 0, 0]]
     values = made_up.integers(0, 2**31 - 1, 200)
-    for g in (2, 3, 7, 1000):
+    for g in (2, 3, 7, 1000, 65536):
+        wide = np.concatenate([[2**32 - 1] * 3, values[3:] * 2])
         wanted = [
-            (((int(a) * int(v) + int(b)) % 2**64 >> 32) * g) >> 32
-            for (a, b, _), v in zip(seeds, values, strict=True)
+            (((int(c) + int(b) * int(v) + int(a) * int(v) ** 2) % large >> 29) * g) >> 32
+            for (c, b, a), v in zip(seeds, wide, strict=True)
         ]
-        assert bucket(seeds[:, :2], values, g).tolist() == wanted
+        assert bucket(seeds, wide, g).tolist() == wanted
+        candidates = np.array([2**32 - 3, 2**32 - 2, 2**32 - 1, 5, 0, 1, 2, 70_000])
+        named = made_up.integers(0, g, 200)
+        spoken = [int((bucket(seeds, np.full(200, v), g) == named).sum()) for v in candidates]
+        assert spoken_for(seeds, named, g, candidates).tolist() == spoken
         coefficients = seeds % np.uint64(2**31 - 1)
         prime = 2**31 - 1
         wanted = [

@@ -79,14 +79,14 @@ def test_local_hashing_follows_its_channel_under_every_function(buckets):
     law = (protocol.truth, *[protocol.lie] * (buckets - 1))
     truth = np.arange(N) % 1000
     reports = protocol.randomize(truth)
-    own = bucket(reports[:, :2], truth, buckets)
-    shift = (reports[:, 2].astype(np.int64) - own) % buckets
+    own = bucket(reports[:, :3], truth, buckets)
+    shift = (reports[:, 3].astype(np.int64) - own) % buckets
     assert fits(shift.tolist(), law, range(buckets))
     assert not fits(shift.tolist(), [Fraction(1, buckets)] * buckets, range(buckets))
-    other = bucket(reports[:, :2], (truth + 1) % 1000, buckets) == reports[:, 2].astype(np.int64)
+    other = bucket(reports[:, :3], (truth + 1) % 1000, buckets) == reports[:, 3].astype(np.int64)
     assert plausible_share(other.sum(), N, protocol.support.other)
-    words = reports[:, :2].ravel()
-    for shift_by in (0, 17, 63):
+    words = reports[:, :3].ravel()
+    for shift_by in (0, 17, 60):
         ones = int(((words >> np.uint64(shift_by)) & np.uint64(1)).sum())
         assert plausible_share(ones, words.size, 0.5)
 

@@ -55,8 +55,22 @@ def test_groups_in_which_all_reports_are_alike():
     found = difference(alike, alike)
     assert (found.difference, found.z, found.p_value) == (0, 0, 1)
     assert found.low < 0 < found.high
+    assert homogeneity([alike, alike]).p_value == 1
+    other = estimate_counts(designs.warner(truth=0.8), {True: 30})
     with pytest.raises(dp.ParameterError, match="alike"):
-        homogeneity([alike, alike])
+        homogeneity([alike, other])
+
+
+def test_groups_with_rare_answers():
+    """Where half of the groups have no YES at all, the test still keeps its level."""
+    design, made_up = designs.randomized_response(epsilon=5), np.random.default_rng(8)
+    rate = 0.02 * float(design.channel.rows[1][1]) + 0.98 * float(design.channel.rows[0][1])
+    rejected = 0
+    for _ in range(400):
+        yes = made_up.binomial(100, rate, 10).tolist()
+        ten = [estimate_counts(design, {True: y, False: 100 - y}) for y in yes]
+        rejected += homogeneity(ten).p_value < 0.05
+    assert 0 < rejected < 400 * 0.05 + 6.2 * math.sqrt(400 * 0.05 * 0.95)
 
 
 def test_several_groups():

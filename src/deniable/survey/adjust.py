@@ -40,7 +40,7 @@ def norm_sub(estimate: ShareEstimate) -> AdjustedShares:
     (Wang et al. 2020, "Locally differentially private frequency estimation with consistency".)
     That is the point of the simplex nearest to the estimate, found step by step.
     """
-    shares = estimate.shares.copy()
+    shares = _all_categories(estimate).copy()
     open_ = np.ones(shares.size, dtype=np.bool_)
     while True:
         shift = (1 - shares[open_].sum()) / open_.sum()
@@ -54,12 +54,20 @@ def norm_sub(estimate: ShareEstimate) -> AdjustedShares:
 
 def on_simplex(estimate: ShareEstimate) -> AdjustedShares:
     """The nearest point, in squared distance, whose shares are not negative and sum to 1."""
-    ordered = np.sort(estimate.shares)[::-1]
+    ordered = np.sort(_all_categories(estimate))[::-1]
     above = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
     level = above[np.flatnonzero(ordered > above)[-1]]
     return AdjustedShares(
         np.maximum(estimate.shares - level, 0.0), "projected onto the simplex", estimate.n
     )
+
+
+def _all_categories(estimate: ShareEstimate) -> Floats:
+    if estimate.candidates is not None:
+        raise ParameterError(
+            "estimate", "of candidates", "shares of some categories do not sum to 1; clip them"
+        )
+    return estimate.shares
 
 
 def iterative_bayes(tally: Tally, *, iterations: int = 1000) -> AdjustedShares:

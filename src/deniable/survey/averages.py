@@ -49,6 +49,8 @@ class MeanTally:
     n: int
 
     def __add__(self, other: MeanTally) -> MeanTally:
+        if not isinstance(other, MeanTally):
+            raise ReportError(f"a tally adds up with a tally, not {type(other).__name__}")
         if other.protocol != self.protocol:
             raise ReportError("tallies of different protocols do not add up")
         return MeanTally(
@@ -59,9 +61,12 @@ class MeanTally:
         """The unbiased mean in the unit of the bounds, with its standard error."""
         low, high = self.protocol.ends
         mean = self.total / self.n
-        # The divisor n - 1; of a single report, or of reports all alike, the largest spread.
         spread = (self.squares - self.n * mean**2) / max(1, self.n - 1)
-        if spread == 0:
+        # Far outputs may be too rare to have come in. Whatever the answers are, reports spread at
+        # least as if all were their mean (Jensen: the variance is convex in the answer).
+        held = min(max(mean, Fraction(0)), Fraction(1))
+        spread = max(spread, self.protocol.spread(held))
+        if self.n == 1:
             spread = self.protocol.largest**2
         error = float(high - low) * (float(spread) / self.n) ** 0.5
         return MeanEstimate(float(low + mean * (high - low)), error, self.n)
@@ -113,6 +118,13 @@ class MeanProtocol(ABC):
     @abstractmethod
     def largest(self) -> Fraction:
         """How far one report's part of the mean can lie from the middle, in spans of the bounds."""
+
+    @abstractmethod
+    def spread(self, share: Fraction) -> Fraction:
+        """The variance of one report's part, in squared spans, of people who answer all alike.
+
+        They are this share of the way from low to high; no others with that mean have less.
+        """
 
     @abstractmethod
     def randomize(self, values: Answers) -> Reports:

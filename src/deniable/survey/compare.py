@@ -74,20 +74,36 @@ def _z(first: Estimate, second: Estimate, answer: Hashable, gap: float) -> float
 
 
 def homogeneity(groups: Sequence[Estimate], answer: Hashable = True) -> ChiSquare:
-    """Whether several groups of different people have one share: Cochran's Q (1954)."""
+    """Whether several groups of different people have one share.
+
+    Where all have one design the variance is that of the pooled reports (Pearson's test, through
+    the channel), so that groups in which all reports are alike are no trouble; otherwise each
+    group has its own (Cochran's Q, 1954).
+    """
     from scipy.special import chdtrc  # noqa: PLC0415  (slow to import)
 
     _read_estimates(*groups)
+    shares = [group.share(answer) for group in groups]
+    precision = _precisions(groups, answer)
+    middle = math.fsum(p * s for p, s in zip(precision, shares, strict=True)) / math.fsum(precision)
+    q = math.fsum(p * (s - middle) ** 2 for p, s in zip(precision, shares, strict=True))
+    return ChiSquare(q, len(groups) - 1, float(chdtrc(len(groups) - 1, q)))
+
+
+def _precisions(groups: Sequence[Estimate], answer: Hashable) -> list[float]:
+    first = groups[0]
+    if all(group.design == first.design for group in groups):
+        sizes = [group.effective_size(answer) for group in groups]
+        pooled = sum(n * g.reported for n, g in zip(sizes, groups, strict=True)) / sum(sizes)
+        z = first.design.decoder[read_answer(first.design.answers, answer)]
+        variance = float((z - float(z @ pooled)) ** 2 @ pooled)
+        return [n / variance if variance else n for n in sizes]
     errors = [group.standard_error(answer) for group in groups]
     if min(errors) == 0:
         raise ParameterError(
             "groups", "all reports alike", "a group has no standard error; merge it with another"
         )
-    precision = [1 / error**2 for error in errors]
-    shares = [group.share(answer) for group in groups]
-    middle = math.fsum(p * s for p, s in zip(precision, shares, strict=True)) / math.fsum(precision)
-    q = math.fsum(p * (s - middle) ** 2 for p, s in zip(precision, shares, strict=True))
-    return ChiSquare(q, len(groups) - 1, float(chdtrc(len(groups) - 1, q)))
+    return [1 / error**2 for error in errors]
 
 
 def _read_estimates(*groups: object) -> None:

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from deniable.errors import ParameterError
 from deniable.privacy.exact import Number
 from deniable.survey.design import Design, read_design
-from deniable.survey.intervals import score, wald
+from deniable.survey.intervals import quantile, score
 from deniable.survey.reading import Reports, read_answer, read_share, report_places, same_length
 
 Floats = npt.NDArray[np.float64]
 Behaviour = Literal["safe", "random"]
+
+_FAR = 1e6  # an interval that reaches this far says nothing
 
 
 def safe_report(design: Design, answer: Hashable = True) -> Hashable:
@@ -129,6 +131,11 @@ def adjusted_share(
     θ = (mean of z - c mean of z among cheaters)/(1 - c), assuming that whoever cheats on one item
     cheats on both. `same_people` says whether entry i of both lists is one person; standard errors
     by linearisation in both cases.
+
+    The interval holds all shares t at which mean of z - t + (t - mean among cheaters) c is within
+    its own error of 0 (Fieller 1954), taken at the rates that t itself implies (as in Wilson's), so
+    that it does not shrink where few reports of a kind came in. An end is infinite where the
+    control does not exclude that nobody follows the design. It covers about as often as it says.
     """
     main = report_places(read_design(design).reports, reports, "reports")
     found = noncompliance(
@@ -150,7 +157,66 @@ def adjusted_share(
     hits = report_places(design.reports, control, "control") == item.place
     other = (hits - hits.mean()) / item.reach * (mean - astray) / (1 - c) ** 2
     error = _combined(own, other, same_people)
-    return Adjusted(share, error, *wald(share, error, confidence), found)
+    yes, both = design.matrix[read_answer(design.answers, answer)], design.matrix.sum(axis=0)
+    test = _Fieller(
+        z=z,
+        yes=yes,
+        no=both - yes,
+        cheating=np.array([float(p) for p in _astray(design, behaviour, answer)]),
+        item=item,
+        mean=mean,
+        cheaters=c,
+        sizes=(main.size, hits.size),
+        tie=_correlation(z[main], hits / item.reach) if same_people else 0.0,
+    )
+    return Adjusted(share, error, *test.interval(share, quantile(confidence)), found)
+
+
+@dataclass(frozen=True)
+class _Fieller:
+    """The test of a share t against both items, and the shares that pass it."""
+
+    z: Floats
+    yes: Floats
+    no: Floats
+    cheating: Floats
+    item: _Control
+    mean: float
+    cheaters: float
+    sizes: tuple[int, int]
+    tie: float
+
+    def interval(self, share: float, width: float) -> tuple[float, float]:
+        return self._end(share, width, -1.0), self._end(share, width, 1.0)
+
+    def _end(self, share: float, width: float, side: float) -> float:
+        """The last share on this side that passes, by doubling and halving the step."""
+        inside, step = share, side
+        while abs(step) < _FAR and self._distance(share + step) <= width:
+            inside, step = share + step, 2 * step
+        if abs(step) >= _FAR:
+            return side * math.inf
+        outside = share + step
+        for _ in range(45):
+            middle = (inside + outside) / 2
+            if self._distance(middle) <= width:
+                inside = middle
+            else:
+                outside = middle
+        return inside
+
+    def _distance(self, share: float) -> float:
+        """How many standard errors the two items are away from this share."""
+        c, t = (min(max(value, 0.0), 1.0) for value in (self.cheaters, share))
+        rates = (1 - c) * (t * self.yes + (1 - t) * self.no) + c * self.cheating
+        main = float((self.z - float(self.z @ rates)) ** 2 @ rates) / self.sizes[0]
+        hit = self.item.base + c * self.item.reach
+        lean = share - float(self.z @ self.cheating)
+        control = lean**2 * hit * (1 - hit) / self.sizes[1] / self.item.reach**2
+        both = 2 * math.copysign(self.tie, self.tie * lean) * math.sqrt(main * control)
+        off = self.mean - share + lean * self.cheaters
+        error = math.sqrt(max(0.0, main + control + both))
+        return abs(off) / error if error else math.inf
 
 
 def _combined(own: Floats, other: Floats, same_people: bool) -> float:
@@ -158,6 +224,13 @@ def _combined(own: Floats, other: Floats, same_people: bool) -> float:
         same_length("control", other.size, own.size)
         return float(np.sqrt(((own + other) ** 2).mean() / own.size))
     return math.hypot(own.std() / math.sqrt(own.size), other.std() / math.sqrt(other.size))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    """Of one person's two reports; 0 where all of a list are alike."""
+    if first.min() == first.max() or second.min() == second.max():
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 class _Control:

@@ -28,11 +28,17 @@ def randomized_response(
     """The truth with some probability, each other category equally often otherwise.
 
     Made from `epsilon`, the probability is e^ε/(e^ε + k - 1), rounded down at the thirtieth digit:
-    ε is never exceeded (Warner 1965 for two; k-ary: Kairouz, Bonawitz & Ramage 2016).
+    ε is never exceeded (Warner 1965 for two; k-ary: Kairouz, Bonawitz & Ramage 2016). An ε that
+    thirty digits cannot come near, above 60 or so, is refused.
     """
     made = RandomizedResponse(epsilon=epsilon, truth=truth, categories=categories)
     channel = Channel(made.categories, made.categories, made.rows)
-    return Design("randomized response", channel, (("truth", made.rows[0][0]),))
+    design = Design("randomized response", channel, (("truth", made.rows[0][0]),))
+    if epsilon is not None and design.epsilon < 0.999 * float(epsilon):
+        raise ParameterError(
+            "epsilon", epsilon, f"probabilities have thirty digits: {design.epsilon:g} is reached"
+        )
+    return design
 
 
 def warner(*, truth: Number) -> Design:

@@ -59,6 +59,11 @@ class OneBitMean(MeanProtocol):
         """Half the distance of the two values."""
         return self._line[0] / 2
 
+    def spread(self, share: Fraction) -> Fraction:
+        """A bit of known rate has this variance, however the answers are spread."""
+        rate = share * self.truth + (1 - share) * (1 - self.truth)
+        return rate * (1 - rate) * self._line[0] ** 2
+
     def channel(self, shares: Sequence[Fraction]) -> Channel:
         """P(bit | number), numbers given as shares of the way from low to high."""
         ones = [share * self.truth + (1 - share) * (1 - self.truth) for share in shares]

@@ -109,7 +109,11 @@ class Estimate:
         return low + (high - low) * ends[0], low + (high - low) * ends[1]
 
     def effective_size(self, answer: Hashable = True) -> float:
-        """How many equally weighted reports would estimate this share as well (n, unweighted)."""
+        """How many equally weighted reports would estimate this share as well (n, unweighted).
+
+        Never more than Kish's size: where the few reports of a rare kind happen to have small
+        weights, their sum says little about the true variance.
+        """
         return self._effective(read_answer(self.design.answers, answer))
 
     def _effective(self, place: int) -> float:
@@ -117,7 +121,8 @@ class Estimate:
             return float(self.n)
         z, mean = self.design.decoder[place], self.shares[place]
         spread, variance = float((z - mean) ** 2 @ self.reported), self.covariance[place, place]
-        return spread / float(variance) if variance > 0 else self.weighting.effective
+        kish = self.weighting.effective
+        return min(kish, spread / float(variance)) if variance > 0 else kish
 
     def clipped(self, answer: Hashable = True, *, confidence: Number = 0.95) -> Clipped:
         """The share and its interval cut to [0, 1], for display only."""

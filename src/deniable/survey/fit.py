@@ -56,6 +56,8 @@ def read_columns(x: Mapping[str, Any], n: int, taken: int = 0) -> tuple[tuple[st
     names = [str(name) for name in x]
     if INTERCEPT in names:
         raise ParameterError("x", INTERCEPT, "is added by itself; leave it out")
+    if len(set(names)) != len(names):
+        raise ParameterError("x", names, "must have different names as text")
     columns = [np.ones(n), *(read_column(x[name], f"x[{str(name)!r}]", n) for name in x)]
     matrix = np.column_stack(columns)
     if n <= matrix.shape[1] + taken:

@@ -100,7 +100,7 @@ class Frequency(ABC):
     def estimate(self, tally: Tally) -> ShareEstimate:
         """Unbiased shares from a tally."""
         shares, errors = shares_from_support(tally.counts, tally.n, self.support)
-        return ShareEstimate(shares, errors, tally.n)
+        return ShareEstimate(shares, errors, tally.n, tally.candidates)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The exact variance of a category's estimated share in a fixed population of n.

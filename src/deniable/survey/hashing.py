@@ -1,15 +1,14 @@
 """Hash functions drawn at random, whose collisions have a known probability, exactly.
 
-h(v) = ((a v + b mod 2^64) >> 32) * g >> 32, for a and b uniform below 2^64. For two different
-v below 2^32 the pair of 32-bit words before the last step is uniform (multiply-shift;
-Dietzfelbinger 1996), so they meet in one of g buckets with probability Σ (c_r/2^32)², c_r being
-the number of words of bucket r: exactly 1/g where g is a power of two, and within g 2^-64 of it
-otherwise, the same for every pair. That makes estimates unbiased. Privacy does
-not rest on it: whatever function is drawn, it is drawn without looking at the answer.
+All are polynomials of degree 2 with coefficients uniform modulo a prime, so that any three values
+fall independently (Wegman & Carter 1981). Two of them meet in one of g buckets with probability
+Σ (c_r/p)², c_r being the number of residues of bucket r: within g/p of 1/g, the same for every
+pair. That makes shares unbiased. A value's collisions with two others are uncorrelated, which makes
+the errors of sums of shares honest. Privacy rests on neither: whatever function is drawn, it is
+drawn without looking at the answer.
 
-A few functions that serve all clients of a survey are polynomials of degree 2 modulo 2^31 - 1
-instead: any three values fall independently (Wegman & Carter 1981), so that the collisions of a
-value with two others are uncorrelated.
+A client's own function is taken modulo 2^61 - 1: h(v) = ((c0 + c1 v + c2 v² mod 2^61 - 1) >> 29)
+g >> 32. The few functions that serve all clients of a survey are taken modulo 2^31 - 1.
 """
 
 from __future__ import annotations
@@ -22,19 +21,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.randomness.source import SECURE, words
+from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.source import SECURE
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-_HALF = np.uint64(32)
+PRIME = 2**61 - 1
+_LARGE = np.uint64(PRIME)
+_BITS, _REST, _HALF = np.uint64(61), np.uint64(29), np.uint64(32)
+_LOW_HALF, _LOW_REST = np.uint64(2**32 - 1), np.uint64(2**29 - 1)
 _AT_ONCE = 1 << 13
 _PRIME = np.uint64(2**31 - 1)
 
 
-def fresh_seeds(count: int) -> Words:
-    """`count` rows (a, b)."""
-    return words(SECURE, 2 * count).reshape(count, 2)
+def fresh_functions(count: int) -> Words:
+    """`count` rows (c0, c1, c2)."""
+    return uniform_below(PRIME, 3 * count, SECURE).astype(np.uint64).reshape(count, 3)
 
 
 def public_polynomials(salt: str, count: int) -> Words:
@@ -59,44 +62,80 @@ def polynomial_collision(buckets: int) -> Fraction:
     return Fraction(sum((high - low) ** 2 for low, high in pairwise(edges)), prime**2)
 
 
-def bucket(seeds: Words, values: npt.NDArray[Any], buckets: int) -> Integers:
-    """The bucket of each value, under the function of its own row of seeds."""
-    mixed = seeds[..., 0] * values.astype(np.uint64) + seeds[..., 1]
-    return (((mixed >> _HALF) * np.uint64(buckets)) >> _HALF).astype(np.int64)
+def bucket(functions: Words, values: npt.NDArray[Any], buckets: int) -> Integers:
+    """The bucket of each value below 2^32, under the function of its own row."""
+    mixed = _polynomial(functions[..., 0], functions, values.astype(np.uint64))
+    return (((mixed >> _REST) * np.uint64(buckets)) >> _HALF).astype(np.int64)
 
 
 def collision(buckets: int) -> Fraction:
     """The probability that two different values share a bucket."""
-    edges = [-(-(number << 32) // buckets) for number in range(buckets + 1)]
-    return Fraction(sum((high - low) ** 2 for low, high in pairwise(edges)), 1 << 64)
+    return Fraction(sum((high - low) ** 2 for low, high in pairwise(_edges(buckets))), PRIME**2)
 
 
 def spoken_for(
-    seeds: Words, buckets_reported: Integers, buckets: int, candidates: Integers
+    functions: Words, buckets_reported: Integers, buckets: int, candidates: Integers
 ) -> Integers:
     """For each candidate, how many reports name the bucket it falls into.
 
-    A bucket is a range of words, so membership is one multiplication, one addition and one
-    comparison modulo 2^64.
+    A bucket is a range of residues: with its start taken from c0, membership is one comparison.
+    From one candidate to the next a polynomial of degree 2 moves by a difference that itself
+    moves by 2 c2, so that runs of neighbours need two additions each.
     """
-    edges = np.array([-(-(number << 32) // buckets) for number in range(buckets)], dtype=np.uint64)
-    ends = np.append(edges[1:], np.uint64(1 << 32))
+    edges = np.array(_edges(buckets), dtype=np.uint64)
     total = np.zeros(candidates.size, dtype=np.int64)
-    consecutive = bool((np.diff(candidates) == 1).all())
+    breaks = np.flatnonzero(np.diff(candidates) != 1) + 1
+    runs = [*pairwise([0, *breaks.tolist(), candidates.size])]
     for at in range(0, buckets_reported.size, _AT_ONCE):
         part = slice(at, at + _AT_ONCE)
         named = buckets_reported[part]
-        step = np.ascontiguousarray(seeds[part, 0])
-        start = seeds[part, 1] - (edges[named] << _HALF)
-        width = (ends[named] - edges[named]) << _HALF
-        word = step * np.uint64(candidates[0]) + start
-        inside = np.empty(word.size, dtype=np.bool_)
-        for place, candidate in enumerate(candidates.tolist()):
-            if place:
-                if consecutive:
-                    np.add(word, step, out=word)
-                else:
-                    word = step * np.uint64(candidate) + start
-            np.less(word, width, out=inside)
-            total[place] += np.count_nonzero(inside)
+        rows = functions[part]
+        start = _folded(rows[:, 0] + (_LARGE - edges[named]))
+        width = edges[named + 1] - edges[named]
+        second = _folded(rows[:, 2] << np.uint64(1))
+        word, spare, inside = start, np.empty_like(start), np.empty(start.size, dtype=np.bool_)
+        for first, last in runs:
+            value = np.uint64(candidates[first])
+            word = _polynomial(start, rows, value)
+            total[first] += np.count_nonzero(np.less(word, width, out=inside))
+            if last - first == 1:
+                continue
+            # P(v + 1) - P(v) = c1 + c2 (2 v + 1)
+            step = _folded(_polynomial(start, rows, value + np.uint64(1)) + (_LARGE - word))
+            for place in range(first + 1, last):
+                _add(word, step, spare)
+                _add(step, second, spare)
+                total[place] += np.count_nonzero(np.less(word, width, out=inside))
     return total
+
+
+def _edges(buckets: int) -> list[int]:
+    """Where buckets begin, and where the last one ends."""
+    return [min(PRIME, -(-(number << 32) // buckets) << 29) for number in range(buckets + 1)]
+
+
+def _polynomial(constant: Words, functions: Words, values: Words | np.uint64) -> Words:
+    inner = _folded(_times(functions[..., 2], values) + functions[..., 1])
+    return _folded(_times(inner, values) + constant)
+
+
+def _times(residues: Words, values: Words | np.uint64) -> Words:
+    """residue * value for values below 2^32, below 2^63 and right modulo the prime."""
+    high = (residues >> _HALF) * values  # below 2^61; 2^61 is 1, so its 2^32-fold is a rotation
+    low = (residues & _LOW_HALF) * values
+    turned = ((high & _LOW_REST) << _HALF) + (high >> _REST)
+    out: Words = turned + (low & _LARGE) + (low >> _BITS)
+    return out
+
+
+def _folded(sums: Words) -> Words:
+    """The residue of a number below 2^64."""
+    once = (sums & _LARGE) + (sums >> _BITS)
+    return np.minimum(once, once - _LARGE)  # what is below the prime wraps to something huge
+
+
+def _add(residues: Words, more: Words, spare: Words) -> None:
+    """Add residues in place."""
+    np.add(residues, more, out=residues)
+    np.subtract(residues, _LARGE, out=spare)
+    np.minimum(residues, spare, out=residues)

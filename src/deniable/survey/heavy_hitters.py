@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,8 +16,8 @@ from deniable.privacy.losses.base import Loss
 from deniable.survey.answers import Answers, read_answers
 from deniable.survey.local_hashing import LocalHashing
 from deniable.survey.reports import Json
-from deniable.survey.several import ReportParts, SampleOne
-from deniable.survey.shares import ShareEstimate
+from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds
+from deniable.survey.shares import ShareEstimate, chosen
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
 
@@ -66,6 +67,11 @@ class HeavyHitters:
         )
 
     @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Of each round, by its number and the kind of its protocol."""
+        return drawn_thresholds(self.rounds.parts)
+
+    @property
     def loss(self) -> Loss:
         """What one report costs its sender."""
         return self.rounds.loss
@@ -92,9 +98,9 @@ class HeavyHitters:
             estimate = tally.estimate()
             best = np.argsort(-estimate.shares, kind="stable")[: self.keep]
             candidates, before = candidates[best], length
+        shares, errors = estimate.shares[best], estimate.standard_errors[best]
         return Found(
-            candidates,
-            ShareEstimate(estimate.shares[best], estimate.standard_errors[best], estimate.n),
+            candidates, ShareEstimate(shares, errors, estimate.n, chosen(candidates.tolist()))
         )
 
     def to_wire(self, reports: ReportParts) -> list[Json]:
@@ -110,7 +116,8 @@ class HeavyHitters:
 class Found:
     """Values in falling order of their estimated shares, which rest on the last round alone.
 
-    The shares of values found by their size are biased upwards by having been found.
+    The shares of values found by their size are biased upwards by having been found. They are
+    asked for by value: `estimate.share(values[0])`.
     """
 
     values: Integers

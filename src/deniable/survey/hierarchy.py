@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.best import best_protocol
 from deniable.survey.frequency import Frequency
 from deniable.survey.reports import Json
-from deniable.survey.several import ReportParts, SampleOne
+from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds
 from deniable.survey.shares import ShareEstimate, Tally, normal_width
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
@@ -61,6 +62,11 @@ class Hierarchy:
         """One protocol for each level."""
         sizes = [-(-self.k // width) for width in self.widths]
         return SampleOne(tuple(best_protocol(size, self.epsilon, _TYPICAL) for size in sizes))
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Of each level, by its number and the kind of its protocol."""
+        return drawn_thresholds(self.levels.parts)
 
     @property
     def loss(self) -> Loss:

@@ -15,10 +15,10 @@ from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.frequency import Frequency, Pair, Reports, enumerable
-from deniable.survey.hashing import Words, bucket, collision, fresh_seeds, spoken_for
+from deniable.survey.hashing import PRIME, Words, bucket, collision, fresh_functions, spoken_for
 from deniable.survey.kary import respond
 from deniable.survey.reports import Json, columns_of, from_hex, integers
-from deniable.survey.shares import Support, Tally
+from deniable.survey.shares import Support, Tally, chosen
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -30,10 +30,11 @@ _MOST_COUNTED = 1 << 24
 class LocalHashing(Frequency):
     """Hash the category into g buckets with a function of one's own, then answer g-ary.
 
-    A report is the function (two 64-bit words) and a bucket. g is the better of the two next to
-    e^ε + 1 unless given (OLH; Wang, Blocki, Li & Jha 2017, Section 4.4); buckets=2 is BLH (Bassily
-    & Smith 2015). The function is drawn without looking at the answer, so ε holds whatever it is;
-    two categories collide with a known probability, so estimates are exactly unbiased.
+    A report is the function (three residues, see `hashing`) and a bucket. g is the better of the
+    two next to e^ε + 1 unless given (OLH; Wang, Blocki, Li & Jha 2017, Section 4.4); buckets=2 is
+    BLH (Bassily & Smith 2015). The function is drawn without looking at the answer, so ε holds whatever it is;
+    two categories collide with a known probability, so estimates are exactly unbiased, and three
+    fall independently, so shares of different categories are not positively correlated.
 
     `aggregate` counts for all categories, n k steps; name `candidates` where k is huge.
     """
@@ -58,8 +59,8 @@ class LocalHashing(Frequency):
 
     @property
     def thresholds(self) -> Mapping[str, int]:
-        """Tell the true bucket below this."""
-        return {"truth": int(self.truth * WORD)}
+        """Tell the true bucket below this; functions are taken modulo the prime."""
+        return {"truth": int(self.truth * WORD), "prime": PRIME}
 
     @property
     def pair(self) -> Pair:
@@ -77,56 +78,68 @@ class LocalHashing(Frequency):
 
     @property
     def report_bits(self) -> int:
-        """Two words and a bucket."""
-        return 128 + (self.buckets - 1).bit_length()
+        """Three residues and a bucket."""
+        return 3 * PRIME.bit_length() + (self.buckets - 1).bit_length()
 
-    def channel(self, seed: tuple[int, int]) -> Channel:
-        """P(bucket | answer) under one hash function, which is public."""
+    def channel(self, function: Sequence[int]) -> Channel:
+        """P(bucket | answer) under one hash function (c0, c1, c2), which is public."""
+        given: object = function
+        if (
+            not isinstance(given, list | tuple)
+            or len(given) != 3
+            or not all(isinstance(c, int) and 0 <= c < PRIME for c in given)
+        ):
+            raise ParameterError("function", type(given).__name__, f"must be 3 ints below {PRIME}")
         places = np.arange(enumerable(self.k))
-        true = bucket(np.array([seed] * self.k, dtype=np.uint64), places, self.buckets).tolist()
+        functions = np.array([function] * self.k, dtype=np.uint64)
+        true = bucket(functions, places, self.buckets).tolist()
         outputs = tuple(range(self.buckets))
         rows = tuple(tuple(self.truth if y == own else self.lie for y in outputs) for own in true)
         return Channel(tuple(places.tolist()), outputs, rows)
 
     @traced
     def randomize(self, values: Answers) -> Reports:
-        """One row (a, b, bucket) for each true answer."""
+        """One row (c0, c1, c2, bucket) for each true answer."""
         truth = read_answers(values, self.k)
-        seeds = fresh_seeds(truth.size)
-        answers = respond(bucket(seeds, truth, self.buckets), self.buckets, self.truth)
-        return np.column_stack([seeds, answers.astype(np.uint64)])
+        functions = fresh_functions(truth.size)
+        answers = respond(bucket(functions, truth, self.buckets), self.buckets, self.truth)
+        return np.column_stack([functions, answers.astype(np.uint64)])
 
     def aggregate(self, reports: Reports, candidates: Sequence[int] | None = None) -> Tally:
         """Count the reports that speak for each category, or for the candidates in their order."""
-        seeds, named = self._check(reports)
+        functions, named = self._check(reports)
         if candidates is None and self.k > _MOST_COUNTED:
             raise ParameterError(
                 "k", self.k, f"categories are counted up to {_MOST_COUNTED:,}; give candidates="
             )
         places = np.arange(self.k) if candidates is None else read_candidates(candidates, self.k)
-        counts = spoken_for(seeds, named, self.buckets, places)
-        chosen = None if candidates is None else tuple(places.tolist())
-        return Tally(self, counts, named.size, chosen)
+        counts = spoken_for(functions, named, self.buckets, places)
+        return Tally(self, counts, named.size, chosen(candidates))
 
     def to_wire(self, reports: Reports) -> list[Json]:
-        """The function's words as hexadecimal digits, and the bucket."""
-        seeds, named = self._check(reports)
+        """The function's residues, 16 hexadecimal digits each, and the bucket."""
+        functions, named = self._check(reports)
         return [
-            [f"{a:016x}{b:016x}", y]
-            for (a, b), y in zip(seeds.tolist(), named.tolist(), strict=True)
+            [f"{a:016x}{b:016x}{c:016x}", y]
+            for (a, b, c), y in zip(functions.tolist(), named.tolist(), strict=True)
         ]
 
     def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """32 hexadecimal digits and a bucket."""
+        """48 hexadecimal digits and a bucket."""
         texts, named = columns_of(payloads, 2)
-        seeds = from_hex(texts, 16).view(">u8").astype(np.uint64)
-        return np.column_stack([seeds, integers(list(named), self.buckets).astype(np.uint64)])
+        functions = from_hex(texts, 24).view(">u8").astype(np.uint64)
+        answers = integers(list(named), self.buckets).astype(np.uint64)
+        reports = np.column_stack([functions, answers])
+        self._check(reports)
+        return reports
 
     def _check(self, reports: Reports) -> tuple[Words, Integers]:
         array = np.asarray(reports)
-        if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != 3 or not array.size:
-            raise ReportError("reports are rows of three 64-bit words: the function and a bucket")
-        return array[:, :2], integers(array[:, 2], self.buckets)
+        if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != 4 or not array.size:
+            raise ReportError("reports are rows of four 64-bit words: a function and a bucket")
+        if int(array[:, :3].max()) >= PRIME:
+            raise ReportError(f"a function's numbers are below {PRIME}")
+        return array[:, :3], integers(array[:, 3], self.buckets)
 
 
 def read_candidates(candidates: Sequence[int], k: int) -> Integers:

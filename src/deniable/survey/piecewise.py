@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +18,7 @@ from deniable.survey.bits import coins
 from deniable.survey.duchi import OneBitMean, told_bits
 from deniable.survey.frequency import Pair, Reports, numbers
 from deniable.survey.reports import Json, columns_of, integers
-from deniable.survey.thresholds import WORD, rounded_down
+from deniable.survey.thresholds import WORD, exp_decimal, rounded_down
 from deniable.survey.windows import Window
 from deniable.trace import traced
 
@@ -40,13 +39,14 @@ class PiecewiseMean(MeanProtocol):
     @lazy
     def window(self) -> Window:
         """The exact law."""
-        width = max(1, round(_STEPS * math.exp(-float(self.asked) / 2)))
+        # In sixty digits: every platform rounds alike, and the width is part of the question.
+        width = max(1, round(_STEPS / exp_decimal(self.asked / 2)))
         return Window(self.asked, _STEPS, width)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
-        """Fall into the window below this."""
-        return {"inside": int(self.window.inside * WORD)}
+        """Fall into the window below this, which is so wide on a grid of so many steps."""
+        return self.window.thresholds
 
     @property
     def pair(self) -> Pair:
@@ -57,6 +57,10 @@ class PiecewiseMean(MeanProtocol):
     def largest(self) -> Fraction:
         """Half the reach of the outputs."""
         return self.window.line[0] * (self.window.outputs - 1) / 2
+
+    def spread(self, share: Fraction) -> Fraction:
+        """That of the window's law."""
+        return self.window.spread(share)
 
     def channel(self, starts: Sequence[int]) -> Channel:
         """P(output | start of the window): too large to be written down, see `Window`."""
@@ -105,7 +109,7 @@ class HybridMean(MeanProtocol):
         """The probability of a piecewise report."""
         if self.asked <= _TURN:
             return Fraction(0)
-        return rounded_down(Fraction(-math.expm1(-float(self.asked) / 2)))
+        return rounded_down(1 - 1 / exp_decimal(self.asked / 2))
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -132,6 +136,11 @@ class HybridMean(MeanProtocol):
     def largest(self) -> Fraction:
         """The larger of the two."""
         return max(part.largest for part in self.parts)
+
+    def spread(self, share: Fraction) -> Fraction:
+        """The mean of the two, since both are unbiased."""
+        one_bit, wide = (part.spread(share) for part in self.parts)
+        return (1 - self.piecewise) * one_bit + self.piecewise * wide
 
     @traced
     def randomize(self, values: Answers) -> Reports:

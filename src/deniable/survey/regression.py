@@ -153,6 +153,9 @@ def regression_on_reports(
     places = report_places(read_design(design).reports, reports, "reports")
     n, more = places.size, len(design.answers) - 1
     names, known = read_columns({} if x is None else x, n, more)
+    labels = tuple(str(answer) for answer in design.answers[1:])
+    if len({*names, *labels}) != len(names) + len(labels):
+        raise ParameterError("x", names, f"must not be named like an answer or another: {labels}")
     outcome = read_column(y, "y", n)
     decoded = design.decoder[1:, places].T
     cross = known.T @ decoded
@@ -168,7 +171,6 @@ def regression_on_reports(
     off = np.hstack(
         [known * (rest - decoded @ beta[-more:])[:, None], decoded * (rest[:, None] - beta[-more:])]
     )
-    labels = tuple(str(answer) for answer in design.answers[1:])
     return _sandwich((*names, *labels), gram, beta, off)
 
 

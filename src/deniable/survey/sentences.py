@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.base import read_confidence
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import Number, probability
 from deniable.survey.design import Design, read_design
@@ -50,7 +51,7 @@ def deniability(design: Design, *, prior: Number = Fraction(1, 10)) -> tuple[str
 
 def _deniable(design: Design, report: Hashable, prior: Number) -> str:
     chances = [design.channel.probability(report, answer) for answer in design.answers]
-    before = _percent(probability(prior, "prior"))
+    before = _exactly(probability(prior, "prior"))
     if design.answers != (False, True):
         answer = design.answers[chances.index(max(chances))]
         after = suspicion(design, report, answer=answer, prior=prior)
@@ -78,7 +79,7 @@ def promise(design: Design) -> str:
     ratio = Fraction(worst_of_all(design.channel.rows))
     return (
         f"Whatever is sent, no answer of yours makes it more than {_times(ratio)} times as likely "
-        f"as another (ε = {math.ceil(design.epsilon * 10**4) / 10**4:g})."
+        f"as another (ε = {_up(Fraction(design.epsilon), 4)})."
     )
 
 
@@ -86,8 +87,9 @@ def finding(estimate: Estimate, answer: Hashable = True, *, confidence: Number =
     """The estimate in one sentence, cut to [0%, 100%] for reading."""
     seen = estimate.clipped(answer, confidence=confidence)
     note = " The raw estimate lies outside and was cut for display." if seen.changed else ""
+    level = _exactly(read_confidence(confidence))
     return (
-        f"{100 * seen.share:.1f}% ({float(confidence):.0%} interval {100 * seen.low:.1f}% to "
+        f"{100 * seen.share:.1f}% ({level} interval {100 * seen.low:.1f}% to "
         f"{100 * seen.high:.1f}%), estimated from {estimate.n:,} randomised reports.{note}"
     )
 
@@ -97,9 +99,29 @@ def _word(report: bool) -> str:
 
 
 def _percent(value: Fraction, *, up: bool = False) -> str:
-    tenths = math.ceil(value * 1000) if up else math.floor(value * 1000)
-    return f"{tenths / 10:g}%"
+    """With one decimal, or as many as tell it from 0 and from 100%."""
+    digits, rest = 1, min(value, 1 - value)
+    while 0 < rest * 10 ** (digits + 2) < 1:
+        digits += 1
+    scaled = value * 100 * 10**digits
+    number = math.ceil(scaled) if up else math.floor(scaled)
+    return f"{_plain(Fraction(number, 10**digits), digits)}%"
+
+
+def _exactly(value: Fraction) -> str:
+    """A percentage as it was given, to ten decimals."""
+    return f"{_plain(Fraction(round(value * 10**12), 10**10), 10)}%"
 
 
 def _times(ratio: Fraction) -> str:
-    return f"{math.ceil(ratio * 100) / 100:g}"
+    return _up(ratio, 2)
+
+
+def _up(value: Fraction, digits: int) -> str:
+    return _plain(Fraction(math.ceil(value * 10**digits), 10**digits), digits)
+
+
+def _plain(value: Fraction, digits: int) -> str:
+    """All digits before the point, so many after it, without zeros at the end."""
+    whole, rest = divmod(round(value * 10**digits), 10**digits)
+    return f"{whole:,}.{rest:0{digits}}".rstrip("0").rstrip(".")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
@@ -190,6 +190,18 @@ def read_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
         if not isinstance(part, Frequency | MeanProtocol):
             raise ParameterTypeError("parts", type(part).__name__, "must be protocols")
     return tuple(parts)
+
+
+def drawn_thresholds(parts: Sequence[Part]) -> dict[str, int]:
+    """What a client needs to know of parts that a protocol chose by itself, by number and kind."""
+    found = {}
+    for number, part in enumerate(parts):
+        whole_numbers = {
+            each.name: getattr(part, each.name) for each in fields(part) if each.type == "int"
+        }
+        for name, value in {**whole_numbers, **part.thresholds}.items():
+            found[f"{number} {part.kind} {name}"] = value
+    return found
 
 
 def read_columns(values: Columns, count: int) -> list[Answers]:

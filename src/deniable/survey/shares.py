@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,6 +39,8 @@ class Tally:
     candidates: tuple[int, ...] | None = None  # None: all categories
 
     def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            raise ReportError(f"a tally adds up with a tally, not {type(other).__name__}")
         if (other.protocol, other.candidates) != (self.protocol, self.candidates):
             raise ReportError("tallies of different protocols or candidates do not add up")
         counts = self.counts + other.counts
@@ -54,11 +57,14 @@ class ShareEstimate:
 
     The errors are those of people drawn from a large population. Shares that were made to look
     like shares (`clipped`, `norm_sub`, `on_simplex`) are biased; they say so.
+
+    Where only some categories were asked for, `candidates` names them in the order of `shares`.
     """
 
     shares: Floats
     standard_errors: Floats
     n: int
+    candidates: tuple[int, ...] | None = None  # None: all categories
 
     def share(self, category: int) -> float:
         """The estimated share of one category."""
@@ -85,9 +91,19 @@ class ShareEstimate:
         return self.shares * self.n
 
     def _place(self, category: int) -> int:
-        if whole(category, "category", least=0) >= self.shares.size:
+        number = whole(category, "category", least=0)
+        if self.candidates is not None:
+            if number not in self.candidates:
+                raise ParameterError("category", category, "is none of the candidates asked for")
+            return self.candidates.index(number)
+        if number >= self.shares.size:
             raise ParameterError("category", category, f"must be below {self.shares.size}")
-        return int(category)
+        return number
+
+
+def chosen(candidates: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Candidates that were read, as they are kept beside their shares."""
+    return None if candidates is None else tuple(int(each) for each in candidates)
 
 
 def normal_width(confidence: Number) -> float:

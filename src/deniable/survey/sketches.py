@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,7 +36,7 @@ from deniable.survey.hashing import (
 )
 from deniable.survey.local_hashing import read_candidates
 from deniable.survey.reports import Json, bit_rows, columns_of, from_hex, integers, to_hex
-from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.shares import ShareEstimate, Support, Tally, chosen, shares_from_support
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -47,8 +49,9 @@ _MOST_HASHED = 2**31 - 1
 class _Sketch(Frequency):
     """`hashes` public functions into `width` places, drawn from the public text `salt`.
 
-    Estimates are unbiased over the draw of the functions; the error that their collisions add
-    for a drawn set is part of the standard error.
+    Estimates are unbiased over the draw of the functions. The error that the collisions of a drawn
+    set add is part of the standard error, whichever categories are asked for: it follows from the
+    sum of all squared shares, which is estimated from the sketch itself, from above.
     """
 
     hashes: int
@@ -61,8 +64,9 @@ class _Sketch(Frequency):
         if whole(self.hashes, "hashes") > _MOST_HASHES:
             raise ParameterError("hashes", self.hashes, f"must be {_MOST_HASHES:,} at most")
         read_size(self.width, "width", _MOST_WIDTH)
-        if not isinstance(self.salt, str):
-            raise ParameterError("salt", type(self.salt).__name__, "must be text")
+        salt: object = self.salt
+        if not isinstance(salt, str) or any("\ud800" <= sign <= "\udfff" for sign in salt):
+            raise ParameterError("salt", type(salt).__name__, "must be text that UTF-8 can write")
 
     @lazy
     def functions(self) -> Words:
@@ -80,12 +84,35 @@ class _Sketch(Frequency):
             total += table[number][self.place(categories, np.full(categories.size, number))]
         return total
 
-    def _shares(self, tally: Tally, spoken: Integers) -> ShareEstimate:
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """How much more often a report speaks for its own place than for another, as a share."""
+
+    @abstractmethod
+    def crowding(self, tally: Tally) -> float:
+        """Unbiased: the mean over functions of Σ s², s being the true shares of the places."""
+
+    def _shares(
+        self, tally: Tally, spoken: Integers, candidates: Sequence[int] | None
+    ) -> ShareEstimate:
         shares, errors = shares_from_support(spoken, tally.n, self.support)
         # Collisions of one draw of functions: Σ f²/(hashes (width - 1)) (Apple 2017, Thm 3.2).
-        squares = float(np.clip(np.sum(shares**2 - errors**2), 0.0, 1.0))
-        collisions = squares / (self.hashes * (self.width - 1))
-        return ShareEstimate(shares, np.sqrt(errors**2 + collisions), tally.n)
+        collisions = self._squares(tally) / (self.hashes * (self.width - 1))
+        errors = np.sqrt(errors**2 + collisions)
+        return ShareEstimate(shares, errors, tally.n, chosen(candidates))
+
+    def _squares(self, tally: Tally) -> float:
+        """Σ f² over all categories, three standard errors up, 1 at most.
+
+        Two people share a place if they share the category, or by a collision, so that
+        Σ s² = Σ f² + (1 - Σ f²) meet on average.
+        """
+        if tally.n == 1:
+            return 1.0
+        meet = float(polynomial_collision(self.width))
+        noise = math.sqrt(2 * self.hashes * self.width) / ((tally.n - 1) * self.gain**2)
+        return min(1.0, max(0.0, (self.crowding(tally) + 3 * noise - meet) / (1 - meet)))
 
     def _categories(self, candidates: Sequence[int] | None) -> Integers:
         if candidates is not None:
@@ -136,7 +163,8 @@ class CountMeanSketch(_Sketch):
     def channel(self, function: int) -> Channel:
         """P(bits | answer) under one function, which is public."""
         categories = np.arange(enumerable(self.k))
-        places = self.place(categories, np.full(self.k, function)).tolist()
+        number = read_place(function, "function", self.hashes)
+        places = self.place(categories, np.full(self.k, number)).tolist()
         rows = [
             [self.kept if j == own else 1 - self.kept for j in range(self.width)] for own in places
         ]
@@ -162,7 +190,21 @@ class CountMeanSketch(_Sketch):
 
     def estimate(self, tally: Tally, candidates: Sequence[int] | None = None) -> ShareEstimate:
         """Unbiased shares of all categories, or of the candidates in their order."""
-        return self._shares(tally, self._spoken(tally.counts, self._categories(candidates)))
+        spoken = self._spoken(tally.counts, self._categories(candidates))
+        return self._shares(tally, spoken, candidates)
+
+    @property
+    def gain(self) -> float:
+        """A bit is kept or flipped."""
+        return float(2 * self.kept - 1)
+
+    def crowding(self, tally: Tally) -> float:
+        """From pairs of ones in a cell: c (c - 1) has mean n (n - 1) (rate/hashes)²."""
+        ones, flip = tally.counts.astype(np.float64), float(1 - self.kept)
+        rates = ones * self.hashes / tally.n
+        squares = ones * (ones - 1) * self.hashes**2 / (tally.n * (tally.n - 1))
+        places = (squares - 2 * flip * rates + flip**2) / self.gain**2
+        return float(places.sum(axis=1).mean())
 
     def to_wire(self, reports: Reports) -> list[Json]:
         """The function's number and hexadecimal digits."""
@@ -227,7 +269,9 @@ class HadamardSketch(_Sketch):
     def channel(self, function: int, column: int) -> Channel:
         """P(sign is minus | answer) for one function and column, which are public."""
         categories = np.arange(enumerable(self.k))
-        minus = parity(self.place(categories, np.full(self.k, function)) & column).tolist()
+        number = read_place(function, "function", self.hashes)
+        mask = read_place(column, "column", self.width)
+        minus = parity(self.place(categories, np.full(self.k, number)) & mask).tolist()
         rows = tuple((1 - self.kept, self.kept) if m else (self.kept, 1 - self.kept) for m in minus)
         return Channel(tuple(categories.tolist()), (0, 1), rows)
 
@@ -254,7 +298,18 @@ class HadamardSketch(_Sketch):
         # Signs that agree less those that differ, which are whole numbers below 2^53.
         agreeing = np.rint(transform(tally.counts.astype(np.float64))).astype(np.int64)
         spoken = (tally.n + self._spoken(agreeing, self._categories(candidates))) // 2
-        return self._shares(tally, spoken)
+        return self._shares(tally, spoken, candidates)
+
+    @property
+    def gain(self) -> float:
+        """A sign is right or wrong."""
+        return float(2 * self.kept - 1)
+
+    def crowding(self, tally: Tally) -> float:
+        """From pairs of signs in a cell: the transform keeps sums of squares (Parseval)."""
+        pairs = float((tally.counts.astype(np.float64) ** 2).sum()) - tally.n
+        cells = self.hashes * self.width
+        return pairs * cells / (tally.n * (tally.n - 1) * self.gain**2)
 
     def to_wire(self, reports: Reports) -> list[Json]:
         """Three whole numbers each."""
@@ -273,3 +328,10 @@ class HadamardSketch(_Sketch):
 
 def _as_bytes(functions: Integers) -> Reports:
     return functions.astype(">u4").view(np.uint8).reshape(-1, 4)
+
+
+def read_place(value: int, argument: str, below: int) -> int:
+    """Read the number of a function or column."""
+    if whole(value, argument, least=0) >= below:
+        raise ParameterError(argument, value, f"must be below {below}")
+    return int(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +19,7 @@ from deniable.survey.answers import Answers, read_places
 from deniable.survey.averages import MeanProtocol, MeanTally, linear_tally
 from deniable.survey.frequency import Pair, Reports, numbers
 from deniable.survey.reports import Json, integers
-from deniable.survey.thresholds import WORD
+from deniable.survey.thresholds import exp_decimal
 from deniable.survey.windows import Window
 from deniable.trace import traced
 
@@ -48,17 +47,18 @@ class SquareWave(MeanProtocol):
     @property
     def half_width(self) -> float:
         """b, before it is rounded to cells."""
-        return half_width(float(self.asked))
+        return float(half_width(self.asked))
 
     @lazy
     def window(self) -> Window:
         """The exact law."""
-        return Window(self.asked, self.steps, max(1, round(2 * self.half_width * self.steps)))
+        width = max(1, round(2 * half_width(self.asked) * self.steps))
+        return Window(self.asked, self.steps, width)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
-        """Fall into the window below this."""
-        return {"inside": int(self.window.inside * WORD)}
+        """Fall into the window below this, which is so wide on a grid of so many steps."""
+        return self.window.thresholds
 
     @property
     def pair(self) -> Pair:
@@ -69,6 +69,10 @@ class SquareWave(MeanProtocol):
     def largest(self) -> Fraction:
         """Half the reach of the outputs."""
         return self.window.line[0] * (self.window.outputs - 1) / 2
+
+    def spread(self, share: Fraction) -> Fraction:
+        """That of the window's law."""
+        return self.window.spread(share)
 
     def channel(self) -> Channel:
         """P(output | start of the window), for few steps."""
@@ -112,8 +116,7 @@ class SquareWave(MeanProtocol):
         return integers(list(payloads), self.window.outputs)
 
 
-def half_width(epsilon: float) -> float:
-    """The b of Li et al. 2020, Section 5.3; near 0 by its limit, 1/2 - ε/3."""
-    if epsilon < 1e-3:
-        return 0.5 - epsilon / 3
-    return (epsilon + math.expm1(-epsilon)) / (2 * (math.expm1(epsilon) - epsilon))
+def half_width(epsilon: Fraction) -> Fraction:
+    """The b of Li et al. 2020, Section 5.3, to more digits than its rounding to cells needs."""
+    e = exp_decimal(epsilon)
+    return (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon))

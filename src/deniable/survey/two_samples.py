@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from deniable.privacy.exact import Number, probability
 from deniable.randomness.noise import ChoiceLaw, noise
 from deniable.survey.design import Design
 from deniable.survey.designs import unrelated_question
-from deniable.survey.intervals import wald
+from deniable.survey.intervals import clopper_pearson
 from deniable.survey.reading import Reports, find_places, report_places
 
 _NO_YES = (False, True)
@@ -83,26 +83,37 @@ class TwoSamples:
     def estimate(
         self, first: Reports, second: Reports, *, confidence: Number = 0.95
     ) -> tuple[Share, Share]:
-        """The sensitive share and the harmless one, unbiased, with normal intervals."""
-        yes, spread = [], []
+        """The sensitive share and the harmless one, unbiased.
+
+        The intervals join the exact intervals of both samples (Zou & Donner 2008), so that they
+        do not shrink to a point where all reports are alike.
+        """
+        seen = []
         for name, reports in (("first", first), ("second", second)):
             places = report_places(_NO_YES, reports, name)
-            yes.append(float(places.mean()))
-            spread.append(yes[-1] * (1 - yes[-1]) / places.size)
+            ends = clopper_pearson(int(places.sum()), places.size, confidence)
+            seen.append(_Rate(float(places.mean()), places.size, *ends))
         p, q = (float(each) for each in self.asked)
         weights = (((1 - q) / (p - q), -(1 - p) / (p - q)), (-q / (p - q), p / (p - q)))
-        return (
-            _share(weights[0], yes, spread, confidence),
-            _share(weights[1], yes, spread, confidence),
-        )
+        return _share(weights[0], seen), _share(weights[1], seen)
 
 
-def _share(
-    weights: tuple[float, float], yes: Sequence[float], spread: Sequence[float], confidence: Number
-) -> Share:
-    mean = sum(w * y for w, y in zip(weights, yes, strict=True))
-    error = math.sqrt(sum(w * w * v for w, v in zip(weights, spread, strict=True)))
-    return Share(mean, error, *wald(mean, error, confidence))
+class _Rate(NamedTuple):
+    yes: float
+    n: int
+    low: float
+    high: float
+
+
+def _share(weights: tuple[float, float], seen: Sequence[_Rate]) -> Share:
+    mean = error = down = up = 0.0
+    for weight, rate in zip(weights, seen, strict=True):
+        mean += weight * rate.yes
+        error += weight**2 * rate.yes * (1 - rate.yes) / rate.n
+        below, above = rate.yes - rate.low, rate.high - rate.yes
+        down += (weight * (below if weight > 0 else above)) ** 2
+        up += (weight * (above if weight > 0 else below)) ** 2
+    return Share(mean, math.sqrt(error), mean - math.sqrt(down), mean + math.sqrt(up))
 
 
 def _place(sample: int) -> int:

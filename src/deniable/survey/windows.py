@@ -7,7 +7,7 @@ unbiased. Both the piecewise mechanism and the square wave are such laws with di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.survey.bits import coins
 from deniable.survey.frequency import Pair, enumerable
-from deniable.survey.thresholds import keep
+from deniable.survey.thresholds import WORD, keep
 
 Integers = npt.NDArray[np.int64]
 
@@ -42,6 +42,11 @@ class Window:
     def inside(self) -> Fraction:
         """The probability that the output falls into the window."""
         return keep(self.epsilon, Fraction(self.width, self.steps))
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Fall into the window below `inside`; all that a client needs to draw."""
+        return {"inside": int(self.inside * WORD), "steps": self.steps, "width": self.width}
 
     @property
     def each(self) -> tuple[Fraction, Fraction]:
@@ -68,6 +73,16 @@ class Window:
             self.width * (self.width - 1), 2
         )
         return 1 / (gain * self.steps), -at_zero / (gain * self.steps)
+
+    def spread(self, share: Fraction) -> Fraction:
+        """The variance of a straightened output at a start of share * steps, convex in it."""
+        near, far = self.each
+        start, n, w = share * self.steps, self.outputs, self.width
+        everywhere = Fraction((n - 1) * n * (2 * n - 1), 6)
+        within = w * start**2 + start * w * (w - 1) + Fraction((w - 1) * w * (2 * w - 1), 6)
+        slope, offset = self.line
+        mean = (share - offset) / slope
+        return slope**2 * (far * everywhere + (near - far) * within - mean**2)
 
     def channel(self, starts: Sequence[int]) -> Channel:
         """P(output | start)."""
