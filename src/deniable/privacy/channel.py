@@ -95,8 +95,10 @@ def check_stochastic(rows: Sequence[Sequence[Fraction]]) -> None:
         if min(row) < 0:
             raise ParameterError("matrix", f"row {number}", "probabilities are not negative")
         if sum(row) != 1:
+            total = sum(row, Fraction(0))
+            shown = repr(float(total)) if total < 10**300 else "more than 1e300"
             raise ParameterError(
-                "matrix", f"row {number} sums to {float(sum(row))!r}", "every row sums to exactly 1"
+                "matrix", f"row {number} sums to {shown}", "every row sums to exactly 1"
             )
 
 

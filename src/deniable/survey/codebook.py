@@ -1,7 +1,8 @@
 """The codebook: everything a stranger needs to redo the estimate from the reports.
 
 Probabilities and estimator weights are exact fractions. What is read back is checked against what
-would be written: a codebook that contradicts itself is refused.
+would be written: a codebook that contradicts itself is refused. The parameters of a method of
+`deniable.survey.designs` are checked against the channel too; those of others are not known here.
 """
 
 from __future__ import annotations
@@ -10,18 +11,23 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
-from deniable.errors import ParameterError, ParameterTypeError
+from deniable.errors import ParameterError, ParameterTypeError, ReportError
 from deniable.privacy.channel import Channel
 from deniable.survey.design import Design
+from deniable.survey.designs import agrees
 from deniable.survey.estimate import Estimate, estimate_counts
+from deniable.survey.wire import load
 
 FORMAT, VERSION = "deniable survey codebook", 1
 _LONGEST = 10**7
+# As fractions are written; an exponent of a few digits would take minutes to work out.
+_FRACTION = re.compile(r"-?[0-9]{1,500}(/[0-9]{1,500})?")
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Codebook:
             "epsilon": _finite(design.epsilon),
             "epsilon_by_report": [_finite(design.epsilon_of(each)) for each in design.reports],
             "relation": "replace",
-            "not_private": design.not_private,
+            "not_private": design.warning is not None,
             "counts": None if self.counts is None else list(self.counts),
             "how": (
                 "channel: one row for each answer, one column for each report. Share of an answer "
@@ -116,15 +122,26 @@ def read_codebook(text: str) -> Codebook:
     if not isinstance(given, str) or len(given) > _LONGEST:
         raise ParameterTypeError("text", type(given).__name__, "must be a codebook as JSON text")
     try:
-        written = json.loads(given)
-        read = _read(written)
+        written = load(given)
+        read = _read(cast("dict[str, Any]", written))
+        # As text: true is not 1, and 1.0 is not 1.
+        same = _text(read.as_dict()) == _text(written)
     except ParameterError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
+    except (
+        ReportError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ZeroDivisionError,
+        OverflowError,
+    ):
         raise ParameterError(
             "text", "unreadable", f"must be a {FORMAT}, version {VERSION}"
         ) from None
-    if read.as_dict() != written:
+    if not same or not agrees(read.design):
         raise ParameterError(
             "text", "inconsistent", "an entry is missing, unknown or not what the channel implies"
         )
@@ -146,9 +163,13 @@ def _read(given: dict[str, Any]) -> Codebook:
 
 
 def _fraction(text: object) -> Fraction:
-    if not isinstance(text, str) or len(text) > 1_000:
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
         raise ValueError("not a fraction")
     return Fraction(text)
+
+
+def _text(data: object) -> str:
+    return json.dumps(data, sort_keys=True)
 
 
 def _finite(value: float) -> float | None:

@@ -6,7 +6,7 @@ have the answers False and True; the sensitive answer is True.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 
 from deniable.errors import ParameterError
@@ -161,6 +161,30 @@ def from_matrix(
     truths = read_labels(answers, "answers", least=2)
     sent = truths if reports is None else read_labels(reports, "reports", least=2)
     return Design(method, Channel(truths, sent, read_rows(matrix)), not_private=not_private)
+
+
+def agrees(design: Design) -> bool:
+    """Whether a design's method and parameters, where known here, give its channel."""
+    given = dict(design.parameters)
+    hidden = design.not_private
+    makers: dict[str, Callable[[], Design]] = {
+        "randomized response": lambda: randomized_response(**given, categories=design.answers),
+        "warner": lambda: warner(**given),
+        "two coins": two_coins,
+        "forced response": lambda: forced_response(**given),
+        "unrelated question": lambda: unrelated_question(**given),
+        "crosswise": lambda: crosswise(**given),
+        "triangular": lambda: triangular(**given, not_private=hidden),
+        "mangat": lambda: mangat(**given, not_private=hidden),
+        "open question": lambda: open_question(design.answers, not_private=hidden),
+    }
+    if design.method not in makers:
+        return True
+    try:
+        made = makers[design.method]()
+    except (TypeError, ParameterError):  # parameters of another method, or out of range
+        return False
+    return (made.channel, made.parameters) == (design.channel, design.parameters)
 
 
 def _yes_no(

@@ -16,7 +16,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.survey.answers import Answers, read_answers
 from deniable.survey.local_hashing import LocalHashing
 from deniable.survey.reports import Json
-from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds
+from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds, part_sizes
 from deniable.survey.shares import ShareEstimate, chosen
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
@@ -84,7 +84,8 @@ class HeavyHitters:
 
     def find(self, reports: ReportParts) -> Found:
         """Check all reports, then grow the likeliest prefixes to whole values."""
-        if len(reports) != len(self.lengths) or not all(len(mine) for mine in reports):
+        sizes = part_sizes(reports)
+        if len(sizes) != len(self.lengths) or not all(sizes):
             raise ReportError("some length has no report; more people are needed")
         candidates = np.arange(1 << self.lengths[0])
         before = self.lengths[0]

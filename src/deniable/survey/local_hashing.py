@@ -32,9 +32,9 @@ class LocalHashing(Frequency):
 
     A report is the function (three residues, see `hashing`) and a bucket. g is the better of the
     two next to e^ε + 1 unless given (OLH; Wang, Blocki, Li & Jha 2017, Section 4.4); buckets=2 is
-    BLH (Bassily & Smith 2015). The function is drawn without looking at the answer, so ε holds whatever it is;
-    two categories collide with a known probability, so estimates are exactly unbiased, and three
-    fall independently, so shares of different categories are not positively correlated.
+    BLH (Bassily & Smith 2015). The function is drawn without looking at the answer, so ε holds
+    whatever it is; two categories collide with a known probability, so estimates are exactly
+    unbiased, and three fall independently, so shares of two are not positively correlated.
 
     `aggregate` counts for all categories, n k steps; name `candidates` where k is huge.
     """

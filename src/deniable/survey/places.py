@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -80,7 +80,7 @@ class Places:
         """Two finite numbers."""
         columns = columns_of(payloads, 2)
         for value in (each for column in columns for each in column):
-            if type(value) not in (int, float) or not math.isfinite(value):
+            if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
                 raise ReportError("a place is two finite numbers")
         return self._check(np.array(columns, dtype=np.float64).T)
 

@@ -20,12 +20,16 @@ def find_places(labels: tuple[Hashable, ...], values: Any) -> Places | None:
     """The place of each value among the labels; None if these are not all labels."""
     if isinstance(values, np.ndarray) and values.dtype == np.bool_ and labels == (False, True):
         return values.astype(np.int64) if values.ndim == 1 else None
-    if isinstance(values, str | bytes | dict):
+    if isinstance(values, str | bytes | dict | set | frozenset):
         return None
-    place = {label: i for i, label in enumerate(labels)}
+    # True equals 1, and is another answer all the same.
+    place = {(isinstance(label, bool), label): i for i, label in enumerate(labels)}
+    if labels == (False, True):
+        place |= {(False, 0): 0, (False, 1): 1}
     try:
         each = values.tolist() if isinstance(values, np.ndarray) else values
-        return np.array([place[value] for value in each], dtype=np.int64)
+        found = [place[isinstance(value, bool | np.bool_), value] for value in each]
+        return np.array(found, dtype=np.int64)
     except Exception:  # a value's own message may quote it
         return None
 
@@ -58,10 +62,10 @@ def as_array(labels: tuple[Hashable, ...]) -> npt.NDArray[Any]:
 
 def read_answer(labels: tuple[Hashable, ...], answer: Hashable, argument: str = "answer") -> int:
     """The place of one label."""
-    try:
-        return labels.index(answer)
-    except ValueError:
-        raise ParameterError(argument, answer, f"must be one of {labels}") from None
+    place = labels.index(answer) if answer in labels else None
+    if place is None or (isinstance(answer, bool) and not isinstance(labels[place], bool)):
+        raise ParameterError(argument, answer, f"must be one of {labels}")
+    return place
 
 
 def same_length(argument: str, given: int, n: int) -> None:

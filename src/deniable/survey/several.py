@@ -90,7 +90,8 @@ class Together:
         )
 
     def _check(self, reports: ReportParts) -> None:
-        if len(reports) != len(self.parts) or len({len(mine) for mine in reports}) != 1:
+        sizes = part_sizes(reports)
+        if len(sizes) != len(self.parts) or len({*sizes}) != 1:
             raise ReportError(f"reports are {len(self.parts)} parts, of the same people each")
 
 
@@ -175,7 +176,8 @@ class SampleOne:
         )
 
     def _check(self, reports: ReportParts) -> None:
-        if len(reports) != len(self.parts) or not any(len(mine) for mine in reports):
+        sizes = part_sizes(reports)
+        if len(sizes) != len(self.parts) or not any(sizes):
             raise ReportError(f"reports are {len(self.parts)} parts, with one report or more")
 
 
@@ -190,6 +192,14 @@ def read_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
         if not isinstance(part, Frequency | MeanProtocol):
             raise ParameterTypeError("parts", type(part).__name__, "must be protocols")
     return tuple(parts)
+
+
+def part_sizes(reports: ReportParts) -> list[int]:
+    """How many reports each part has; an error if these are no parts."""
+    given: object = reports
+    if not isinstance(given, list | tuple) or not all(hasattr(mine, "__len__") for mine in given):
+        raise ReportError("reports are a list of parts, each a list of reports")
+    return [len(mine) for mine in given]
 
 
 def drawn_thresholds(parts: Sequence[Part]) -> dict[str, int]:
@@ -208,6 +218,8 @@ def read_columns(values: Columns, count: int) -> list[Answers]:
     """One list of answers for each part, of the same people."""
     if not isinstance(values, list | tuple) or len(values) != count:
         raise PrivateValueError(f"give a list of {count} columns of answers, one to a part")
+    if not all(hasattr(column, "__len__") for column in values):
+        raise PrivateValueError("a column is a list of answers, one to a person")
     if len({len(column) for column in values}) != 1:
         raise PrivateValueError("columns of answers must be of the same people")
     if not len(values[0]):

@@ -24,6 +24,7 @@ from deniable.survey.windows import Window
 from deniable.trace import traced
 
 _MOST_STEPS = 1 << 16
+_MOST_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +100,19 @@ class SquareWave(MeanProtocol):
 
     def _laws(self, bins: int) -> npt.NDArray[np.float64]:
         """P(output | bin), answers spread evenly within a bin: one column a bin."""
+        if self.window.outputs * bins > _MOST_CELLS:
+            raise ParameterError(
+                "bins", bins, f"must be {_MOST_CELLS // self.window.outputs} at most for the steps"
+            )
         near, far = (float(p) for p in self.window.each)
-        starts = np.arange(self.steps + 1)
+        member = np.minimum(np.arange(self.steps + 1) * bins // self.steps, bins - 1)
+        edges = np.searchsorted(member, np.arange(bins + 1))
+        # An output lies in the windows of the starts from output - width + 1 to itself.
         outputs = np.arange(self.window.outputs)[:, None]
-        laws = np.where((outputs >= starts) & (outputs < starts + self.window.width), near, far)
-        member = np.minimum(starts * bins // self.steps, bins - 1)
-        sums = np.add.reduceat(laws, np.searchsorted(member, np.arange(bins)), axis=1)
-        return sums / np.bincount(member, minlength=bins)
+        last = np.minimum(outputs + 1, edges[1:])
+        covered = np.maximum(last - np.maximum(outputs - self.window.width + 1, edges[:-1]), 0)
+        laws: npt.NDArray[np.float64] = far + (near - far) * covered / np.diff(edges)
+        return laws
 
     def to_wire(self, reports: Reports) -> list[Json]:
         """A whole number each."""

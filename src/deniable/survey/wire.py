@@ -61,7 +61,7 @@ KINDS: Mapping[str, type[Any]] = {
     )
 }
 
-_RATIONAL = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
+_RATIONAL = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 _LONGEST = 100_000_000
 _MOST_NAME = 200
 
@@ -123,7 +123,7 @@ def read_question(text: str | bytes) -> Question:
         raise ReportError(f"a question is an object of version {VERSION}")
     given = {name: value for name, value in data.items() if name not in ("name", "version")}
     try:
-        question = Question(data.get("name", ""), _protocol(given))
+        question = Question(data.get("name", ""), _protocol(given, depth=0))
     except ParameterError as cause:
         raise ReportError(f"a question has a bad parameter: {cause}") from cause
     if _dump(data) != question.text:
@@ -150,23 +150,25 @@ def _encode(value: Any) -> object:
     return value if isinstance(value, int | str) else _describe(value)
 
 
-def _protocol(data: object) -> Any:
+def _protocol(data: object, depth: int) -> Any:
     if not isinstance(data, dict) or data.keys() != {"kind", "parameters", "thresholds"}:
         raise ReportError("a protocol is an object of kind, parameters and thresholds")
     kind, parameters = data["kind"], data["parameters"]
     if not isinstance(kind, str) or kind not in KINDS or not isinstance(parameters, dict):
         raise ReportError("a question names an unknown kind of protocol")
+    if depth > 1:  # parts are protocols of single answers, which have no parts
+        raise ReportError("a protocol's parts have no parts of their own")
     wanted = {field.name: str(field.type) for field in fields(KINDS[kind])}
     if parameters.keys() != wanted.keys():
         raise ReportError(f"{kind} has exactly {', '.join(sorted(wanted))}")
-    values = {name: _decode(name, wanted[name], value) for name, value in parameters.items()}
+    values = {name: _decode(name, wanted[name], value, depth) for name, value in parameters.items()}
     try:
         return KINDS[kind](**values)
     except DeniableError as cause:
         raise ReportError(f"{kind} has a bad parameter: {cause}") from cause
 
 
-def _decode(name: str, annotation: str, value: object) -> object:
+def _decode(name: str, annotation: str, value: object, depth: int) -> object:
     if annotation == "Number":
         if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
             raise ReportError(f'{name} must be a rational such as "1/10"')
@@ -178,8 +180,8 @@ def _decode(name: str, annotation: str, value: object) -> object:
         if not isinstance(value, list):
             raise ReportError(f"{name} must be a list")
         if "Number" in annotation:
-            return tuple(_decode(name, "Number", each) for each in value)
-        return tuple(_protocol(each) for each in value)
+            return tuple(_decode(name, "Number", each, depth) for each in value)
+        return tuple(_protocol(each, depth + 1) for each in value)
     if type(value).__name__ != annotation:
         raise ReportError(f"{name} must be of type {annotation}")
     return value
