@@ -108,7 +108,7 @@ CHANGES = {
     "another parameter": ('"truth": "3/4"', '"truth": "99/100"'),
     "another method": ('"method": "warner"', '"method": "mangat"'),
     "a parameter too many": ('"truth": "3/4"', '"truth": "3/4", "yes": "1/2"'),
-    "a field twice": ('"relation"', '"epsilon": 0.001, "relation"'),
+    "a field twice": ('"format"', '"epsilon": 0.001, "format"'),
     "version true": ('"version": 1', '"version": true'),
     "not private": ('"not_private": false', '"not_private": true'),
     "a huge parameter": ('"truth": "3/4"', '"truth": "1e5000"'),
