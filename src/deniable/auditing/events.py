@@ -8,6 +8,7 @@ direction of them to test is chosen on half A, and everything chosen there is fr
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ Flags = npt.NDArray[np.bool_]
 
 _MOST_CUTS = 256
 _MOST_VALUES = 60
+_MOST_WORDS = 20
 _USELESS = 1e9
 _CLEAR, _SURE = 0.9, 2.0
 _NO_BITS = 5000.0  # the place of the lowest set bit of zero
@@ -92,7 +94,11 @@ def battery(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
         ("printed text", lambda o: o.shown),
     ):
         yield from _values(name, read, data, neighbour)
+    for name, read in (("text", lambda o: o.texts), ("printed text", lambda o: o.shown)):
+        yield from _words(name, read, data, neighbour)
     yield from _numbers(data, neighbour)
+    yield Feature("the count of negative signs", lambda o: np.signbit(o.numbers).sum(axis=1) * 1.0)
+    yield Feature("what a number that is none holds", _hidden_in_nan)
     yield Feature("the place of the lowest set bit", lambda o: lowest_bits(o).min(axis=1))
     yield Feature("the highest place of a lowest set bit", lambda o: lowest_bits(o).max(axis=1))
 
@@ -123,6 +129,42 @@ def _values(
             return found
 
         yield Feature(f"the {name} is {value[:60]!r}", is_it, yes_or_no=True)
+
+
+def _words(
+    name: str,
+    read: Callable[[Outcomes], npt.NDArray[np.str_]],
+    data: Outcomes,
+    neighbour: Outcomes,
+) -> Iterator[Feature]:
+    """How long a text is, and one feature for each word, and each last letter, that tells most.
+
+    A text with a number that never comes again differs from all others, whatever else is in it.
+    """
+    here, there = (read(side).tolist() for side in (data, neighbour))
+    if len(set(here) | set(there)) < 2:
+        return
+    yield Feature(f"the length of the {name}", lambda o: np.char.str_len(read(o)).astype(float))
+    seen = [Counter(word for text in side for word in _parts(text)) for side in (here, there)]
+    apart = sorted(seen[0].keys() | seen[1].keys(), key=lambda w: -abs(seen[0][w] - seen[1][w]))
+    for word in apart[:_MOST_WORDS]:
+
+        def has_it(outcomes: Outcomes, word: str = word) -> Floats:
+            return np.array([float(word in _parts(text)) for text in read(outcomes).tolist()])
+
+        yield Feature(f"the {name} holds {word[:40]!r}", has_it, yes_or_no=True)
+
+
+def _parts(text: str) -> set[str]:
+    """The words of a text, and its first and last letter."""
+    return {*re.findall(r"\w+|\S", text), f"{text[:1]}...", f"...{text[-1:]}"}
+
+
+def _hidden_in_nan(outcomes: Outcomes) -> Floats:
+    """The bits of NaN that mean nothing, and so may mean anything."""
+    bits = outcomes.numbers.view(np.uint64) & np.uint64((1 << 50) - 1)
+    found: Floats = np.where(np.isnan(outcomes.numbers), bits, 0).sum(axis=1).astype(np.float64)
+    return found
 
 
 def _numbers(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:

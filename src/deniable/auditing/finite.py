@@ -25,6 +25,7 @@ from deniable.privacy.channel import Channel
 Floats = npt.NDArray[np.float64]
 
 _SECONDS = 5.0
+_LEAST = 1e-290  # below this, doubles may be zero where numbers are not
 _SLACK = 1e-9  # sums of floats; tables are read in doubles
 
 
@@ -52,9 +53,19 @@ def _worst(mechanism: Any, pair: Pair, claim: Claim) -> Exact | None:
     except (DeniableError, TypeError, ValueError):
         return None
     rows = [np.array([float(p) for p in row]) for row in table.pairs.as_floats().rows]
-    found = [*_events(rows[0], rows[1], table.outputs, claim, forward=True)]
-    found += _events(rows[1], rows[0], table.outputs, claim, forward=False)
-    return max(found, key=lambda each: (each.refuted, each.lower))
+    if isinstance(claim, PureClaim):
+        _, output, above, below = table.pairs.worst()  # decided exactly, zeros too
+        return Exact(
+            event=f"the output is {table.outputs[output]!r}"[:80],
+            forward=above == 0,
+            more=float(rows[above][output]),
+            less=float(rows[below][output]),
+            lower=table.epsilon,
+            refuted=table.epsilon > claim.epsilon + _SLACK,
+        )
+    events = [*_events(rows[0], rows[1], claim, forward=True)]
+    events += _events(rows[1], rows[0], claim, forward=False)
+    return max(events, key=lambda each: (each.refuted, each.lower))
 
 
 def _verified(mechanism: Any, pair: Pair) -> Verified:
@@ -64,19 +75,11 @@ def _verified(mechanism: Any, pair: Pair) -> Verified:
     return verify(mechanism, [pair.data, pair.neighbour])
 
 
-def _events(
-    p: Floats, q: Floats, outputs: tuple[Any, ...], claim: Claim, *, forward: bool
-) -> Iterator[Exact]:
-    """Single outputs for a bound on ratios; else the events of Neyman and Pearson."""
-    if isinstance(claim, PureClaim):
-        for output, more, less in zip(outputs, p.tolist(), q.tolist(), strict=True):
-            lower = math.inf if more > 0 and less == 0 else lower_bound(claim, more, less)
-            broken = lower > claim.epsilon + _SLACK
-            yield Exact(f"the output is {output!r}"[:80], forward, more, less, lower, broken)
-        return
+def _events(p: Floats, q: Floats, claim: Claim, *, forward: bool) -> Iterator[Exact]:
+    """The events of Neyman and Pearson."""
     more, less = likeliest(p, q)
     for count, (high, low) in enumerate(zip(more.tolist(), less.tolist(), strict=True)):
-        impossible = low == 0 and high > 0
+        impossible = low == 0 and high > _LEAST
         lower = math.inf if impossible else lower_bound(claim, high, low)
         broken = refuted(claim, high - _SLACK, min(1.0, low + _SLACK))
         event = f"the output is one of the {count} likeliest on this side"

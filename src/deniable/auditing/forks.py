@@ -3,7 +3,8 @@
 Let c be a fixed input. A mechanism that draws anew in every process gives, for M(x) in one child
 and M(c) in another, a pair that is no less private in x than M(x) alone: M(c) knows nothing of x.
 So the event "both children give the same output" obeys the claim. If the noise is copied with the
-process, it happens always for x = c and, for additive noise, never for x a neighbour of c.
+process, it happens always for x = c and, for additive noise, never for x a neighbour of c. Where
+calls in one process show no noise there is none to be copied: other events tell of what leaks.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from deniable.auditing.targets import Pair
 
 EVENT = "two forked children give the same output, one of them on the data"
 _REHEARSALS = 4
+_IN_ONE_PROCESS = 12
 _MOST_TRIALS = 400
 
 
@@ -29,17 +31,28 @@ def repeated_noise(
 ) -> Counted | None:
     """How often two children agree, on the data and on the neighbour.
 
-    None where no number of trials could refute the claim, where a few trials, which are thrown
-    away, show nothing of the kind, or where a child did not end.
+    None where no number of trials could refute the claim, where a few calls in one process are all
+    the same, where a few trials, which are thrown away, show nothing of the kind, or where a child
+    did not end.
     """
     trials = _trials(claim, level)
-    if trials is None:
+    if trials is None or not _varies(call, pair, time_limit):
         return None
     shown = _agreements(call, pair, _REHEARSALS, time_limit)
     if shown is None or shown[0] < _REHEARSALS or shown[1] > 0:
         return None
     counted = _agreements(call, pair, trials, time_limit)
     return None if counted is None else Counted(counted[0], counted[1], trials, level)
+
+
+def _varies(call: Call, pair: Pair, time_limit: float) -> bool:
+    """Whether outputs differ from call to call in one process."""
+
+    def run() -> int:
+        return len({_key(call, pair.data) for _ in range(_IN_ONE_PROCESS)})
+
+    found = in_child(run, time.monotonic() + time_limit * _IN_ONE_PROCESS)
+    return isinstance(found, int) and found > 1
 
 
 def _trials(claim: Claim, level: float) -> int | None:

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from deniable.randomness.fork import fork
 
+_LONGEST_WAIT = 86_400.0  # a poll takes milliseconds of 32 bits
 _CHUNK = 1 << 16
 
 
@@ -150,8 +151,11 @@ def _read_message(descriptor: int, end: float) -> tuple[bytes | None, bool]:
     poll, said = select.poll(), b""
     poll.register(descriptor, select.POLLIN | select.POLLHUP)
     while len(said) < 8 or len(said) < 8 + int.from_bytes(said[:8], "big"):
-        ready = poll.poll(max(0.0, end - time.monotonic()) * 1000)
+        left = max(0.0, end - time.monotonic())
+        ready = poll.poll(min(left, _LONGEST_WAIT) * 1000)
         if not ready:
+            if left > _LONGEST_WAIT:
+                continue
             return None, False
         more = os.read(descriptor, _CHUNK)
         if not more:

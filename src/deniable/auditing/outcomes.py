@@ -2,8 +2,8 @@
 
 Nothing is judged here. A form holds types, shapes, lengths and keys in their order; an exception,
 or the end of the process, is a form too. Two outputs that differ anywhere differ here, but for
-numbers beyond the first `MOST`, of which the sum and the sum of squares are kept, and for integers
-beyond 2^53, which are read as doubles.
+numbers beyond the first `MOST`, of which the sum and the sum of squares are kept, and for what is
+nested more than two hundred levels deep. What no double holds is text, too.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ Strings = npt.NDArray[np.str_]
 Plain = tuple[str, list[float], str, str, float]
 
 MOST = 500
+_WHOLE, _MODULUS = 1 << 53, 10**18
 RAISES, GONE = "raises ", "ends its process: "
 _LONGEST = 300  # of a form or a text that is kept as it is
+_DEEPEST = 50  # from there on by the tree, which knows what it has met
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def plain(value: object, shown: str, seconds: float) -> Plain:
     form: list[str] = []
     numbers: list[float] = []
     texts: list[str] = []
-    _describe(value, form, numbers, texts)
+    _describe(value, form, numbers, texts, 0)
     if len(numbers) > MOST:
         whole = np.array(numbers)
         with np.errstate(all="ignore"):
@@ -52,12 +54,27 @@ def plain(value: object, shown: str, seconds: float) -> Plain:
 
 def raised(error: BaseException, shown: str, seconds: float) -> Plain:
     """A call that ended with an exception, whose type and message show."""
-    return RAISES + type(error).__qualname__, [], _short(_message(error)), _short(shown), seconds
+    return RAISES + type(error).__qualname__, [], _short(_told(error)), _short(shown), seconds
 
 
 def gone(how: str) -> Plain:
     """A call that ended its process."""
     return GONE + how, [], "", "", 0.0
+
+
+def _told(error: BaseException) -> str:
+    """The message, and where they are, the cause, the notes and what else it carries."""
+    parts = [_message(error)]
+    if type(error).__module__ not in {"builtins", "__main__"}:
+        parts.append(type(error).__module__)
+    cause = error.__cause__ or error.__context__
+    if cause is not None:
+        parts.append(f"{type(cause).__qualname__}: {_message(cause)}")
+    parts += [str(note) for note in getattr(error, "__notes__", ())]
+    carried = {k: v for k, v in vars(error).items() if k != "__notes__"}
+    if carried:
+        parts.append(_message(ValueError(carried)))
+    return "\n".join(parts)
 
 
 def _message(error: BaseException) -> str:
@@ -68,34 +85,47 @@ def _message(error: BaseException) -> str:
 
 
 def _short(text: str) -> str:
+    text = text.replace("\0", "\\0")  # numpy drops the last ones
     if len(text) <= _LONGEST:
         return text
     return f"{text[:_LONGEST]}… {len(text)} characters, {hash(text):x}"
 
 
-def _describe(value: Any, form: list[str], numbers: list[float], texts: list[str]) -> None:
+def _describe(
+    value: Any, form: list[str], numbers: list[float], texts: list[str], depth: int
+) -> None:
     kind = type(value)
-    if kind is float or kind is int or kind is bool:
+    if depth > _DEEPEST:
+        _walk(tree(value), form, numbers, texts)
+    elif kind is float or kind is int or kind is bool:
         form.append(kind.__name__)
         numbers.append(_double(value))
+        if kind is int and abs(value) > _WHOLE:
+            texts.append(str(value % _MODULUS))
     elif kind is str or value is None:
         form.append(kind.__name__)
         texts.append(value or "")
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub":
         form.append(f"array {value.shape} {value.dtype}")
-        numbers.extend(value.astype(np.float64).ravel().tolist())
-    elif isinstance(value, np.generic) and value.dtype.kind in "fiub":
-        form.append(f"numpy {value.dtype}")
-        numbers.append(_double(value.item()))
+        as_doubles = np.asarray(value, dtype=np.float64).ravel()
+        numbers.extend(as_doubles.tolist())
+        if value.dtype.itemsize >= 8 and value.dtype != np.float64:
+            beyond = (
+                np.ravel(value)[np.abs(as_doubles) > _WHOLE] if value.dtype.kind != "f" else value
+            )
+            texts.extend(str(each) for each in np.ravel(beyond)[:MOST])
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "U":
+        form.append(f"array {value.shape} of texts")
+        texts.extend(value.ravel().tolist())
     elif kind is list or kind is tuple:
         form.append(f"{kind.__name__} of {len(value)}:")
         for part in value:
-            _describe(part, form, numbers, texts)
+            _describe(part, form, numbers, texts, depth + 1)
     elif kind is dict:
         form.append(f"dict of {len(value)}:")
         for key, part in value.items():
             form.append(repr(key) if type(key) in {str, int, float, bool, tuple} else "key")
-            _describe(part, form, numbers, texts)
+            _describe(part, form, numbers, texts, depth + 1)
     else:
         _walk(tree(value), form, numbers, texts)
 

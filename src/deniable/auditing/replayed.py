@@ -1,9 +1,10 @@
 """What a replay proves about a claim.
 
-A replay judges a pipeline by what its own mechanisms charge. It is taken for a breach where what a
-caller sees (an exception, the output, a warning, a print, a price) differs though every released
-value is the same; and where what reaches a mechanism moves by more than is charged, unless the
-claim is as weak as that: moved by k sensitivities, the whole run costs what a group of k does.
+A replay judges a pipeline by what its own mechanisms charge. It is taken for a breach where the
+price differs though every released value is the same; and where what reaches a mechanism moves by
+more than is charged, and by so much that no loss of the run, for a group of as many people, is
+within the claim. What else a caller sees (an exception, the output, a warning, a print) is told,
+and left to sampling: noise that was made by hand differs, too.
 """
 
 from __future__ import annotations
@@ -16,10 +17,8 @@ from deniable.auditing.claims import Claim
 from deniable.auditing.findings import Finding, Kind
 from deniable.auditing.replay import Replay
 from deniable.errors import DeniableError
-from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
 
-_SEEN = (Kind.EXCEPTION, Kind.OUTPUT, Kind.WARNING, Kind.PRINT, Kind.PRICE)
 # Without these the two runs are not compared in full, or noise stands beside the mechanisms'.
 _UNSURE = (
     Kind.DETERMINISM, Kind.TIME, Kind.CRASH, Kind.STARTED, Kind.UNKNOWN, Kind.NOISE,
@@ -33,7 +32,7 @@ def decisive(seen: Replay, claim: Claim) -> Finding | None:
     if not seen.releases or any(each.kind in _UNSURE for each in seen.findings):
         return None
     for each in seen.findings:
-        if each.kind in _SEEN:
+        if each.kind == Kind.PRICE:
             return each
         if each.kind == Kind.SENSITIVITY and not _allowed(each, seen.losses, claim):
             return each
@@ -41,15 +40,22 @@ def decisive(seen: Replay, claim: Claim) -> Finding | None:
 
 
 def _allowed(finding: Finding, losses: tuple[Loss, ...], claim: Claim) -> bool:
-    """Whether the claim covers the run at the sensitivity that was met, or nobody can say."""
-    if finding.moved is None or not finding.allowed or not math.isfinite(finding.moved):
-        return False
-    size = math.ceil(finding.moved / finding.allowed - 1e-9)
-    if size > _LARGEST_GROUP or not losses:
-        return not losses
+    """Whether the claim covers one loss at the sensitivity that was met, or nobody can say.
+
+    Which of the losses it was is not known, and what is between two sizes of groups is rounded
+    down: what is called a breach is one whichever it was.
+    """
+    if finding.moved is None or not finding.allowed or not losses:
+        return True
+    times = finding.moved / finding.allowed
+    size = _LARGEST_GROUP if times > _LARGEST_GROUP else math.floor(times + 1e-9)
+    return size < 1 or any(_covers(claim, loss, size) for loss in losses)
+
+
+def _covers(claim: Claim, loss: Loss, size: int) -> bool:
     try:
-        whole = compose(*(loss.group(size) for loss in losses))
-        most = np.array([1 - whole.tradeoff(float(q)) for q in _PLACES])
+        group = loss.group(size)
+        most = np.array([1 - group.tradeoff(float(q)) for q in _PLACES])
     except DeniableError:
         return True
     return bool((most <= claim.allowed(_PLACES) + 1e-6).all())

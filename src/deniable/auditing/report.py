@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from deniable.errors import ParameterError, ParameterTypeError
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
@@ -74,7 +76,19 @@ class Report:
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, by the ending of its name: .html, .json, or text."""
-        target = Path(path)
-        forms = {".html": self.html, ".json": self.json}
-        target.write_text(forms.get(target.suffix, self.text)(), encoding="utf-8")
-        return target
+        return save(path, {".html": self.html, ".json": self.json}, self.text)
+
+
+def save(
+    path: str | Path, forms: Mapping[str, Callable[[], str]], otherwise: Callable[[], str]
+) -> Path:
+    """Write a report in the form that the ending of the file's name asks for."""
+    if not isinstance(path, str | Path):
+        raise ParameterTypeError("path", path, "must be a path")
+    target = Path(path)
+    try:
+        target.write_text(forms.get(target.suffix, otherwise)(), encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or "it cannot be written"
+        raise ParameterError("path", str(path), f"{reason}: give a file that can be made") from None
+    return target

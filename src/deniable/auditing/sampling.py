@@ -37,6 +37,7 @@ _STARTS = {
 _IMMUTABLE = (int, float, str, bool, bytes, type(None))
 _STARTED = "started"
 _ROOM = 1 << 20
+_MOST_WRITTEN = 1 << 20
 _PAUSE = 0.05  # seconds between two messages, where calls are short
 
 
@@ -62,17 +63,20 @@ def sample(
     time_limit: float,
     tick: Callable[[int], None] | None = None,
     watch: bool = False,
+    skip: int = 0,
 ) -> Sampled:
     """The outcomes of `count` calls on one input.
 
     A new child takes over where one ended. With `watch`, threads and processes that calls start are
-    noted.
+    noted. A child inherits whatever generator a mechanism keeps in its process: `skip` outcomes are
+    made and thrown away first, so that calls of which an earlier child made copies are not made
+    again.
     """
     calls: list[Plain] = []
     starts = several = False
     with _Board() as board:
         while len(calls) < count:
-            produce = _all_calls(call, given, count - len(calls), watch, board)
+            produce = _all_calls(call, given, (skip, count - len(calls)), watch, board)
             for message in messages_from_child(produce, time_limit + _PAUSE):
                 if isinstance(message, Ended) and message.late:
                     return Sampled(Outcomes(calls), hung=True, starts=starts)
@@ -85,6 +89,7 @@ def sample(
                         several |= len(found) > 1
                 if isinstance(message, Ended):
                     calls.append(gone(message.how))
+                    skip = 0  # calls that end their process cannot be gone through again
                 if tick is not None:
                     tick(len(calls) - before)
     return Sampled(Outcomes(calls[:count]), starts=starts, several=several)
@@ -137,10 +142,12 @@ class _Board:
 
 
 def _all_calls(
-    call: Call, given: object, count: int, watch: bool, board: _Board
+    call: Call, given: object, counts: tuple[int, int], watch: bool, board: _Board
 ) -> Callable[[Callable[[bytes], None]], None]:
+    skip, count = counts
+
     def produce(say: Callable[[bytes], None]) -> None:
-        process, made, said = os.getpid(), 0, time.monotonic()
+        process, made, said = os.getpid(), -skip, time.monotonic()
         noted = _starts() if watch else []
         with _captured() as read:
             while made < count:
@@ -148,7 +155,7 @@ def _all_calls(
                 if os.getpid() != process:
                     os._exit(0)  # a child that the call forked and forgot ends here
                 made += len(outcomes)
-                record = _record(outcomes)
+                record = _record(outcomes[max(0, len(outcomes) - max(0, made)) :])
                 if not board.add(record):
                     say(board.take() + record)
                     said = time.monotonic()
@@ -188,14 +195,22 @@ def copied(given: object) -> object:
 def _captured() -> Iterator[Callable[[], str]]:
     """What is printed and warned of since it was last read."""
     kept = io.StringIO()
+    written = os.memfd_create("written")  # by whatever writes past sys.stdout
+    for descriptor in (1, 2):
+        os.dup2(written, descriptor)  # here, in a child, for good
 
     def read() -> str:
+        below = ""
+        if size := os.lseek(written, 0, os.SEEK_END):
+            below = os.pread(written, min(size, _MOST_WRITTEN), 0).decode(errors="replace")
+            os.ftruncate(written, 0)
+            os.lseek(written, 0, os.SEEK_SET)
         if not kept.tell():
-            return ""
+            return below
         text = kept.getvalue()
         kept.seek(0)
         kept.truncate()
-        return text
+        return text + below
 
     def noted(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         kept.write(f"{category.__name__}: {message}\n")

@@ -15,10 +15,12 @@ from typing import Any
 
 from deniable.auditing.audit import audit
 from deniable.auditing.outcomes import Several
+from deniable.auditing.report import save
 from deniable.auditing.targets import Progress
 from deniable.auditing.verdict import AuditReport
 from deniable.errors import ParameterError
 from deniable.ledger.ledger import Ledger
+from deniable.mechanisms.base import read_confidence
 from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from deniable.mechanisms.histogram import Histogram, StabilityHistogram
 from deniable.mechanisms.keys import KeySelection
@@ -33,7 +35,7 @@ from deniable.mechanisms.selection import Exponential, PermuteAndFlip, TopK
 from deniable.mechanisms.sparse_vector import SparseVector
 from deniable.mechanisms.subsample import SubsampleAggregate
 from deniable.mechanisms.truncated import TruncatedGeometric
-from deniable.privacy.exact import Number, exact
+from deniable.privacy.exact import Number
 from deniable.privacy.guarantees import GDP, ApproxDP, PureDP
 from deniable.session import Session
 from deniable.tables import PrivateTable
@@ -118,10 +120,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file: .html or .json."""
-        target = Path(path)
-        text = self.to_html() if target.suffix == ".html" else self.to_json()
-        target.write_text(text, encoding="utf-8")
-        return target
+        return save(path, {".html": self.to_html}, self.to_json)
 
 
 def self_audit(
@@ -135,7 +134,7 @@ def self_audit(
     listed = list(subjects)
     if not listed:
         raise ParameterError("subjects", "empty", "name one subject or more")
-    part = 1 - (1 - exact(confidence, "confidence")) / len(listed)
+    part = 1 - (1 - read_confidence(confidence)) / len(listed)
     reports = tuple(
         (
             each.layer,
@@ -152,7 +151,7 @@ def self_audit(
         )
         for each in listed
     )
-    return Certificate(reports, float(exact(confidence, "confidence")))
+    return Certificate(reports, float(read_confidence(confidence)))
 
 
 def mechanism_subjects() -> list[Subject]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable.auditing.claims import Claim
-from deniable.auditing.report import Report
+from deniable.auditing.report import Report, save
 from deniable.errors import MissingExtraError
 from deniable.plots import lines
 
@@ -219,10 +219,7 @@ class AuditReport:
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file, by the ending of its name: .html, .json, or text."""
-        target = Path(path)
-        forms = {".html": self.to_html, ".json": self.to_json}
-        target.write_text(forms.get(target.suffix, self.__str__)(), encoding="utf-8")
-        return target
+        return save(path, {".html": self.to_html, ".json": self.to_json}, self.__str__)
 
 
 def _described(witness: AuditWitness) -> dict[str, object]:

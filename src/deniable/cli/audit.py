@@ -23,7 +23,7 @@ from deniable.auditing.self_audit import (
 )
 from deniable.cli.audited import survey_subjects
 from deniable.cli.failures import told
-from deniable.cli.query import plain_console
+from deniable.cli.query import check_file, plain_console
 from deniable.errors import ParameterError
 
 LAYERS: dict[str, Callable[[], list[Subject]]] = {
@@ -61,8 +61,8 @@ def audit_self(
     Example: deniable audit self --only sql --html certificate.html
     """
     subjects = _chosen(only)
-    if page is not None and not page.absolute().parent.is_dir():
-        raise ParameterError("html", str(page), "there is no such folder")
+    if page is not None:
+        check_file("html", page)
     with _bar(len(subjects)) as progress:
         certificate = self_audit(
             subjects, n=FULL if full else QUICK, confidence=confidence, progress=progress
@@ -82,11 +82,11 @@ def _chosen(only: list[str] | None) -> list[Subject]:
     if not only:
         return listed
     wanted = {name.lower() for name in only}
-    found = [each for each in listed if {each.layer.lower(), each.name.lower()} & wanted]
-    if not found:
-        known = ", ".join([*LAYERS, *(each.name for each in listed)])
-        raise ParameterError("only", ", ".join(only), f"must be one of {known}")
-    return found
+    known = [*LAYERS, *(each.name for each in listed)]
+    unknown = [name for name in only if name.lower() not in {each.lower() for each in known}]
+    if unknown:
+        raise ParameterError("only", ", ".join(unknown), f"must be one of {', '.join(known)}")
+    return [each for each in listed if {each.layer.lower(), each.name.lower()} & wanted]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -87,10 +88,19 @@ def check_picture(path: Path) -> None:
     """Refuse, before anything is spent, a picture that could not be drawn afterwards."""
     if path.suffix.lower() not in {".svg", ".png"}:
         raise ParameterError("picture", str(path), "must end in .svg or .png")
-    if not path.absolute().parent.is_dir():
-        raise ParameterError("picture", str(path), "there is no such folder")
+    check_file("picture", path)
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingExtraError("pictures", "plot")
+
+
+def check_file(name: str, path: Path) -> None:
+    """Refuse, before any work, a file that could not be written afterwards."""
+    if path.is_dir():
+        raise ParameterError(name, str(path), "is a folder; name a file")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError(name, str(path), "there is no such folder")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise ParameterError(name, str(path), "may not be written; name another file")
 
 
 @contextmanager
