@@ -213,7 +213,7 @@ def test_a_vector_is_read_as_a_whole():
     noisy = dp.Laplace(epsilon=1, sensitivity=1)
 
     def call(value):
-        return [noisy.release(0.25 * value) for _ in range(30)]  # 30 releases of ε = 1/4
+        return [noisy.release(100 + 0.25 * value) for _ in range(30)]  # 30 releases of ε = 1/4
 
     report = audit(call, dp.PureDP(1), PAIR, n=8_000, confidence=0.95)
     assert report.violated

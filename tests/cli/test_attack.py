@@ -38,4 +38,4 @@ def test_what_cannot_be_done_is_said_in_one_line(run):
 
 def test_a_picture_that_cannot_be_written_is_said_so(run, folder):
     (folder / "taken.png").mkdir()
-    assert "Is a directory" in run("attack", "last-bit", "--picture", "taken.png", code=2)
+    assert "is a folder" in run("attack", "last-bit", "--picture", "taken.png", code=2)
