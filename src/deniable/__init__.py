@@ -41,6 +41,9 @@ if TYPE_CHECKING:
         ReleaseFailedError,
         ReportError,
         StreamExhaustedError,
+        TokenError,
+        TokenSpentError,
+        TokenStoreError,
     )
     from deniable.ledger.filters import Budget
     from deniable.ledger.ledger import Ledger
@@ -159,6 +162,9 @@ __all__ = [
     "StabilityHistogram",
     "StreamExhaustedError",
     "SubsampleAggregate",
+    "TokenError",
+    "TokenSpentError",
+    "TokenStoreError",
     "TopK",
     "TruncatedGeometric",
     "Unit",
@@ -242,6 +248,9 @@ _HOMES = {
         "RandomnessError",
         "RelationError",
         "StreamExhaustedError",
+        "TokenError",
+        "TokenSpentError",
+        "TokenStoreError",
     ),
     "deniable.ledger.filters": ("Budget",),
     "deniable.ledger.ledger": ("Ledger",),

@@ -16,6 +16,9 @@
     ├── EngineError (RuntimeError)           an engine could not run a statement
     ├── DoorError (RuntimeError)             a door to private data is used up, closed or elsewhere
     ├── ReleaseFailedError (RuntimeError)    a release failed after it was charged
+    ├── TokenError (ValueError)              a one-time token, or what makes one, is not valid
+    │   └── TokenSpentError                  a one-time token was spent before
+    ├── TokenStoreError (RuntimeError)       spent tokens cannot be read or written
     ├── StreamExhaustedError (RuntimeError)  an interactive mechanism has given its last answer
     └── RandomnessError (RuntimeError)       no randomness fit for release can be had
 
@@ -44,6 +47,9 @@ __all__ = [
     "ReleaseFailedError",
     "ReportError",
     "StreamExhaustedError",
+    "TokenError",
+    "TokenSpentError",
+    "TokenStoreError",
 ]
 
 
@@ -83,6 +89,18 @@ class LossFormatError(DeniableError, ValueError):
 
 class ReportError(DeniableError, ValueError):
     """Reports of a survey cannot be read. None of them was counted."""
+
+
+class TokenError(DeniableError, ValueError):
+    """A one-time token, or what makes one, is not valid. The message never quotes it."""
+
+
+class TokenSpentError(TokenError):
+    """A one-time token was spent before."""
+
+
+class TokenStoreError(DeniableError, RuntimeError):
+    """Spent tokens cannot be read or written. No token was accepted."""
 
 
 class CalibrationError(DeniableError, ValueError):

@@ -1,0 +1,1 @@
+"""What runs on a server and in a respondent's browser."""

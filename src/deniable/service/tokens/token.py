@@ -1,0 +1,65 @@
+"""A token: a prepared message and its signature, as it is handed in with a report."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+from deniable.errors import ParameterTypeError, TokenError
+from deniable.service.tokens.checks import require_bytes
+from deniable.service.tokens.keys import PublicKey
+
+_FORM = re.compile(r"([A-Za-z0-9_-]{1,4096})\.([A-Za-z0-9_-]{1,2048})")
+
+
+@dataclass(frozen=True)
+class Token:
+    """Who has it may spend it, once; so `repr` does not show it."""
+
+    prepared: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        require_bytes("prepared", self.prepared)
+        require_bytes("signature", self.signature)
+
+    def digest(self, public: PublicKey) -> bytes:
+        """What is remembered once it is spent.
+
+        It depends on the key and the prepared message alone: two signatures of one message, with
+        different salts, are one token.
+        """
+        fingerprint = bytes.fromhex(public.fingerprint)
+        return hashlib.sha256(b"deniable token 1\0" + fingerprint + self.prepared).digest()
+
+    @property
+    def text(self) -> str:
+        """Both parts in base64url, with a dot between them."""
+        return ".".join(
+            base64.urlsafe_b64encode(part).rstrip(b"=").decode("ascii")
+            for part in (self.prepared, self.signature)
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Token:
+        """The token that `text` wrote; one text per token."""
+        given: object = text
+        if not isinstance(given, str):
+            raise ParameterTypeError("text", type(given).__name__, "must be text")
+        try:
+            if (found := _FORM.fullmatch(given)) is None:
+                raise ValueError
+            parts = (
+                base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in found.groups()
+            )
+            token = cls(*parts)
+        except (ValueError, binascii.Error):
+            raise TokenError(
+                "this is no token: two parts in base64url, a dot between them"
+            ) from None
+        if token.text != given:  # spare bits that are not zero
+            raise TokenError("this is no token: it is not written in the one way it can be")
+        return token

@@ -1,0 +1,142 @@
+"""Tokens from start to end, in Python, in JavaScript, and across; with two other verifiers."""
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+
+import deniable as dp
+from deniable.service import tokens
+from service.tokens.issuing import VARIANTS, in_node, issuer, one_in_node
+from service.tokens.second_opinion import is_signature
+
+MESSAGE = b"survey 7f3a"
+EACH = pytest.mark.parametrize("name", VARIANTS)
+# 2049 bits: the encoded message is one byte shorter than the modulus there.
+SIZES = pytest.mark.parametrize("bits", [2048, 2049, 2052, 3072])
+
+
+def issue(key, variant=tokens.PSS_RANDOMIZED):
+    blinding = tokens.blind(key.public, tokens.prepare(MESSAGE, variant), variant)
+    signed = tokens.blind_sign(key, blinding.blinded)
+    return tokens.Token(blinding.prepared, tokens.finalize(key.public, blinding, signed, variant))
+
+
+@SIZES
+@EACH
+def test_what_python_makes_is_a_signature_for_everybody(name, bits):
+    variant, key = VARIANTS[name], issuer(bits)
+    token = issue(key, variant)
+    assert token.prepared[variant.prefix_length :] == MESSAGE
+    tokens.verify(key.public, token.prepared, token.signature, variant)
+    scheme = padding.PSS(padding.MGF1(hashes.SHA384()), variant.salt_length)
+    key.rsa.public_key().verify(token.signature, token.prepared, scheme, hashes.SHA384())
+    n = key.public.modulus
+    assert is_signature(n, token.prepared, token.signature, variant.salt_length)
+    assert not is_signature(n, token.prepared + b"!", token.signature, variant.salt_length)
+
+
+@EACH
+def test_python_verifies_what_openssl_signs_with_the_same_salt_length_alone(name):
+    variant, key = VARIANTS[name], issuer()
+    for salt_length in (0, 20, 48, 64):
+        scheme = padding.PSS(padding.MGF1(hashes.SHA384()), salt_length)
+        signature = key.rsa.sign(MESSAGE, scheme, hashes.SHA384())
+        assert is_signature(key.public.modulus, MESSAGE, signature, salt_length)
+        if salt_length == variant.salt_length:
+            tokens.verify(key.public, MESSAGE, signature, variant)
+        else:
+            with pytest.raises(dp.TokenError):
+                tokens.verify(key.public, MESSAGE, signature, variant)
+
+
+@SIZES
+@EACH
+def test_python_blinds_python_signs_javascript_finalizes(name, bits):
+    variant, key = VARIANTS[name], issuer(bits)
+    blinding = tokens.blind(key.public, tokens.prepare(MESSAGE, variant), variant)
+    signed = tokens.blind_sign(key, blinding.blinded)
+    found = one_in_node(
+        do="finalize", pem=key.public.pem, variant=name, prepared=blinding.prepared.hex(),
+        inverse=f"{blinding.inverse:x}", blindSignature=signed.hex(),
+    )  # fmt: skip
+    signature = tokens.finalize(key.public, blinding, signed, variant)
+    assert found["signature"] == signature.hex()
+    assert found["token"] == tokens.Token(blinding.prepared, signature).text
+
+
+@SIZES
+@EACH
+def test_javascript_blinds_python_signs_and_finalizes(name, bits):
+    variant, key = VARIANTS[name], issuer(bits)
+    made = one_in_node(do="prepare", message=MESSAGE.hex(), variant=name)
+    blinded = one_in_node(do="blind", pem=key.public.pem, variant=name, **made)
+    blinding = tokens.Blinding(
+        bytes.fromhex(blinded["blinded"]),
+        bytes.fromhex(made["prepared"]),
+        int(blinded["inverse"], 16),
+    )
+    signed = tokens.blind_sign(key, blinding.blinded)
+    signature = tokens.finalize(key.public, blinding, signed, variant)
+    assert is_signature(key.public.modulus, blinding.prepared, signature, variant.salt_length)
+
+
+def test_a_token_from_the_browser_is_redeemed_once(tmp_path):
+    key, spent = issuer(), tokens.SpentFile(tmp_path / "spent.db")
+    pem = key.public.pem
+    about, made = in_node(
+        {"do": "key", "pem": pem},
+        {"do": "prepare", "message": MESSAGE.hex(), "variant": "PSS_RANDOMIZED"},
+    )
+    assert about == {"fingerprint": key.public.fingerprint, "length": key.public.length}
+    blinded = one_in_node(do="blind", pem=pem, variant="PSS_RANDOMIZED", **made)
+    signed = tokens.blind_sign(key, bytes.fromhex(blinded["blinded"]))
+    done = one_in_node(
+        do="finalize", pem=pem, variant="PSS_RANDOMIZED", blindSignature=signed.hex(),
+        inverse=blinded["inverse"], **made,
+    )  # fmt: skip
+    token = tokens.Token.from_text(done["token"])
+    tokens.redeem(key.public, token, spent, message=MESSAGE)
+    with pytest.raises(dp.TokenSpentError, match="spent before"):
+        tokens.redeem(key.public, token, spent, message=MESSAGE)
+    assert spent.count() == 1
+
+
+def test_signing_is_the_same_whatever_masks_it_drew():
+    key = issuer()
+    blinded = tokens.blind(key.public, tokens.prepare(MESSAGE)).blinded
+    assert len({tokens.blind_sign(key, blinded) for _ in range(5)}) == 1
+
+
+def test_two_signatures_of_one_message_are_one_token(tmp_path):
+    key, spent = issuer(), tokens.SpentFile(tmp_path / "spent.db")
+    prepared, signatures = tokens.prepare(MESSAGE), set()
+    for _ in range(2):
+        blinding = tokens.blind(key.public, prepared)
+        signed = tokens.blind_sign(key, blinding.blinded)
+        signatures.add(tokens.finalize(key.public, blinding, signed))
+    first, second = signatures
+    tokens.redeem(key.public, tokens.Token(prepared, first), spent, message=MESSAGE)
+    with pytest.raises(dp.TokenSpentError):
+        tokens.redeem(key.public, tokens.Token(prepared, second), spent, message=MESSAGE)
+
+
+def test_keys_come_back_as_they_went(tmp_path):
+    key = issuer()
+    key.save(tmp_path / "survey.pem")
+    assert (tmp_path / "survey.pem").stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["survey.pem"]
+    again = tokens.IssuerKey.load(tmp_path / "survey.pem")
+    assert again.rsa.private_numbers() == key.rsa.private_numbers()
+    public = tokens.PublicKey.from_pem(key.public.pem)
+    assert public.fingerprint == key.public.fingerprint
+    assert public.modulus == key.public.modulus
+    assert "PRIVATE" in (tmp_path / "survey.pem").read_text()
+    assert "PRIVATE" not in public.pem + repr(key) + repr(public)
+    token = issue(again)
+    assert tokens.Token.from_text(token.text) == token
+    assert repr(token) == "Token()"
+
+
+def test_prepared_messages_never_repeat():
+    assert len({tokens.prepare(MESSAGE) for _ in range(1000)}) == 1000
+    assert {tokens.prepare(MESSAGE, tokens.PSS_DETERMINISTIC) for _ in range(9)} == {MESSAGE}
