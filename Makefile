@@ -35,7 +35,13 @@ $(VENV)/.java: $(BIN)/python
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; }
 	touch $@
 
-test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
+# The browser's scripts run in Node too.
+$(VENV)/.node: $(BIN)/python
+	command -v node >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs; }
+	touch $@
+
+test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java $(VENV)/.node
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(VENV)/.all

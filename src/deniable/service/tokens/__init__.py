@@ -7,12 +7,12 @@ report. What is promised, each with a test:
 * **Blindness.** The blinded message is uniform on the units modulo n, whatever the token is, and
   every pair of an issue and a token handed in fits with exactly one blinding factor. So what the
   operator saw when it signed says nothing about which token it signed, whatever its computing
-  power (Chaum 1983). This is for an honest key; a key made to leak is met by the random prefix of
-  the variant that surveys use (Lysyanskaya 2022; RFC 9474, section 7).
+  power (Chaum 1983). This is for an honest key and random factors; a key made to leak is met by
+  the random prefix of the variant that surveys use (Lysyanskaya 2022; RFC 9474, section 7).
 * **One token per signature.** Who got k signatures cannot make k + 1 tokens, if the one-more-RSA
   problem is hard, with SHA-384 as a random function (Bellare, Namprempre, Pointcheval and Semanko
-  2003 for full-domain hashing; Lysyanskaya 2022 for these encodings). Tests can show
-  no more than that obvious forgeries are refused.
+  2003 for full-domain hashing; Lysyanskaya 2022 for these encodings). Tests can show no more than
+  that obvious forgeries are refused.
 * **Spent once.** A token is taken once, by however many processes, and also after a crash.
 
 What is not promised: times, network addresses and the order of arrival can link an issue to a
