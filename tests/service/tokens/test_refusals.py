@@ -58,7 +58,9 @@ def test_wrong_lengths_are_refused(length):
 
 
 @pytest.mark.parametrize(
-    "value", [-1, 5, 2.5, None, "text", bytearray(LENGTH), [1] * LENGTH, 3j], ids=repr
+    "value",
+    [-1, 5, 2.5, None, "text", bytearray(LENGTH), [1] * LENGTH, 3j],
+    ids=lambda value: repr(value)[:12],
 )
 def test_what_is_no_bytes_is_refused(value):
     token, (blinding, _) = a_token(), signed()
@@ -176,6 +178,8 @@ def test_keys_of_other_kinds_are_refused_on_both_sides():
         found = one_in_node(do="key", pem=pem)
         assert found["error"] == "TokenError"
         assert said in found["message"]
+    with pytest.raises(dp.ParameterTypeError, match="must be text"):
+        tokens.PublicKey.from_pem(KEY.public.pem.encode())
     for key in (small, three):
         with pytest.raises(dp.TokenError, match="bits and the exponent"):
             tokens.IssuerKey(key)

@@ -17,7 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from deniable.errors import ParameterError, TokenError
+from deniable.errors import ParameterError, ParameterTypeError, TokenError
 
 EXPONENT = 65537
 LEAST_BITS, MOST_BITS = 2048, 8192
@@ -64,8 +64,11 @@ class PublicKey:
     @classmethod
     def from_pem(cls, text: str) -> PublicKey:
         """The key that `pem` wrote."""
+        given: object = text
+        if not isinstance(given, str):
+            raise ParameterTypeError("text", type(given).__name__, "must be text in PEM")
         try:
-            found = serialization.load_pem_public_key(text.encode("ascii"))
+            found = serialization.load_pem_public_key(given.encode("ascii"))
         except (ValueError, UnsupportedAlgorithm):
             raise TokenError("this is no public key in PEM") from None
         if not isinstance(found, rsa.RSAPublicKey):
