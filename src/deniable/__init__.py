@@ -45,6 +45,12 @@ if TYPE_CHECKING:
         TokenSpentError,
         TokenStoreError,
     )
+    from deniable.learning.bayes import GaussianNB
+    from deniable.learning.clustering import KMeans
+    from deniable.learning.linear import LinearRegression, Ridge
+    from deniable.learning.logistic import LogisticRegression
+    from deniable.learning.pca import PCA
+    from deniable.learning.scaling import StandardScaler
     from deniable.ledger.filters import Budget
     from deniable.ledger.ledger import Ledger
     from deniable.mechanisms.base import post_process
@@ -97,6 +103,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GDP",
+    "PCA",
     "ROW",
     "ZCDP",
     "Answer",
@@ -121,13 +128,17 @@ __all__ = [
     "Gate",
     "Gaussian",
     "GaussianLoss",
+    "GaussianNB",
     "Geometric",
     "Histogram",
+    "KMeans",
     "Laplace",
     "LaplaceLoss",
     "Ledger",
     "LedgerError",
     "LedgerTamperedError",
+    "LinearRegression",
+    "LogisticRegression",
     "Loss",
     "LossFormatError",
     "MetricExponential",
@@ -156,10 +167,12 @@ __all__ = [
     "Replay",
     "ReportError",
     "ReportNoisyMax",
+    "Ridge",
     "SampledLoss",
     "Session",
     "SparseVector",
     "StabilityHistogram",
+    "StandardScaler",
     "StreamExhaustedError",
     "SubsampleAggregate",
     "TokenError",
@@ -252,6 +265,12 @@ _HOMES = {
         "TokenSpentError",
         "TokenStoreError",
     ),
+    "deniable.learning.bayes": ("GaussianNB",),
+    "deniable.learning.clustering": ("KMeans",),
+    "deniable.learning.linear": ("LinearRegression", "Ridge",),
+    "deniable.learning.logistic": ("LogisticRegression",),
+    "deniable.learning.pca": ("PCA",),
+    "deniable.learning.scaling": ("StandardScaler",),
     "deniable.ledger.filters": ("Budget",),
     "deniable.ledger.ledger": ("Ledger",),
     "deniable.release": ("Gate",),

@@ -1,0 +1,87 @@
+"""Noisy normal equations: solved so that what noise drowns is left out. All post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.learning.rows import Floats
+
+_ROUNDS = 20
+
+
+_TYPICAL = 0.25  # of means in [-1, 1]: their variance, as far as anybody knows beforehand
+
+
+def shrunken_mean(sums: Floats, count: float, noise: float, longest: float = 1.0) -> Floats:
+    """Noisy sums over a noisy count, drawn towards 0 where noise of this deviation drowns them.
+
+    Means of single columns lie in ±`longest`.
+    """
+    made: Floats = sums * count / (count**2 + noise**2 / (_TYPICAL * longest**2))
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Coefficients, and the covariance of their error through noise and sampling."""
+
+    weights: Floats
+    covariance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """A θ = b, both noisy: A symmetric with deviation `noise` off its diagonal, b with `right`.
+
+    `residual` is the variance of one row's error, `alpha` the ridge that was asked for.
+    """
+
+    matrix: Floats
+    right: Floats
+    noise: float
+    right_noise: float
+    residual: float
+    alpha: float = 0.0
+
+    def solve(self) -> Solved:
+        """The Wiener filter θ = a b / (a² + v/τ²) in each eigendirection of A.
+
+        v = right² + noise²|θ|² + residual·a is the variance of b - Aθ there, and τ² the variance of
+        θ's entries, found from b by its second moment (empirical Bayes). Directions that are known
+        well are solved as they stand; those in which noise is all there is are left at zero. Where
+        the smallest eigenvalue is far above the noise this is least squares, as in AdaSSP (Wang
+        2018, Alg. 2), whose ridge also vanishes there.
+        """
+        values, vectors = np.linalg.eigh((self.matrix + self.matrix.T) / 2)
+        values = np.maximum(values, 0.0)
+        turned = vectors.T @ self.right
+        spread = self._spread(values, turned)
+        ridged = values + self.alpha
+        variance = self._variance(values, spread)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(
+                spread > 0, values / (values * ridged + variance / max(spread, 1e-300)), 0.0
+            )
+        gain = np.nan_to_num(gain, nan=0.0, posinf=0.0)
+        weights = vectors @ (gain * turned)
+        missed = spread * np.square(1 - gain * values)
+        covariance = (vectors * (np.square(gain) * variance + missed)) @ vectors.T
+        return Solved(weights, covariance)
+
+    def _variance(self, values: Floats, spread: float) -> Floats:
+        fixed = self.right_noise**2 + self.noise**2 * spread * len(values)
+        made: Floats = fixed + self.residual * values
+        return made
+
+    def _spread(self, values: Floats, turned: Floats) -> float:
+        """τ² with E b² = a²τ² + v, each direction weighted by how well it tells τ²."""
+        spread = 0.0
+        for _ in range(_ROUNDS):
+            variance = self._variance(values, spread)
+            weight = np.square(values) / np.square(np.square(values) * spread + variance)
+            top = float(weight @ (np.square(turned) - variance))
+            bottom = float(weight @ np.square(values))
+            spread = max(top / bottom, 0.0) if bottom > 0 else 0.0
+        return spread

@@ -1,0 +1,170 @@
+"""Linear regression from one noisy matrix of second moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from deniable.learning.equations import Equations, shrunken_mean
+from deniable.learning.noise import Share, deviation
+from deniable.learning.rows import Floats, Ranges, Rows
+from deniable.learning.scikit import (
+    PrivateEstimator,
+    Reader,
+    read_y_bounds,
+    targeted,
+)
+from deniable.learning.sums import Moments, Sums
+from deniable.privacy.exact import not_negative
+
+_MOMENTS = Moments(row=0.6**0.5, one=0.1**0.5, target=0.3**0.5)
+_ALL = Share(Fraction(1))
+
+
+class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Least squares from noisy sums of products: X'X, X'y and y'y, in one release.
+
+    Formal guarantee. For any two tables that differ in one row under `relation`:
+
+    * a fit keeps `budget`, and costs `cost()`: one release of a vector of whole numbers whose L2
+      sensitivity is that of `sums.Moments`, with discrete Gaussian noise (discrete Laplace noise
+      under `PureDP`);
+    * values beyond `bounds` and `y_bounds` are clamped and rows longer than `norm` are shortened,
+      silently; a row with anything that is no finite number counts as nothing;
+    * everything else is computed from the released numbers (sufficient-statistics perturbation,
+      Vu & Slavković 2009; with adaptive shrinkage after Wang 2018).
+
+    Args:
+        budget: what a fit may cost, `dp.ApproxDP(1.0, 1e-6)` for instance.
+        bounds: (low, high) of the columns, numbers or lists with one number for each column.
+        y_bounds: (low, high) of the target.
+        norm: the longest row that counts in full, columns being centred and divided by half their
+            span; None: rows are as long as they are, up to sqrt(columns).
+        fit_intercept: whether there is a constant.
+        relation: "add_remove" or "replace".
+
+    Attributes:
+        coef_, intercept_: the model, in the units of the data.
+        coef_standard_errors_: deviations of `coef_` from noise, sampling and shrinkage together.
+        n_rows_: the noisy number of rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Any,
+        bounds: Any,
+        y_bounds: Any,
+        norm: Any = None,
+        fit_intercept: bool = True,
+        relation: Any = "add_remove",
+    ) -> None:
+        self.budget = budget
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.norm = norm
+        self.fit_intercept = fit_intercept
+        self.relation = relation
+
+    def _parts(self) -> Sequence[tuple[Sums, Share]]:
+        read_y_bounds(self.y_bounds)
+        return [(_MOMENTS, _ALL)]
+
+    def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
+        return targeted(values, y, ranges, read_y_bounds(self.y_bounds))
+
+    def _alpha(self) -> float:
+        return 0.0
+
+    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+        width = ranges.width
+        mechanism = self._noise(_MOMENTS, _ALL, width)
+        matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
+        noise = _MOMENTS.noise(deviation(mechanism), width)
+        low, high = read_y_bounds(self.y_bounds)
+        half = (high - low) / 2
+        count = max(matrix[width, width], 1.0)
+        mean = shrunken_mean(
+            matrix[:width, width], count, noise / (_MOMENTS.row * _MOMENTS.one), width**-0.5
+        )
+        (mean_y,) = shrunken_mean(
+            matrix[width, width + 1 :], count, noise / (_MOMENTS.one * _MOMENTS.target)
+        )
+        if not self.fit_intercept:
+            # y = coef·x: the model passes through the origin of the data, not of the ranges.
+            mean, mean_y = -ranges.middle / ranges.scale, -(low + high) / 2 / half
+            gram, right, total = _about(matrix, mean, mean_y)
+        else:
+            gram = matrix[:width, :width] - count * np.outer(mean, mean)
+            right = matrix[:width, width + 1] - count * mean * mean_y
+            total = matrix[width + 1, width + 1] - count * mean_y**2
+        residual = min(max(total / count, 1.0 / count), 1.0)
+        equations = Equations(
+            gram,
+            right,
+            noise / _MOMENTS.row**2,
+            noise / (_MOMENTS.row * _MOMENTS.target),
+            residual,
+            self._alpha(),
+        )
+        solved = equations.solve()
+        self.coef_ = solved.weights * half / ranges.scale
+        self.coef_standard_errors_ = (
+            np.sqrt(np.maximum(np.diag(solved.covariance), 0)) * half / ranges.scale
+        )
+        centre = ranges.middle + np.clip(mean, -1, 1) * ranges.scale
+        middle = (low + high) / 2 + float(np.clip(mean_y, -1, 1)) * half
+        self.intercept_ = middle - float(self.coef_ @ centre) if self.fit_intercept else 0.0
+        self.n_rows_ = float(count)
+        self._ends = (low, high)
+
+    def predict(self, X: Any) -> Floats:
+        """The model's values, within the bounds of the target."""
+        values = self._known(X)
+        made: Floats = np.clip(values @ self.coef_ + self.intercept_, *self._ends)
+        return made
+
+
+def _about(matrix: Floats, mean: Floats, mean_y: float) -> tuple[Floats, Floats, float]:
+    """Second moments about a public point instead of the mean."""
+    width = len(mean)
+    count, sums, sum_y = matrix[width, width], matrix[:width, width], matrix[width, width + 1]
+    gram = matrix[:width, :width] - np.outer(sums, mean) - np.outer(mean, sums)
+    right = matrix[:width, width + 1] - mean * sum_y - sums * mean_y + count * mean * mean_y
+    total = matrix[width + 1, width + 1] - 2 * mean_y * sum_y + count * mean_y**2
+    return gram + count * np.outer(mean, mean), right, float(total)
+
+
+class Ridge(LinearRegression):
+    """Linear regression with a penalty alpha·|θ|², θ for rows u of length 1 at most.
+
+    Formal guarantee: that of `LinearRegression`; the penalty is post-processing.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Any,
+        bounds: Any,
+        y_bounds: Any,
+        alpha: Any = 1.0,
+        norm: Any = None,
+        fit_intercept: bool = True,
+        relation: Any = "add_remove",
+    ) -> None:
+        super().__init__(
+            budget=budget,
+            bounds=bounds,
+            y_bounds=y_bounds,
+            norm=norm,
+            fit_intercept=fit_intercept,
+            relation=relation,
+        )
+        self.alpha = alpha
+
+    def _alpha(self) -> float:
+        return float(not_negative(self.alpha, "alpha"))

@@ -1,0 +1,110 @@
+"""From a budget to the noise on each sum of a fit, and the price of all of them, before any data.
+
+A fit draws a fixed list of sums. Its budget is shared out by what adds up: ε for `PureDP`, ρ for
+`ZCDP`, μ² for `GDP` and `ApproxDP` (Dong, Roth & Su 2022, Cor. 3.3, through the smoothing of
+`privacy/losses/gaussian.py`, which makes the discrete law a post-processing of the continuous one).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable.errors import CalibrationError, ParameterTypeError
+from deniable.learning.sums import Sums
+from deniable.mechanisms.gaussian import DiscreteGaussian
+from deniable.mechanisms.laplace import Geometric
+from deniable.privacy.accountants import gdp
+from deniable.privacy.composition import compose
+from deniable.privacy.exact import exact, sqrt_up
+from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.units import Relation
+
+Mechanism = DiscreteGaussian | Geometric
+
+_SMOOTHING = 25
+_HAIR = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a budget, drawn `times` times over."""
+
+    part: Fraction
+    times: int = 1
+
+    @property
+    def each(self) -> Fraction:
+        """What one draw is given."""
+        return self.part / self.times
+
+
+def read_budget(budget: Any) -> Guarantee:
+    """Read what a fit may cost."""
+    if not isinstance(budget, PureDP | ApproxDP | ZCDP | GDP):
+        raise ParameterTypeError(
+            "budget",
+            type(budget).__name__,
+            "say what the fit may cost: dp.ApproxDP(1.0, 1e-6), dp.PureDP, dp.ZCDP or dp.GDP",
+        )
+    return budget
+
+
+def mechanism_for(
+    sums: Sums, width: int, share: Share, budget: Guarantee, relation: Relation
+) -> Mechanism:
+    """The noise on one sum of `width` numbers, for its share of the budget."""
+    if isinstance(budget, PureDP):
+        return Geometric(
+            epsilon=budget.epsilon * share.each,
+            sensitivity=sums.moved_l1(relation, width),
+            relation=relation,
+        )
+    moved = sums.moved(relation)
+    return DiscreteGaussian(
+        sigma=_sigma(moved, share.each, budget), sensitivity=moved, relation=relation
+    )
+
+
+def _sigma(moved: int, part: Fraction, budget: Guarantee) -> Fraction:
+    if isinstance(budget, ZCDP):
+        return sqrt_up(moved**2 / (2 * budget.rho * part), 30)
+    return sqrt_up(moved**2 / (_mu_squared(budget) * part) + _SMOOTHING, 30)
+
+
+def _mu_squared(budget: Guarantee) -> Fraction:
+    """The μ² of the whole fit, a hair below what the budget allows."""
+    if isinstance(budget, GDP):
+        return budget.mu**2 * (1 - _HAIR)
+    assert isinstance(budget, ApproxDP)
+    mu = gdp.largest_mu(float(budget.epsilon), float(budget.delta))
+    return exact(mu, "mu") ** 2 * (1 - _HAIR)
+
+
+def price(parts: Sequence[tuple[Sums, Share]], budget: Guarantee, relation: Relation) -> Loss:
+    """What all draws of a fit cost together; it does not depend on the width of the rows."""
+    losses: list[Loss] = []
+    for sums, share in parts:
+        losses += [_loss(sums, share, budget, relation)] * share.times
+    total = losses[0] if len(losses) == 1 else compose(*losses)
+    if not total.satisfies(budget):
+        raise CalibrationError(f"no noise reaches {budget}")
+    return total
+
+
+def _loss(sums: Sums, share: Share, budget: Guarantee, relation: Relation) -> Loss:
+    if isinstance(budget, PureDP):
+        return PureLoss(bound=budget.epsilon * share.each, relation=relation)
+    return mechanism_for(sums, 1, share, budget, relation).loss
+
+
+def deviation(mechanism: Mechanism) -> float:
+    """The standard deviation of the noise on one number, to float precision."""
+    if isinstance(mechanism, DiscreteGaussian):
+        return float(mechanism.sigma)
+    return math.sqrt(2) * float(mechanism.scale)

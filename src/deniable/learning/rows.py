@@ -1,0 +1,237 @@
+"""Private rows on their way into a sum: read without complaint, clipped, put on a whole grid.
+
+A sum's sensitivity must hold in machine arithmetic. So each row's contribution is made a vector of
+whole numbers whose squared length is checked in whole numbers: a row that would be longer than the
+grid allows counts as nothing. Sums of such rows are exact in any order.
+
+A fault that only private values show (NaN, infinities, text among numbers, a label that nobody
+declared) never raises: the row counts as nothing. Shapes and types are public, and refused.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import DataConversionWarning
+
+from deniable.errors import ParameterError, ParameterTypeError
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+GRID = 1 << 24
+"""Steps to the longest contribution of a row to a plain sum."""
+
+SQUARE_GRID = 1 << 16
+"""Steps to the longest row whose products are summed."""
+
+_LARGEST_BOUND = 1e100
+_COLUMN = "A column-vector y was passed when a 1d array was expected: use y.ravel()"
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Public bounds of the columns, and the longest row in units of half their spans.
+
+    A row x becomes u = (x - middle)/half, in [-1, 1] for each column, clipped to length `norm` and
+    divided by it: its length is at most 1.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    norm: float
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.low)
+
+    @property
+    def middle(self) -> Floats:
+        """The centre of each column."""
+        made: Floats = (np.array(self.low) + np.array(self.high)) / 2
+        return made
+
+    @property
+    def half(self) -> Floats:
+        """Half the span of each column."""
+        made: Floats = (np.array(self.high) - np.array(self.low)) / 2
+        return made
+
+    @property
+    def scale(self) -> Floats:
+        """What one unit of u is, in units of the column."""
+        return self.half * self.norm
+
+    def units(self, values: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Rows u of length 1 at most, to float precision, and which rows are whole."""
+        present = np.asarray(np.isfinite(values).all(axis=1), np.bool_)
+        clipped = np.clip(np.where(present[:, None], values, self.middle), self.low, self.high)
+        units = (clipped - self.middle) / self.scale
+        length = np.sqrt(np.square(units).sum(axis=1))
+        units /= np.maximum(length, 1.0)[:, None]
+        return units, present
+
+
+def read_ranges(bounds: Any, norm: Any, width: int) -> Ranges:
+    """Read `bounds=(low, high)`, each a number or one for each column, and the row norm."""
+    low, high = read_ends(bounds)
+    for end in (low, high):
+        if end.size not in (1, width):
+            raise ParameterError(
+                "bounds", f"{end.size} numbers", f"give one number, or one for each of {width}"
+            )
+    return Ranges(
+        low=tuple(np.broadcast_to(low, width).tolist()),
+        high=tuple(np.broadcast_to(high, width).tolist()),
+        norm=math.sqrt(width) if norm is None else read_norm(norm),
+    )
+
+
+def read_ends(bounds: Any, argument: str = "bounds") -> tuple[Floats, Floats]:
+    """Read a pair (low, high) that rises, of numbers or of lists of numbers."""
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise ParameterError(argument, bounds, "must be public: a pair (low, high)")
+    try:
+        low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in bounds)
+    except (TypeError, ValueError):
+        raise ParameterTypeError(argument, bounds, "must hold numbers") from None
+    if low.ndim > 1 or high.ndim > 1 or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ParameterError(argument, bounds, "must be finite numbers, or flat lists of them")
+    if not np.all(low < high) or max(np.abs(low).max(), np.abs(high).max()) > _LARGEST_BOUND:
+        raise ParameterError(argument, bounds, "must rise from low to high, within ±1e100")
+    if not np.all(high - low >= 1e-12 * np.maximum(np.abs(low), np.abs(high))):
+        raise ParameterError(argument, bounds, "lie too close together to tell values apart")
+    return low, high
+
+
+def read_norm(norm: Any) -> float:
+    """Read the longest row."""
+    if isinstance(norm, bool) or not isinstance(norm, int | float | np.number):
+        raise ParameterTypeError("norm", norm, "must be a number, or None for no further clipping")
+    if not 1e-6 <= norm <= 1e6:
+        raise ParameterError("norm", norm, "must lie between 1e-6 and 1e6")
+    return float(norm)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Private rows, bounded: u of length 1 at most, a target in [-1, 1] or a class, and presence.
+
+    Rows that are not present count as nothing.
+    """
+
+    units: Floats
+    target: Floats | None
+    label: Labels | None
+    present: npt.NDArray[np.bool_]
+
+
+def on_grid(parts: Floats, present: npt.NDArray[np.bool_], grid: int) -> Floats:
+    """Rows of length 1 at most as whole numbers (in doubles) of squared length grid² at most.
+
+    Rounding lengthens a row by sqrt(k)/2 at most, so `steps(k, grid)` leaves room for it. What is
+    longer all the same, through rounding of floats, becomes zero: the bound holds for any input.
+    """
+    with np.errstate(all="ignore"):
+        whole = np.rint(parts * steps(parts.shape[1], grid))
+        square = np.square(whole).sum(axis=1)
+        kept = present & (square <= float(grid) ** 2)
+    made: Floats = np.where(kept[:, None], whole, 0.0)
+    return made
+
+
+def steps(width: int, grid: int) -> int:
+    """What a contribution of length 1 is multiplied by before it is rounded."""
+    room = grid - math.isqrt(width) - 2
+    if room < grid // 2:
+        raise ParameterError("features", width, "are too many for exact sums")
+    return room
+
+
+def read_features(values: Any) -> Floats:
+    """Read a table of numbers; what is no number becomes NaN."""
+    if hasattr(values, "tocsr"):
+        raise ParameterTypeError(
+            "X", "a sparse matrix", "Sparse data were passed: give a dense array (X.toarray())"
+        )
+    array = _array(values)
+    if array.ndim != 2:
+        raise ParameterError(
+            "X",
+            f"{array.ndim} dimensions",
+            f"Expected 2D array, got {array.ndim}D array instead: Reshape your data",
+        )
+    if array.shape[1] == 0:
+        raise ParameterError(
+            "X", "", f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
+    return _numbers(array, "X")
+
+
+def read_target(values: Any, count: int) -> Floats:
+    """Read one number for each row; what is no number becomes NaN."""
+    return _numbers(_column(values, count), "y")
+
+
+def read_labels(values: Any, count: int, classes: tuple[Any, ...]) -> Labels:
+    """The place of each label among the declared classes; -1 for any other."""
+    places = {label: place for place, label in enumerate(classes)}
+    return np.array([_place(places, label) for label in _column(values, count).tolist()], np.int64)
+
+
+def _place(places: dict[Any, int], label: Any) -> int:
+    try:
+        return places.get(label, -1)
+    except TypeError:  # what cannot be hashed is no declared label
+        return -1
+
+
+def _column(values: Any, count: int) -> npt.NDArray[Any]:
+    if values is None:
+        raise ParameterError("y", None, "requires y to be passed, but the target y is None")
+    array = _array(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        warnings.warn(_COLUMN, DataConversionWarning, stacklevel=5)
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ParameterError("y", f"{array.ndim} dimensions", "must be one value for each row")
+    if array.shape[0] != count:
+        raise ParameterError("y", f"{array.shape[0]} values", f"but X has {count} rows")
+    return array
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    """An array; text and other objects among numbers stay as they are."""
+    try:
+        if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+            return np.asarray(values)
+        return np.asarray(values, dtype=object)
+    except Exception:  # what it says may quote private values
+        raise ParameterError("X", "no table", "must be rows of equal length") from None
+
+
+def _numbers(array: npt.NDArray[Any], argument: str) -> Floats:
+    if array.dtype.kind in "fiub":
+        with np.errstate(all="ignore"):  # what is beyond a double is infinite, and counts as none
+            return array.astype(np.float64)
+    if array.dtype.kind == "c":
+        raise ParameterTypeError(argument, "complex numbers", "Complex data not supported")
+    if array.dtype.kind not in "OUS":
+        raise ParameterTypeError(argument, str(array.dtype), "must hold real numbers")
+    flat = [_number(value) for value in array.ravel().tolist()]
+    return np.array(flat, dtype=np.float64).reshape(array.shape)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, complex):
+        return math.nan
+    try:
+        return float(value)
+    except Exception:  # no number, or beyond any double
+        return math.nan

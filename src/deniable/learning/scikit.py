@@ -1,0 +1,161 @@
+"""scikit-learn's contract for private estimators: parameters, checks, and where data come in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.learning.noise import Mechanism, Share, mechanism_for, price, read_budget
+from deniable.learning.outlook import Outlook, foreseen
+from deniable.learning.rows import (
+    Floats,
+    Ranges,
+    Rows,
+    read_ends,
+    read_features,
+    read_labels,
+    read_ranges,
+    read_target,
+)
+from deniable.learning.sums import Integers, Sums
+from deniable.privacy.exact import whole
+from deniable.privacy.guarantees import Guarantee
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.units import Relation, read_relation
+
+
+class Reader(Protocol):
+    """The only way to private rows: sums, with noise."""
+
+    def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
+        """The noisy sums."""
+        ...
+
+
+class ArrayReader:
+    """Sums of arrays. Unledgered: the caller keeps the budget."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
+        """Sum, and release with noise."""
+        return np.asarray(mechanism.release(sums.totals(self._rows)), dtype=np.int64)
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What private estimators share: a price that is known before data are read, and sums.
+
+    Parameters are public and stored as they are given; they are read, and refused if they are
+    wrong, by `cost` and by `fit`. Noise belongs to the fit: a clone has none.
+    """
+
+    budget: Any
+    bounds: Any
+    relation: Any
+
+    @abstractmethod
+    def _parts(self) -> Sequence[tuple[Sums, Share]]:
+        """The sums that a fit draws, in their kinds, with their shares of the budget."""
+
+    @abstractmethod
+    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+        """Draw the sums, and set what is learned."""
+
+    def cost(self) -> Loss:
+        """What one fit costs, whatever the data are."""
+        return price(self._parts(), self._budget(), self._relation())
+
+    def outlook(self, *, size: int, features: int) -> Outlook:
+        """Whether the budget can support the model on so many rows; nothing is read or spent."""
+        rows, width = whole(size, "size"), whole(features, "features")
+        parts = [
+            (sums, self._noise(sums, share, width), share.times) for sums, share in self._parts()
+        ]
+        return foreseen(parts, rows, width)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from private rows. Unledgered: the caller keeps the budget; see `dp.fit`."""
+        self.cost()
+        values = read_features(X)
+        validate_data(self, X, skip_check_array=True)
+        ranges = self._ranges(values.shape[1])
+        self._learn(ArrayReader(self._rows(values, y, ranges)), ranges)
+        return self
+
+    def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
+        del y
+        units, present = ranges.units(values)
+        return Rows(units, None, None, present)
+
+    def _ranges(self, width: int) -> Ranges:
+        return read_ranges(self.bounds, getattr(self, "norm", None), width)
+
+    def _budget(self) -> Guarantee:
+        return read_budget(self.budget)
+
+    def _relation(self) -> Relation:
+        return read_relation(self.relation)
+
+    def _noise(self, sums: Sums, share: Share, width: int) -> Mechanism:
+        return mechanism_for(sums, width, share, self._budget(), self._relation())
+
+    def _known(self, X: Any) -> Floats:
+        """Rows to predict for: the caller's own, checked as scikit-learn does."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), np.float64)
+
+
+def labelled(values: Floats, y: Any, ranges: Ranges, classes: tuple[Any, ...]) -> Rows:
+    """Rows with a class; those of no declared class count as nothing."""
+    units, present = ranges.units(values)
+    label = read_labels(y, len(values), classes)
+    return Rows(units, None, label, present & (label >= 0))
+
+
+def targeted(values: Floats, y: Any, ranges: Ranges, ends: tuple[float, float]) -> Rows:
+    """Rows with a number, clipped to its bounds and brought to [-1, 1]."""
+    units, present = ranges.units(values)
+    target = read_target(y, len(values))
+    known = np.isfinite(target)
+    low, high = ends
+    clipped = np.clip(np.where(known, target, low), low, high)
+    scaled = np.clip((clipped - (low + high) / 2) / ((high - low) / 2), -1.0, 1.0)
+    return Rows(units, scaled, None, present & known)
+
+
+def read_classes(classes: Any) -> tuple[Any, ...]:
+    """Read the declared labels."""
+    if isinstance(classes, str | bytes) or not hasattr(classes, "__len__"):
+        raise ParameterTypeError("classes", classes, "must be public: a list of labels")
+    labels = tuple(np.asarray(classes).tolist())
+    try:
+        different = len(set(labels)) == len(labels)
+    except TypeError:
+        raise ParameterTypeError("classes", "unhashable", "must be plain labels") from None
+    if len(labels) < 2 or not different:
+        raise ParameterError("classes", len(labels), "must be two or more different labels")
+    return labels
+
+
+def read_y_bounds(bounds: Any) -> tuple[float, float]:
+    """Read the public bounds of the target."""
+    low, high = read_ends(bounds, "y_bounds")
+    if low.size != 1 or high.size != 1:
+        raise ParameterError("y_bounds", bounds, "must be a pair of numbers")
+    return float(low[0]), float(high[0])
+
+
+def read_positive(value: Any, argument: str) -> float:
+    """Read a number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ParameterTypeError(argument, value, "must be a number")
+    if not 0 < value < 1e12:
+        raise ParameterError(argument, value, "must be greater than 0, and below 1e12")
+    return float(value)

@@ -1,0 +1,72 @@
+"""Every estimator, with what it must be told, and rows for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import deniable as dp
+
+BUDGET = dp.ApproxDP(1.0, 1e-6)
+COMMON: dict[str, Any] = {"bounds": (-1, 1)}
+
+
+@dataclass(frozen=True)
+class Example:
+    make: Callable[..., Any]
+    target: str  # "number", "label" or ""
+    learned: tuple[str, ...]
+
+
+MODELS = {
+    "LinearRegression": Example(
+        lambda **k: dp.LinearRegression(y_bounds=(-1, 1), **{**COMMON, **k}),
+        "number",
+        ("coef_", "intercept_", "coef_standard_errors_"),
+    ),
+    "Ridge": Example(
+        lambda **k: dp.Ridge(y_bounds=(-1, 1), alpha=2.0, **{**COMMON, **k}),
+        "number",
+        ("coef_", "intercept_", "coef_standard_errors_"),
+    ),
+    "StandardScaler": Example(
+        lambda **k: dp.StandardScaler(**{**COMMON, **k}), "", ("mean_", "var_", "scale_")
+    ),
+    "GaussianNB": Example(
+        lambda **k: dp.GaussianNB(**{**COMMON, "classes": ["a", "b", "c"], **k}),
+        "label",
+        ("theta_", "var_", "class_prior_"),
+    ),
+    "PCA": Example(
+        lambda **k: dp.PCA(2, **{**COMMON, **k}), "", ("components_", "explained_variance_")
+    ),
+    "KMeans": Example(
+        lambda **k: dp.KMeans(3, **{**COMMON, **k}), "", ("cluster_centers_", "cluster_sizes_")
+    ),
+    "LogisticRegression": Example(
+        lambda **k: dp.LogisticRegression(**{**COMMON, "classes": ["a", "b"], **k}),
+        "label",
+        ("coef_", "intercept_", "coef_standard_errors_"),
+    ),
+    "LogisticRegression of three": Example(
+        lambda **k: dp.LogisticRegression(**{**COMMON, "classes": ["a", "b", "c"], **k}),
+        "label",
+        ("coef_", "intercept_"),
+    ),
+}
+
+
+def fitted(example: Example, features: Any, target: Any, **options: Any) -> Any:
+    model = example.make(**{"budget": BUDGET, **options})
+    return model.fit(features, target) if example.target else model.fit(features)
+
+
+def made_up(count: int, columns: int = 3, seed: int = 1) -> tuple[np.ndarray, dict[str, Any]]:
+    """Rows in [-1, 1], and a target of either kind."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1, 1, (count, columns))
+    score = rows @ np.linspace(1, -0.5, columns)
+    numbers = np.clip(score / 2 + rng.normal(0, 0.1, count), -1, 1)
+    labels = np.array(["a", "b", "c"])[np.digitize(score, [-0.3, 0.3])]
+    return rows, {"number": numbers, "label": labels, "": None}

@@ -1,0 +1,294 @@
+"""Prices, sensitivities in whole numbers, and behaviour on neighbours."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import deniable as dp
+from deniable.learning.rows import GRID, SQUARE_GRID, Ranges, Rows, on_grid, read_features
+from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
+from deniable.privacy.accountants import gdp
+from deniable.privacy.units import Relation
+from learning.models import BUDGET, MODELS, fitted, made_up
+
+BUDGETS = [dp.ApproxDP(1.0, 1e-6), dp.ApproxDP(0.1, 1e-9), dp.ZCDP(0.02), dp.GDP(0.3)]
+RELATIONS = ["add_remove", "replace"]
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), [(0.1, 0.0275), (1, 0.2367), (10, 1.848)])
+def test_the_largest_mu_at_a_millionth(epsilon, mu):
+    assert gdp.largest_mu(epsilon, 1e-6) == pytest.approx(mu, rel=2e-3)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_price_keeps_the_budget_and_hardly_less(name, relation, budget):
+    cost = MODELS[name].make(budget=budget, relation=relation).cost()
+    assert cost.relation == relation
+    assert cost.satisfies(budget)
+    tighter = {
+        dp.ApproxDP: lambda b: dp.ApproxDP(b.epsilon * 999 / 1000, b.delta),
+        dp.ZCDP: lambda b: dp.ZCDP(b.rho * 999 / 1000),
+        dp.GDP: lambda b: dp.GDP(b.mu * 999 / 1000),
+    }[type(budget)](budget)
+    assert not cost.satisfies(tighter)
+
+
+@pytest.mark.parametrize("name", ["LinearRegression", "GaussianNB", "KMeans", "PCA"])
+def test_a_pure_budget_costs_its_epsilon(name):
+    example = MODELS[name]
+    assert example.make(budget=dp.PureDP(1.5)).cost().pure == dp.PureDP(1.5).epsilon
+    rows, target = made_up(300)
+    fitted(example, rows, target[example.target], budget=dp.PureDP(1.5))
+
+
+class _Listener:
+    """Adds up the losses of what is drawn."""
+
+    def __init__(self):
+        self.losses = []
+
+    def release(self, subject, *given):
+        self.losses.append(subject.loss)
+        return given[-1]()
+
+    def noise(self, law):
+        del law
+
+    def fact(self, *said):
+        del said
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_price_charged_is_the_price_stated(name):
+    from deniable.trace import LISTENER
+
+    listener, example = _Listener(), MODELS[name]
+    rows, target = made_up(100)
+    token = LISTENER.set(listener)
+    try:
+        model = fitted(example, rows, target[example.target])
+    finally:
+        LISTENER.reset(token)
+    drawn = listener.losses
+    assert (drawn[0] if len(drawn) == 1 else dp.compose(*drawn)) == model.cost()
+
+
+HOSTILE = np.array(
+    [
+        [math.nan, 0, 0],
+        [math.inf, -math.inf, 1],
+        [1e308, -1e308, 1e308],
+        [5e-324, -0.0, 0],
+        [1, 1, 1],
+        [-1, -1, -1],
+        [1, -1, 1],
+        [0.3, 0.9999999999, -1.0000000001],
+        [1 / 3, 2 / 3, 1e-17],
+        [1e17, 0, 0],
+    ]
+)
+
+
+def contributions(sums, rows):
+    """What each row alone adds."""
+    return [sums.totals(each).astype(object) for each in rows]
+
+
+def single_rows(ranges):
+    units, present = ranges.units(HOSTILE)
+    for at in range(len(HOSTILE)):
+        for label in (0, 1, 2):
+            for t in (-1.0, 0.1, 1.0):
+                yield Rows(units[[at]], np.array([t]), np.array([label]), np.array([present[at]]))
+
+
+def released(rng, shape):
+    return rng.normal(0, 3, shape)
+
+
+def every_sum(columns=3):
+    rng = np.random.default_rng(0)
+    yield Moments(0.6**0.5, 0.1**0.5, 0.3**0.5)
+    yield Moments(0.9**0.5, 0.1**0.5)
+    yield GroupSums(3, 0.2**0.5, 0.4**0.5, 0.4**0.5)
+    centres = tuple(map(tuple, released(rng, (3, columns)).tolist()))
+    yield GroupSums(3, 0.15**0.5, 0.85**0.5, centres=centres)
+    for directions in (1, 3):
+        for scale in (1.0, 1e6, 1e150):
+            transform = scale * released(rng, (columns + 1, columns + 1))
+            yield Gradients(transform, released(rng, (directions, columns + 1)))
+    axes = np.linalg.qr(released(rng, (columns, columns)))[0][:2]
+    yield CellCounts(np.zeros(columns), axes, np.full(2, 0.1), 8)
+
+
+@pytest.mark.parametrize("sums", list(every_sum()), ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("norm", [0.1, 3**0.5])
+def test_no_row_moves_a_sum_further_than_is_charged(sums, norm):
+    if isinstance(sums, GroupSums) and sums.square and norm < 1:
+        pytest.skip("squares are summed of rows that are not clipped to a norm")
+    alone = contributions(sums, single_rows(Ranges((-1.0,) * 3, (1.0,) * 3, norm)))
+    lengths = [int((each**2).sum()) for each in alone]
+    assert max(lengths) <= sums.moved(Relation.ADD_REMOVE) ** 2
+    assert max(lengths) > 0.5 * sums.moved(Relation.ADD_REMOVE) ** 2, "the bound is near"
+    assert max(abs(each).sum() for each in alone) <= sums.moved_l1(Relation.ADD_REMOVE, 3)
+    apart = max(int(((a - b) ** 2).sum()) for a in alone for b in alone)
+    assert apart <= sums.moved(Relation.REPLACE) ** 2
+    far = max(abs(a - b).sum() for a in alone for b in alone)
+    assert far <= sums.moved_l1(Relation.REPLACE, 3)
+
+
+def test_sums_are_exact_in_any_order():
+    rows, target = made_up(5000)
+    units, present = Ranges((-1.0,) * 3, (1.0,) * 3, 3**0.5).units(rows)
+    order = np.random.default_rng(2).permutation(5000)
+    label = np.digitize(target["number"], [-0.2, 0.2])
+    one = Rows(units, target["number"], label, present)
+    other = Rows(units[order], target["number"][order], label[order], present[order])
+    for sums in every_sum():
+        assert (sums.totals(one) == sums.totals(other)).all()
+        parts = [
+            sums.totals(Rows(units[s], target["number"][s], label[s], present[s]))
+            for s in (slice(0, 1234), slice(1234, None))
+        ]
+        assert (parts[0] + parts[1] == sums.totals(one)).all()
+
+
+@pytest.mark.parametrize("grid", [GRID, SQUARE_GRID])
+def test_rows_that_lie_are_dropped_not_trusted(grid):
+    long = np.array([[1.0, 1.0], [0.6, 0.8], [math.nan, 0], [1e300, 0], [math.inf, 0]])
+    whole = on_grid(long, np.ones(5, bool), grid)
+    squares = [sum(int(v) ** 2 for v in row) for row in whole]
+    assert max(squares) <= grid**2
+    assert squares[1] > 0.99 * grid**2
+    assert squares[0] == squares[2] == squares[3] == squares[4] == 0
+
+
+def read(table):
+    return (
+        [[row["x0"], row["x1"], row["x2"]] for row in table] or np.empty((0, 3)),
+        {"number": [row["x0"] for row in table], "label": [row["c"] for row in table], "": None},
+    )
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_replay_finds_nothing_on_nasty_neighbours(name, relation):
+    example = MODELS[name]
+
+    def pipeline(table):
+        rows, target = read(table)
+        model = fitted(example, rows, target[example.target], relation=relation)
+        return [getattr(model, each) for each in example.learned]
+
+    pairs = list(
+        dp.nasty_neighbours(
+            bounds={"x0": (-1, 1), "x1": (-1, 1), "x2": (-1, 1)},
+            keys={"c": ["a", "b"]},
+            relation=relation,
+        )
+    )
+    assert len(pairs) > 50
+    chosen = pairs[:: 1 if name in ("LinearRegression", "LogisticRegression") else 4]
+    for pair in chosen:
+        found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
+        assert found.ok, f"{pair.name}\n{found}"
+        assert found.releases >= 1
+
+
+def test_replay_would_notice_a_row_that_is_not_clipped(monkeypatch):
+    monkeypatch.setattr(Moments, "moved", lambda self, relation: 1000)
+
+    def pipeline(rows):
+        return MODELS["PCA"].make(budget=BUDGET).fit(rows).components_
+
+    data = [[0.0, 0.1, 0.2]] * 5
+    found = dp.replay(pipeline, data, [*data, [1.0, 1.0, 1.0]], time_limit=None)
+    assert not found.sensitivity_ok
+
+
+FAULTS = {
+    "NaN": (math.nan, 0.5, 0.5),
+    "infinity": (math.inf, 0.5, 0.5),
+    "text": ("much", 0.5, 0.5),
+    "None": (None, 0.5, 0.5),
+    "beyond any double": (10**400, 0.5, 0.5),
+    "constant": (0.0, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("count", [0, 1, 30])
+@pytest.mark.parametrize("name", MODELS)
+def test_private_faults_look_like_anything_else(name, count, fault):
+    """Same shapes, same price, no word."""
+    example = MODELS[name]
+    rows = [list(FAULTS[fault]) for _ in range(count)] or np.empty((0, 3))
+    target = {"number": [math.nan] * count, "label": ["never declared"] * count, "": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(example, rows, target[example.target])
+    usual, usual_target = made_up(30)
+    other = fitted(example, usual, usual_target[example.target])
+    for each in example.learned:
+        assert np.shape(getattr(model, each)) == np.shape(getattr(other, each))
+        assert np.isfinite(getattr(model, each)).all()
+    assert model.cost() == other.cost()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [1.0, 2.0],
+        np.zeros((2, 2, 2)),
+        np.zeros((3, 0)),
+        np.zeros((3, 2), complex),
+        np.array([["2020-01-01"]], "datetime64[D]"),
+        [[1, 2], [3]],
+    ],
+    ids=["flat", "cube", "no columns", "complex", "dates", "ragged"],
+)
+def test_public_faults_are_refused(rows):
+    with pytest.raises(dp.ParameterError):
+        MODELS["PCA"].make(budget=BUDGET).fit(rows)
+
+
+def test_sparse_matrices_are_refused():
+    from scipy.sparse import csr_array
+
+    with pytest.raises(dp.ParameterTypeError, match="toarray"):
+        read_features(csr_array(np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": 1.0},
+        {"budget": None},
+        {"bounds": None},
+        {"bounds": (1, -1)},
+        {"bounds": (0, math.inf)},
+        {"bounds": ([0, 0], [1, 1])},
+        {"bounds": ("a", "b")},
+        {"relation": "swap"},
+        {"norm": 0},
+        {"norm": "long"},
+        {"y_bounds": None},
+        {"y_bounds": (0, [1, 2])},
+    ],
+    ids=str,
+)
+def test_what_must_be_declared_is_asked_for(wrong):
+    rows, target = made_up(10)
+    given = {"budget": BUDGET, "bounds": (-1, 1), "y_bounds": (-1, 1), **wrong}
+    with pytest.raises(dp.ParameterError):
+        dp.LinearRegression(**given).fit(rows, target["number"])
+
+
+@pytest.mark.parametrize("classes", [None, "ab", ["a"], ["a", "a"]], ids=str)
+def test_classes_are_declared(classes):
+    with pytest.raises(dp.ParameterError):
+        dp.GaussianNB(budget=BUDGET, bounds=(-1, 1), classes=classes).cost()
