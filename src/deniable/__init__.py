@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from deniable.learning.linear import LinearRegression, Ridge
     from deniable.learning.logistic import LogisticRegression
     from deniable.learning.pca import PCA
+    from deniable.learning.perturbed import PerturbedLogisticRegression
     from deniable.learning.scaling import StandardScaler
+    from deniable.learning.sgd import SGDClassifier
     from deniable.ledger.filters import Budget
     from deniable.ledger.ledger import Ledger
     from deniable.mechanisms.base import post_process
@@ -148,6 +150,7 @@ __all__ = [
     "ParameterError",
     "ParameterTypeError",
     "PermuteAndFlip",
+    "PerturbedLogisticRegression",
     "PlanarLaplace",
     "Price",
     "PrivateTable",
@@ -168,6 +171,7 @@ __all__ = [
     "ReportError",
     "ReportNoisyMax",
     "Ridge",
+    "SGDClassifier",
     "SampledLoss",
     "Session",
     "SparseVector",
@@ -267,10 +271,15 @@ _HOMES = {
     ),
     "deniable.learning.bayes": ("GaussianNB",),
     "deniable.learning.clustering": ("KMeans",),
-    "deniable.learning.linear": ("LinearRegression", "Ridge",),
+    "deniable.learning.linear": (
+        "LinearRegression",
+        "Ridge",
+    ),
     "deniable.learning.logistic": ("LogisticRegression",),
     "deniable.learning.pca": ("PCA",),
     "deniable.learning.scaling": ("StandardScaler",),
+    "deniable.learning.perturbed": ("PerturbedLogisticRegression",),
+    "deniable.learning.sgd": ("SGDClassifier",),
     "deniable.ledger.filters": ("Budget",),
     "deniable.ledger.ledger": ("Ledger",),
     "deniable.release": ("Gate",),

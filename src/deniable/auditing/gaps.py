@@ -28,6 +28,7 @@ from deniable.mechanisms.planar import PlanarLaplace
 from deniable.mechanisms.propose_test_release import ProposeTestRelease
 from deniable.mechanisms.quantile import Quantile
 from deniable.mechanisms.response import RandomizedResponse
+from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.mechanisms.selection import Scored, TopK
 from deniable.mechanisms.sparse_vector import SparseStream, SparseVector
 from deniable.mechanisms.subsample import SubsampleAggregate
@@ -314,6 +315,19 @@ def _(mechanism: JointNoise, _verb: str, x: Arguments, y: Arguments) -> Gap:
         if move
     ]
     return _by_norm(moves, 1 if mechanism.norm == Norm.L1 else 2, Fraction(mechanism.bound))
+
+
+@gap.register
+def _(mechanism: SampledSum, _verb: str, x: Arguments, y: Arguments) -> Gap:
+    if x[0].width != y[0].width:
+        return _misshapen("rows")
+    before, after = (
+        list(map(tuple, mechanism.bounded(each[0].rows(np.arange(each[0].count))).tolist()))
+        for each in (x, y)
+    )
+    if mechanism.relation == Relation.ADD_REMOVE:  # what adds nothing does not matter
+        before, after = ([row for row in rows if any(row)] for rows in (before, after))
+    return _records(before, after, mechanism.relation, 1, "rows")
 
 
 @gap.register

@@ -13,8 +13,8 @@ from deniable.learning.equations import shrunken_mean
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges, Rows
 from deniable.learning.scikit import (
-    PrivateEstimator,
     Reader,
+    SumsEstimator,
     labelled,
     read_classes,
 )
@@ -24,7 +24,7 @@ _ALL = Share(Fraction(1))
 _LEAST = 1e-3  # of a variance, in units of the half span
 
 
-class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
     """Naive Bayes with a normal law for each class and column.
 
     Formal guarantee. For any two tables that differ in one row under `relation`:

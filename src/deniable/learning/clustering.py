@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from deniable.learning.noise import Share, deviation
 from deniable.learning.pca import covariance_of
 from deniable.learning.rows import GRID, Floats, Labels, Ranges
-from deniable.learning.scikit import PrivateEstimator, Reader
+from deniable.learning.scikit import Reader, SumsEstimator
 from deniable.learning.sums import CellCounts, GroupSums, Moments, Sums, nearest
 from deniable.privacy.exact import whole
 
@@ -24,7 +24,7 @@ _MOST_CELLS, _MOST_AXES = 4096, 4
 _ROUNDS = 50
 
 
-class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """k-means: centres of clusters, by a fixed number of noisy Lloyd steps.
 
     Formal guarantee. For any two tables that differ in one row under `relation`:

@@ -13,8 +13,8 @@ from deniable.learning.equations import Equations, shrunken_mean
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges, Rows
 from deniable.learning.scikit import (
-    PrivateEstimator,
     Reader,
+    SumsEstimator,
     read_y_bounds,
     targeted,
 )
@@ -25,7 +25,7 @@ _MOMENTS = Moments(row=0.6**0.5, one=0.1**0.5, target=0.3**0.5)
 _ALL = Share(Fraction(1))
 
 
-class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     """Least squares from noisy sums of products: X'X, X'y and y'y, in one release.
 
     Formal guarantee. For any two tables that differ in one row under `relation`:

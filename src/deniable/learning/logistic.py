@@ -8,16 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
+from deniable.learning.linear_classifier import LinearClassifier
 from deniable.learning.noise import Share, deviation
-from deniable.learning.rows import Floats, Ranges, Rows
-from deniable.learning.scikit import (
-    PrivateEstimator,
-    Reader,
-    labelled,
-    read_classes,
-)
+from deniable.learning.rows import Floats, Ranges
+from deniable.learning.scikit import Reader, SumsEstimator
 from deniable.learning.sums import Gradients, Moments, Sums
 from deniable.privacy.exact import whole
 
@@ -72,7 +67,7 @@ def averaged_error(noise: float, count: float, steps: int) -> float:
     return float(np.sqrt(drawn + 1 / (count * _CURVATURE)))
 
 
-class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class LogisticRegression(LinearClassifier, SumsEstimator):
     """Logistic regression, for two classes or more, by full-batch noisy gradient descent.
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
@@ -120,17 +115,9 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
     def _steps(self) -> Share:
         return Share(_STEPS_PART, whole(self.max_iter, "max_iter"))
 
-    def _directions(self) -> int:
-        """One direction tells two classes apart; more classes have one each."""
-        classes = len(read_classes(self.classes))
-        return 1 if classes == 2 else classes
-
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         gradients = Gradients(np.ones((1, 1)), np.zeros((self._directions(), 1)))
         return [(_MOMENTS, _MOMENTS_SHARE), (gradients, self._steps())]
-
-    def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
-        return labelled(values, y, ranges, read_classes(self.classes))
 
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         width = ranges.width
@@ -156,34 +143,3 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         self.coef_standard_errors_ = np.hypot(error, turned) * lengths
         self.n_rows_ = place.count
         self.n_iter_ = self.max_iter
-
-    def _keep(self, weights: Floats, ranges: Ranges) -> None:
-        self.coef_ = weights[:, :-1] / ranges.scale
-        self.intercept_ = weights[:, -1] - self.coef_ @ ranges.middle
-        self.classes_ = np.asarray(self.classes)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Scores: of the second class for two, of each class otherwise."""
-        scores: Floats = self._known(X) @ self.coef_.T + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Log probabilities of the classes."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        top = scores.max(axis=1, keepdims=True)
-        made: Floats = scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
-        return made
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes."""
-        made: Floats = np.exp(self.predict_log_proba(X))
-        return made
-
-    def predict(self, X: Any) -> Any:
-        """The likeliest class."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(int)]
-        return self.classes_[np.argmax(scores, axis=1)]

@@ -13,7 +13,7 @@ from deniable.errors import ParameterError
 from deniable.learning.equations import shrunken_mean
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges
-from deniable.learning.scikit import PrivateEstimator, Reader
+from deniable.learning.scikit import Reader, SumsEstimator
 from deniable.learning.sums import Moments, Sums
 from deniable.privacy.exact import whole
 
@@ -21,7 +21,7 @@ _MOMENTS = Moments(row=0.9**0.5, one=0.1**0.5)
 _ALL = Share(Fraction(1))
 
 
-class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """Principal components of rows about their noisy mean.
 
     Formal guarantee. For any two tables that differ in one row under `relation`:

@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from deniable.learning.equations import shrunken_mean
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges
-from deniable.learning.scikit import PrivateEstimator, Reader
+from deniable.learning.scikit import Reader, SumsEstimator
 from deniable.learning.sums import GroupSums, Sums
 
 _SUMS = GroupSums(groups=1, one=0.2**0.5, row=0.4**0.5, square=0.4**0.5)
@@ -20,7 +20,7 @@ _ALL = Share(Fraction(1))
 _LEAST = 1e-4  # of a variance, in units of the half span
 
 
-class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and variances.
 
     Formal guarantee. For any two tables that differ in one row under `relation`:

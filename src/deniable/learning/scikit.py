@@ -61,6 +61,46 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     relation: Any
 
     @abstractmethod
+    def cost(self) -> Loss:
+        """What one fit costs, whatever the data are."""
+
+    @abstractmethod
+    def _train(self, rows: Rows, ranges: Ranges) -> None:
+        """Learn from bounded rows, through mechanisms alone."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from private rows. Unledgered: the caller keeps the budget; see `dp.fit`."""
+        self.cost()
+        values = read_features(X)
+        validate_data(self, X, skip_check_array=True)
+        ranges = self._ranges(values.shape[1])
+        self._train(self._rows(values, y, ranges), ranges)
+        return self
+
+    def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
+        del y
+        units, present = ranges.units(values)
+        return Rows(units, None, None, present)
+
+    def _ranges(self, width: int) -> Ranges:
+        return read_ranges(self.bounds, getattr(self, "norm", None), width)
+
+    def _budget(self) -> Guarantee:
+        return read_budget(self.budget)
+
+    def _relation(self) -> Relation:
+        return read_relation(self.relation)
+
+    def _known(self, X: Any) -> Floats:
+        """Rows to predict for: the caller's own, checked as scikit-learn does."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), np.float64)
+
+
+class SumsEstimator(PrivateEstimator):
+    """An estimator that reads rows through sums alone: they may be summed where the data are."""
+
+    @abstractmethod
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         """The sums that a fit draws, in their kinds, with their shares of the budget."""
 
@@ -80,36 +120,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ]
         return foreseen(parts, rows, width)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from private rows. Unledgered: the caller keeps the budget; see `dp.fit`."""
-        self.cost()
-        values = read_features(X)
-        validate_data(self, X, skip_check_array=True)
-        ranges = self._ranges(values.shape[1])
-        self._learn(ArrayReader(self._rows(values, y, ranges)), ranges)
-        return self
-
-    def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
-        del y
-        units, present = ranges.units(values)
-        return Rows(units, None, None, present)
-
-    def _ranges(self, width: int) -> Ranges:
-        return read_ranges(self.bounds, getattr(self, "norm", None), width)
-
-    def _budget(self) -> Guarantee:
-        return read_budget(self.budget)
-
-    def _relation(self) -> Relation:
-        return read_relation(self.relation)
+    def _train(self, rows: Rows, ranges: Ranges) -> None:
+        self._learn(ArrayReader(rows), ranges)
 
     def _noise(self, sums: Sums, share: Share, width: int) -> Mechanism:
         return mechanism_for(sums, width, share, self._budget(), self._relation())
-
-    def _known(self, X: Any) -> Floats:
-        """Rows to predict for: the caller's own, checked as scikit-learn does."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), np.float64)
 
 
 def labelled(values: Floats, y: Any, ranges: Ranges, classes: tuple[Any, ...]) -> Rows:

@@ -168,12 +168,16 @@ class Gradients:
 
     def totals(self, rows: Rows) -> Integers:
         """Σ residual ⊗ row."""
+        whole: Integers = self.each(rows).sum(axis=0).astype(np.int64)
+        return whole
+
+    def each(self, rows: Rows) -> Floats:
+        """The whole numbers of each row, in doubles."""
         inputs = self.inputs(rows.units)
         assert rows.label is not None
         residual = residuals(inputs @ self.weights.T, rows.label)
         parts = (residual[:, :, None] * inputs[:, None, :]).reshape(-1, self.weights.size)
-        whole: Integers = on_grid(parts, rows.present, GRID).sum(axis=0).astype(np.int64)
-        return whole
+        return on_grid(parts, rows.present, GRID)
 
     def inputs(self, units: Floats) -> Floats:
         """The rows in the coordinates of the optimiser, of length 1 at most."""

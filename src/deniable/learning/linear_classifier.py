@@ -1,0 +1,56 @@
+"""Linear classifiers: classes that are declared, and predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from deniable.learning.rows import Floats, Ranges, Rows
+from deniable.learning.scikit import PrivateEstimator, labelled, read_classes
+
+
+class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """What linear classifiers share: declared classes, one direction or several, predictions."""
+
+    classes: Any
+
+    def _directions(self) -> int:
+        """One direction tells two classes apart; more classes have one each."""
+        classes = len(read_classes(self.classes))
+        return 1 if classes == 2 else classes
+
+    def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
+        return labelled(values, y, ranges, read_classes(self.classes))
+
+    def _keep(self, weights: Floats, ranges: Ranges) -> None:
+        self.coef_ = weights[:, :-1] / ranges.scale
+        self.intercept_ = weights[:, -1] - self.coef_ @ ranges.middle
+        self.classes_ = np.asarray(self.classes)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores: of the second class for two, of each class otherwise."""
+        scores: Floats = self._known(X) @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Log probabilities of the classes."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        top = scores.max(axis=1, keepdims=True)
+        made: Floats = scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
+        return made
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes."""
+        made: Floats = np.exp(self.predict_log_proba(X))
+        return made
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest class."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return self.classes_[(scores > 0).astype(int)]
+        return self.classes_[np.argmax(scores, axis=1)]

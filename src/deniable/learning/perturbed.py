@@ -1,0 +1,94 @@
+"""Binary logistic regression whose minimum is released at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deniable.errors import ParameterError
+from deniable.learning.linear_classifier import LinearClassifier
+from deniable.learning.minimum import PrivateMinimum, Way
+from deniable.learning.rows import Ranges, Rows
+from deniable.learning.scikit import read_positive
+from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.privacy.losses.base import Loss
+
+
+class PerturbedLogisticRegression(LinearClassifier):
+    """Penalised logistic regression for two classes, by one perturbation.
+
+    Formal guarantee: that of `learning.minimum.PrivateMinimum` for `method`: "output" adds exact
+    lattice noise to a minimum that is certified by its gradient; "objective" and "approximate" are
+    proved in real arithmetic, and need `allow_real_arithmetic=True`. Every coordinate is penalised,
+    the constant too. Rows are bounded as in `LogisticRegression`.
+
+    Args:
+        budget: `dp.PureDP` or `dp.ApproxDP`.
+        bounds: (low, high) of the columns.
+        classes: the two labels.
+        method: "output", "objective" or "approximate".
+        penalty: Λ, on the sum of the losses of all rows.
+        norm: the longest row that counts in full, columns being centred and divided by half their
+            span; None: no further clipping.
+        allow_real_arithmetic: whether noise in floats is accepted.
+        relation: "add_remove" or "replace".
+
+    Attributes:
+        classes_, coef_, intercept_: the model, in the units of the data.
+        label_: what the guarantee rests on.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Any,
+        bounds: Any,
+        classes: Any,
+        penalty: Any,
+        method: str = "output",
+        norm: Any = None,
+        allow_real_arithmetic: bool = False,
+        relation: Any = "add_remove",
+    ) -> None:
+        self.budget = budget
+        self.bounds = bounds
+        self.classes = classes
+        self.penalty = penalty
+        self.method = method
+        self.norm = norm
+        self.allow_real_arithmetic = allow_real_arithmetic
+        self.relation = relation
+
+    def _mechanism(self) -> PrivateMinimum:
+        if self._directions() != 1:
+            raise ParameterError("classes", self.classes, "must be two; see dp.LogisticRegression")
+        budget = self._budget()
+        if not isinstance(budget, PureDP | ApproxDP):
+            raise ParameterError("budget", str(budget), "must be dp.PureDP or dp.ApproxDP")
+        try:
+            way = Way(self.method)
+        except ValueError:
+            raise ParameterError(
+                "method", self.method, f"must be one of {', '.join(Way)}"
+            ) from None
+        if way != Way.OUTPUT and not self.allow_real_arithmetic:
+            raise ParameterError(
+                "method",
+                self.method,
+                "is private in real arithmetic only; say allow_real_arithmetic=True, or 'output'",
+            )
+        mechanism = PrivateMinimum(
+            way, budget, read_positive(self.penalty, "penalty"), self._relation()
+        )
+        if way != Way.OUTPUT:
+            mechanism.scale()
+        return mechanism
+
+    def cost(self) -> Loss:
+        """What one fit costs, whatever the data are."""
+        return self._mechanism().loss
+
+    def _train(self, rows: Rows, ranges: Ranges) -> None:
+        mechanism = self._mechanism()
+        weights = mechanism.release(rows)
+        self._keep(weights[None, :] / 2**0.5, ranges)
+        self.label_ = mechanism.label

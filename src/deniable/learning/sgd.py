@@ -1,0 +1,158 @@
+"""Stochastic gradient descent on Poisson samples, accounted by numerical composition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError
+from deniable.learning.linear_classifier import LinearClassifier
+from deniable.learning.outlook import Outlook
+from deniable.learning.rows import GRID, Ranges, Rows
+from deniable.learning.scikit import read_positive
+from deniable.learning.sums import Gradients, Integers
+from deniable.mechanisms.sampled_sum import SampledSum
+from deniable.privacy.calibrate import least_noise
+from deniable.privacy.composition import repeat
+from deniable.privacy.exact import exact, probability, whole
+from deniable.privacy.guarantees import ApproxDP
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.gaussian import GaussianLoss
+from deniable.privacy.losses.sampled import poisson_sampled
+from deniable.privacy.units import Relation
+
+_HAIR = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, eq=False)
+class RowGradients:
+    """The gradients of private rows, made for those that are sampled."""
+
+    rows_: Rows
+    gradients: Gradients
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self.rows_.units)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a gradient has."""
+        return self.gradients.weights.size
+
+    def rows(self, at: npt.NDArray[np.int64]) -> Integers:
+        """The gradients of these rows, as whole numbers."""
+        label = self.rows_.label
+        assert label is not None
+        some = Rows(self.rows_.units[at], None, label[at], self.rows_.present[at])
+        return self.gradients.each(some).astype(np.int64)
+
+
+class SGDClassifier(LinearClassifier):
+    """Logistic regression, for two classes or more, by noisy gradients of Poisson samples.
+
+    Formal guarantee. For any two tables that differ in one row under `relation`:
+
+    * a fit keeps `budget`, and costs `cost()`: `max_iter` releases of `SampledSum`, composed
+      numerically (Koskela, Jälkö & Honkela 2020; certified by `privacy/accountants/pld.py`), each
+      relation with a pair of its own;
+    * sums are divided by `rate`·`size`, which is public, never by how many were sampled;
+    * values beyond `bounds` are clamped, rows longer than `norm` are shortened; a row with anything
+      that is no finite number, or with a label that is not in `classes`, counts as nothing.
+
+    Where the rows fit in memory `LogisticRegression` has less noise for the same budget; samples
+    save time. A ledger charges such a fit as (ε, δ), for no ρ is known that sampling lowers.
+
+    Args:
+        budget: what a fit may cost, as `dp.ApproxDP`.
+        bounds: (low, high) of the columns.
+        classes: all labels; nothing is read from the data.
+        size: about how many rows there are, a public number.
+        rate: with what probability a row is in a sample.
+        norm: the longest row that counts in full, columns being centred and divided by half their
+            span; None: no further clipping.
+        max_iter: how many samples are drawn.
+        eta0: the length of a step, falling with the root of their number.
+        relation: "add_remove" or "replace".
+
+    Attributes:
+        classes_, coef_, intercept_: the model, in the units of the data: the mean of the last half
+            of the steps.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Any,
+        bounds: Any,
+        classes: Any,
+        size: Any,
+        rate: Any = 0.05,
+        norm: Any = None,
+        max_iter: Any = 200,
+        eta0: Any = 8.0,
+        relation: Any = "add_remove",
+    ) -> None:
+        self.budget = budget
+        self.bounds = bounds
+        self.classes = classes
+        self.size = size
+        self.rate = rate
+        self.norm = norm
+        self.max_iter = max_iter
+        self.eta0 = eta0
+        self.relation = relation
+
+    def cost(self) -> Loss:
+        """What one fit costs, whatever the data are."""
+        self._directions()
+        return repeat(self._mechanism().loss, whole(self.max_iter, "max_iter"))
+
+    def _mechanism(self) -> SampledSum:
+        budget = self._budget()
+        if not isinstance(budget, ApproxDP):
+            raise ParameterError("budget", str(budget), "samples are priced under dp.ApproxDP only")
+        rate = probability(self.rate, "rate")
+        times, relation = whole(self.max_iter, "max_iter"), self._relation()
+        sigma = sampled_sigma(budget, rate, times, relation)
+        return SampledSum(rate=rate, bound=GRID, sigma=sigma * GRID, relation=relation)
+
+    def outlook(self, *, size: int, features: int) -> Outlook:
+        """Whether the budget can support the model on so many rows; nothing is read or spent."""
+        mechanism, rows = self._mechanism(), whole(size, "size")
+        numbers = self._directions() * (whole(features, "features") + 1)
+        noise = float(mechanism.sigma) / GRID * np.sqrt(numbers / self.max_iter)
+        return Outlook(float(noise / (float(mechanism.rate) * rows * 0.5)), rows)
+
+    def _train(self, rows: Rows, ranges: Ranges) -> None:
+        mechanism, width = self._mechanism(), ranges.width + 1
+        batch = float(mechanism.rate) * whole(self.size, "size")
+        step = read_positive(self.eta0, "eta0")
+        transform = np.eye(width) / np.sqrt(2)  # rows (u, 1) have length sqrt(2) at most
+        weights = np.zeros((self._directions(), width))
+        late = np.zeros_like(weights)
+        half = self.max_iter // 2
+        for turn in range(self.max_iter):
+            gradients = Gradients(transform, weights)
+            slope = gradients.read(mechanism.release(RowGradients(rows, gradients))) / batch
+            weights = weights - step / np.sqrt(1 + turn / 10) * slope
+            late += weights * (turn >= half)
+        self._keep(late / (self.max_iter - half) @ transform, ranges)
+        self.n_iter_ = self.max_iter
+
+
+@lru_cache(maxsize=64)
+def sampled_sigma(budget: ApproxDP, rate: Fraction, times: int, relation: Relation) -> Fraction:
+    """The least deviation, beside a bound of 1, at which so many samples keep the budget."""
+
+    def loss(sigma: Fraction) -> Loss:
+        base = GaussianLoss(sigma=sigma, sensitivity=Fraction(1))
+        return repeat(poisson_sampled(base, rate=rate, relation=relation), times)
+
+    return exact(float(least_noise(loss, budget) * (1 + _HAIR)), "sigma")

@@ -1,0 +1,114 @@
+"""A noisy sum over a random part of the rows: Poisson sampling, with the secret kept inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError
+from deniable.lazy import lazy
+from deniable.mechanisms.base import represent
+from deniable.mechanisms.values import Integers, saturating_add
+from deniable.privacy.exact import Number, positive, probability, whole
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.gaussian import GaussianLoss
+from deniable.privacy.losses.sampled import poisson_sampled
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.bernoulli import bernoulli
+from deniable.randomness.noise import GaussianLaw, Noise, noise
+from deniable.randomness.source import SECURE
+from deniable.trace import traced
+
+_LARGEST_BOUND = 1 << 26  # squares of rows stay below 2^53, where doubles are exact
+_SMOOTHING = 25
+
+
+class Contributions(Protocol):
+    """Rows of whole numbers, made when they are asked for: a row depends on one record alone."""
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        ...
+
+    def rows(self, at: npt.NDArray[np.int64]) -> Integers:
+        """The rows of these records."""
+        ...
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class SampledSum:
+    """The sum of the rows of a Poisson sample, with discrete Gaussian noise.
+
+    Formal guarantee. For records that each make one row, whatever the others are:
+
+    * each record is taken with probability `rate`, exactly, apart from all others; who was taken,
+      and how many, is not told;
+    * a row longer than `bound` in L2, in exact whole numbers, counts as nothing;
+    * one release has the loss `poisson_sampled` of Gaussian noise of deviation `sigma`, under
+      `relation`: the noise drawn is discrete, of variance sigma² + 25, and as such a
+      post-processing of the continuous one (`privacy/losses/gaussian.py`, "smoothing");
+    * sums saturate at 64 bits instead of wrapping.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    rate: Fraction
+    bound: int
+    sigma: Fraction
+    relation: Relation
+
+    def __init__(
+        self,
+        *,
+        rate: Number,
+        bound: int,
+        sigma: Number,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        object.__setattr__(self, "rate", probability(rate, "rate"))
+        object.__setattr__(self, "bound", whole(bound, "bound"))
+        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+        object.__setattr__(self, "relation", read_relation(relation))
+        if self.bound > _LARGEST_BOUND:
+            raise ParameterError("bound", bound, f"must be {_LARGEST_BOUND} or less")
+        self._law.check()
+
+    def __repr__(self) -> str:
+        return represent(self)
+
+    @lazy
+    def loss(self) -> Loss:
+        """What one release costs."""
+        base = GaussianLoss(sigma=self.sigma, sensitivity=Fraction(self.bound))
+        return poisson_sampled(base, rate=self.rate, relation=self.relation)
+
+    @property
+    def _law(self) -> GaussianLaw:
+        return GaussianLaw(self.sigma**2 + _SMOOTHING)
+
+    @lazy
+    def _noise(self) -> Noise:
+        return noise(self._law)
+
+    @traced
+    def release(self, value: Contributions) -> Integers:
+        """Draw a sample, sum its rows, add noise."""
+        taken = np.flatnonzero(bernoulli(self.rate, value.count, SECURE)).astype(np.int64)
+        total = self.bounded(value.rows(taken)).sum(axis=0, dtype=np.int64)
+        return saturating_add(total.reshape(value.width), self._noise.many(value.width))
+
+    def bounded(self, rows: Integers) -> Integers:
+        """The rows, those that are too long as zeros."""
+        as_floats = rows.astype(np.float64)
+        fits = np.square(as_floats).sum(axis=1) <= float(self.bound) ** 2
+        return np.where(fits[:, None], rows, 0)
