@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from deniable.learning.bayes import GaussianNB
     from deniable.learning.clustering import KMeans
+    from deniable.learning.fit import fit
     from deniable.learning.linear import LinearRegression, Ridge
     from deniable.learning.logistic import LogisticRegression
     from deniable.learning.pca import PCA
@@ -196,6 +197,7 @@ __all__ = [
     "count",
     "count_distinct",
     "duckdb",
+    "fit",
     "kairouz_composition",
     "least_epsilon",
     "least_expected_loss",
@@ -271,6 +273,7 @@ _HOMES = {
     ),
     "deniable.learning.bayes": ("GaussianNB",),
     "deniable.learning.clustering": ("KMeans",),
+    "deniable.learning.fit": ("fit",),
     "deniable.learning.linear": (
         "LinearRegression",
         "Ridge",

@@ -32,6 +32,14 @@ _HAIR = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
+class Neighbours:
+    """What one unit may change: `rows` rows, under a relation."""
+
+    relation: Relation
+    rows: int = 1
+
+
+@dataclass(frozen=True)
 class Share:
     """A part of a budget, drawn `times` times over."""
 
@@ -56,16 +64,17 @@ def read_budget(budget: Any) -> Guarantee:
 
 
 def mechanism_for(
-    sums: Sums, width: int, share: Share, budget: Guarantee, relation: Relation
+    sums: Sums, width: int, share: Share, budget: Guarantee, neighbours: Neighbours
 ) -> Mechanism:
-    """The noise on one sum of `width` numbers, for its share of the budget."""
+    """The noise on one sum over rows of `width` columns, for its share of the budget."""
+    relation, rows = neighbours.relation, neighbours.rows
     if isinstance(budget, PureDP):
         return Geometric(
             epsilon=budget.epsilon * share.each,
-            sensitivity=sums.moved_l1(relation, width),
+            sensitivity=rows * sums.moved_l1(relation, width),
             relation=relation,
         )
-    moved = sums.moved(relation)
+    moved = rows * sums.moved(relation)
     return DiscreteGaussian(
         sigma=_sigma(moved, share.each, budget), sensitivity=moved, relation=relation
     )
@@ -86,21 +95,21 @@ def _mu_squared(budget: Guarantee) -> Fraction:
     return exact(mu, "mu") ** 2 * (1 - _HAIR)
 
 
-def price(parts: Sequence[tuple[Sums, Share]], budget: Guarantee, relation: Relation) -> Loss:
+def price(parts: Sequence[tuple[Sums, Share]], budget: Guarantee, neighbours: Neighbours) -> Loss:
     """What all draws of a fit cost together; it does not depend on the width of the rows."""
     losses: list[Loss] = []
     for sums, share in parts:
-        losses += [_loss(sums, share, budget, relation)] * share.times
+        losses += [_loss(sums, share, budget, neighbours)] * share.times
     total = losses[0] if len(losses) == 1 else compose(*losses)
     if not total.satisfies(budget):
         raise CalibrationError(f"no noise reaches {budget}")
     return total
 
 
-def _loss(sums: Sums, share: Share, budget: Guarantee, relation: Relation) -> Loss:
+def _loss(sums: Sums, share: Share, budget: Guarantee, neighbours: Neighbours) -> Loss:
     if isinstance(budget, PureDP):
-        return PureLoss(bound=budget.epsilon * share.each, relation=relation)
-    return mechanism_for(sums, 1, share, budget, relation).loss
+        return PureLoss(bound=budget.epsilon * share.each, relation=neighbours.relation)
+    return mechanism_for(sums, 1, share, budget, neighbours).loss
 
 
 def deviation(mechanism: Mechanism) -> float:

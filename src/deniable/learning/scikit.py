@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.learning.noise import Mechanism, Share, mechanism_for, price, read_budget
+from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price, read_budget
 from deniable.learning.outlook import Outlook, foreseen
 from deniable.learning.rows import (
     Floats,
@@ -59,6 +59,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     budget: Any
     bounds: Any
     relation: Any
+    rows_per_unit: int = 1
+    """How many rows of one unit count; `dp.fit` sets it from the table."""
 
     @abstractmethod
     def cost(self) -> Loss:
@@ -110,7 +112,7 @@ class SumsEstimator(PrivateEstimator):
 
     def cost(self) -> Loss:
         """What one fit costs, whatever the data are."""
-        return price(self._parts(), self._budget(), self._relation())
+        return price(self._parts(), self._budget(), self._neighbours())
 
     def outlook(self, *, size: int, features: int) -> Outlook:
         """Whether the budget can support the model on so many rows; nothing is read or spent."""
@@ -124,7 +126,10 @@ class SumsEstimator(PrivateEstimator):
         self._learn(ArrayReader(rows), ranges)
 
     def _noise(self, sums: Sums, share: Share, width: int) -> Mechanism:
-        return mechanism_for(sums, width, share, self._budget(), self._relation())
+        return mechanism_for(sums, width, share, self._budget(), self._neighbours())
+
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self._relation(), self.rows_per_unit)
 
 
 def labelled(values: Floats, y: Any, ranges: Ranges, classes: tuple[Any, ...]) -> Rows:

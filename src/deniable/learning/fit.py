@@ -1,0 +1,268 @@
+"""`dp.fit`: an estimator learns from a private table, through the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+
+from deniable.engines.base import LazySnapshot
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.learning.noise import Mechanism
+from deniable.learning.pushed import Source, pushed
+from deniable.learning.rows import Ranges, Rows
+from deniable.learning.scikit import (
+    PrivateEstimator,
+    SumsEstimator,
+    read_classes,
+    read_y_bounds,
+)
+from deniable.learning.sums import Integers, Sums
+from deniable.privacy.composition import Composed
+from deniable.privacy.guarantees import ApproxDP
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.losses.sampled import SampledLoss
+from deniable.release import Answer, Door, Gate
+from deniable.session import Session
+from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
+
+Estimator = TypeVar("Estimator", bound=PrivateEstimator)
+
+_LEARNED = ("coef_", "intercept_")
+
+
+def fit(
+    session: Session,
+    estimator: Estimator,
+    table: str,
+    *,
+    x: Sequence[str],
+    y: str | None = None,
+) -> Estimator:
+    """A fitted clone of an estimator, learned from columns of a private table.
+
+    The whole price is reserved in the ledger before anything is read. Estimators that read sums
+    have them computed by the engine where the table is; others are given rows. Bounds, classes and
+    the relation are the estimator's own, or those that the table declares where it has None. Of one
+    unit at most `max_rows` rows count. The same fit again is answered from the ledger, for free.
+    """
+    name, private = _table(session, table)
+    columns = _columns(session, name, x, y)
+    model = _completed(estimator, private, columns)
+    source = _source(model, private, name, columns)
+    loss = _price(model)
+    gate = Gate(session._ledger, private.population, session._who)
+    session._engine.check([source.rows_step()])
+    question = {
+        "learn": type(model).__name__,
+        "parameters": {key: _plain(value) for key, value in model.get_params().items()},
+        "x": list(columns.x),
+        "y": columns.y,
+        "tables": {name: private.describe()},
+    }
+    door = gate.open(loss, purpose=f"learn: {type(model).__name__}", question=question)
+    if isinstance(door, Answer):
+        _recall(model, door.value, source.ranges)
+        return model
+    with door, LazySnapshot(session._engine) as snapshot:
+        if isinstance(model, SumsEstimator):
+            reader = _DoorReader(door, snapshot, source)
+            model._learn(reader, source.ranges)
+            door.close({"drawn": reader.drawn})
+        else:
+            learned = door.draw(
+                _Whole(loss, model, source.ranges), partial(_pull, source, snapshot)
+            )
+            door.close(learned)
+    return model
+
+
+@dataclass(frozen=True)
+class _Columns:
+    x: tuple[str, ...]
+    kinds: tuple[ColumnType, ...]
+    y: str | None
+    y_kind: ColumnType | None
+
+
+class _DoorReader:
+    """Sums of a table, drawn through a door, and kept for the record."""
+
+    def __init__(self, door: Door, snapshot: LazySnapshot, source: Source) -> None:
+        self._door, self._snapshot, self._source = door, snapshot, source
+        self.drawn: list[list[int]] = []
+
+    def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
+        """Sum in the engine, and release."""
+        noisy = np.asarray(self._door.draw(mechanism, partial(self._totals, sums)), np.int64)
+        self.drawn.append(noisy.tolist())
+        return noisy
+
+    def _totals(self, sums: Sums) -> Integers:
+        statement = pushed(sums, self._source)
+        return statement.totals(self._snapshot.run(statement.step))
+
+
+class _Recorded:
+    """Sums that were drawn before, in order."""
+
+    def __init__(self, drawn: list[list[int]]) -> None:
+        self._drawn = iter(drawn)
+
+    def draw(self, _mechanism: Mechanism, _sums: Sums) -> Integers:
+        """The next one."""
+        return np.array(next(self._drawn), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """A fit as one release: for estimators that need rows."""
+
+    loss: Loss
+    model: PrivateEstimator
+    ranges: Ranges
+
+    def release(self, value: Rows) -> dict[str, Any]:
+        """Fit, and tell what was learned."""
+        self.model._train(value, self.ranges)
+        return {name: getattr(self.model, name).tolist() for name in _LEARNED}
+
+
+def _recall(model: PrivateEstimator, stored: object, ranges: Ranges) -> None:
+    """The model that was learned before."""
+    assert isinstance(stored, Mapping)
+    if isinstance(model, SumsEstimator):
+        model._learn(_Recorded(stored["drawn"]), ranges)
+        return
+    for name in _LEARNED:
+        setattr(model, name, np.array(stored[name]))
+    model.classes_ = np.asarray(model.get_params()["classes"])
+
+
+def _pull(source: Source, snapshot: LazySnapshot) -> Rows:
+    """Bounded rows out of the engine."""
+    found = snapshot.run(source.rows_step())
+    width = len(source.x)
+    table = np.array(found, dtype=np.float64).reshape(len(found), width + (source.y is not None))
+    present = np.ones(len(table), np.bool_)
+    if source.classes:
+        return Rows(table[:, :width], None, table[:, width].astype(np.int64), present)
+    return Rows(table[:, :width], table[:, width] if source.y else None, None, present)
+
+
+def _price(model: PrivateEstimator) -> Loss:
+    """What the ledger is charged: samples as (ε, δ), for a ledger adds up ρ."""
+    cost = model.cost()
+    sampled = isinstance(cost, Composed) and isinstance(cost.parts[0].loss, SampledLoss)
+    budget = model._budget()
+    if (sampled or isinstance(cost, SampledLoss)) and isinstance(budget, ApproxDP):
+        return ApproxLoss(bound=budget.epsilon, slack=budget.delta, relation=cost.relation)
+    return cost
+
+
+def _table(session: Session, table: str) -> tuple[str, PrivateTable]:
+    if not isinstance(session, Session):
+        raise ParameterTypeError("session", type(session).__name__, "must be a dp.Session")
+    name = str(table).lower()
+    private = session._catalogue.private
+    if name not in private:
+        raise ParameterError("table", table, f"private tables are {', '.join(private)}")
+    return name, private[name]
+
+
+def _columns(session: Session, name: str, x: Sequence[str], y: str | None) -> _Columns:
+    if isinstance(x, str) or not x:
+        raise ParameterTypeError("x", x, "must be a list of columns")
+    schema = session._catalogue.schemas[name]
+    found = [schema.find(str(each)) for each in x]
+    kinds = tuple(schema.columns[each] for each in found)
+    for each, kind in zip(found, kinds, strict=True):
+        if kind not in NUMERIC and kind != ColumnType.BOOLEAN:
+            raise ParameterError("x", each, f"holds {kind}; learn from numbers and booleans")
+    target = None if y is None else schema.find(str(y))
+    listed = [each.lower() for each in found]
+    if len(set(listed)) != len(listed) or (target is not None and target.lower() in listed):
+        raise ParameterError("x", listed, "must be different columns, and not the target")
+    return _Columns(tuple(found), kinds, target, None if target is None else schema.columns[target])
+
+
+def _completed(estimator: Estimator, table: PrivateTable, columns: _Columns) -> Estimator:
+    """A clone with what the table declares, where the estimator has None."""
+    if not isinstance(estimator, PrivateEstimator):
+        raise ParameterTypeError(
+            "estimator", type(estimator).__name__, "must be private, as dp.LinearRegression"
+        )
+    model: Estimator = clone(estimator)
+    given = model.get_params()
+    declared: dict[str, Any] = {"relation": str(table.relation)}
+    if given["bounds"] is None:
+        ends = [
+            _bounds_of(table, each, kind)
+            for each, kind in zip(columns.x, columns.kinds, strict=True)
+        ]
+        declared["bounds"] = ([low for low, _ in ends], [high for _, high in ends])
+    wants_y = "y_bounds" in given or "classes" in given
+    if wants_y != (columns.y is not None):
+        raise ParameterError("y", columns.y, "is needed" if wants_y else "is not learned from")
+    if columns.y is not None and "y_bounds" in given:
+        if columns.y_kind not in NUMERIC:
+            raise ParameterError("y", columns.y, f"holds {columns.y_kind}, not numbers")
+        if given["y_bounds"] is None:
+            declared["y_bounds"] = _bounds_of(table, columns.y, ColumnType.NUMBER)
+    if columns.y is not None and "classes" in given:
+        if given["classes"] is None:
+            declared["classes"] = list(table.keys.get(columns.y, ()))
+        labels = read_classes(declared.get("classes", given["classes"]))
+        check_keys(columns.y, labels, columns.y_kind)
+    model.set_params(**declared)
+    return model
+
+
+def _bounds_of(table: PrivateTable, column: str, kind: ColumnType) -> tuple[float, float]:
+    if kind == ColumnType.BOOLEAN:
+        return 0.0, 1.0
+    if column not in table.bounds:
+        raise ParameterError(
+            "bounds", column, "declare them: of the table, or bounds= of the estimator"
+        )
+    low, high = table.bounds[column]
+    return float(low), float(high)
+
+
+def _source(model: PrivateEstimator, table: PrivateTable, name: str, columns: _Columns) -> Source:
+    rows = table.max_rows
+    unit = table.unit.lower() if isinstance(table.unit, str) else None
+    if rows is None:
+        raise ParameterError("max_rows", None, "declare how many rows of one unit count")
+    if rows > 1 and not isinstance(model, SumsEstimator):
+        raise ParameterError("max_rows", rows, f"{type(model).__name__} learns from units of 1 row")
+    given = model.get_params()
+    model.rows_per_unit = rows
+    width = len(columns.x)
+    ranges = model._ranges(width)
+    model.n_features_in_ = width
+    return Source(
+        table=name,
+        x=tuple(each.lower() for each in columns.x),
+        kinds=columns.kinds,
+        y=None if columns.y is None else columns.y.lower(),
+        unit=unit,
+        rows=rows,
+        ranges=ranges,
+        classes=read_classes(given["classes"]) if "classes" in given else (),
+        y_ends=read_y_bounds(given["y_bounds"]) if "y_bounds" in given else None,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as the ledger's record has it, every digit."""
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, str | int | type(None)) else repr(value)
