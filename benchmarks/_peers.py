@@ -16,17 +16,15 @@ PINS = SCRIPTS / "constraints.txt"
 
 
 def run_peer(
-    script: str,
-    package: str,
-    arguments: list[str],
-    *,
-    environment: Path = ENVIRONMENT,
-    pins: Path = PINS,
+    script: str, package: str, arguments: list[str], *, alone: str = ""
 ) -> dict[str, Any] | None:
     """Run a peer's script and read the JSON it prints; None, said aloud, if it cannot be had.
 
-    `package` may name several, apart by spaces.
+    `package` may name several, apart by spaces. A peer that stands `alone` has an environment and
+    versions of that name for itself.
     """
+    environment = ROOT / f".venv-{alone}" if alone else ENVIRONMENT
+    pins = SCRIPTS / f"{alone}.txt" if alone else PINS
     python = environment / "bin" / "python"
     if not python.exists():
         venv.create(environment, with_pip=True)

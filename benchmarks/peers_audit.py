@@ -16,14 +16,12 @@ import os
 import sys
 from typing import Any
 
-from _peers import ROOT, SCRIPTS, run_peer
+from _peers import run_peer
 from rich.console import Console
 from rich.table import Table
 
 import deniable as dp
 
-ENVIRONMENT = ROOT / ".venv-peers-audit"
-PINS = SCRIPTS / "constraints_audit.txt"
 NEEDED = "numpy scipy cryptography sqlalchemy"
 PEERS = {"diffprivlib": "diffprivlib", "pydp": "python-dp"}
 
@@ -37,8 +35,7 @@ def peer_reports() -> dict[str, dict[str, Any]]:
             "audit_peers.py",
             f"{package} {NEEDED}",
             [library],
-            environment=ENVIRONMENT,
-            pins=PINS,
+            alone="peers-audit",
         )
         if answer is not None:
             found[f"{package} {answer['version']}"] = answer["reports"]

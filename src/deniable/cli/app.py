@@ -12,6 +12,7 @@ from deniable.cli.attack import attack
 from deniable.cli.demo import demo
 from deniable.cli.explain import explain
 from deniable.cli.init import init
+from deniable.cli.learn import learn
 from deniable.cli.query import query
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command()(init)
 app.command()(query)
 app.command()(explain)
 app.command()(attack)
+app.command()(learn)
 app.command()(demo)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")

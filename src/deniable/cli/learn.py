@@ -1,0 +1,112 @@
+"""`deniable learn`: a private model of a table, with its price."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from deniable.cli.failures import told
+from deniable.cli.metadata import read_metadata
+from deniable.cli.query import left_line, plain_console, waiting
+from deniable.cli.question import AsJson, Epsilon, File, Rho
+from deniable.errors import ParameterError
+from deniable.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.query.price import amount_of
+from deniable.session import Session
+
+
+class Kind(StrEnum):
+    """What can be learned."""
+
+    LINEAR = "linear"
+    LOGISTIC = "logistic"
+    BAYES = "bayes"
+    KMEANS = "kmeans"
+    PCA = "pca"
+
+
+@told("learn")
+def learn(  # noqa: PLR0917
+    file: File,
+    kind: Annotated[Kind, typer.Argument(help="Which model.")],
+    table: Annotated[str, typer.Argument(help="Which table.")],
+    x: Annotated[str, typer.Option("--x", help="Columns to learn from: age,cost.")],
+    y: Annotated[str | None, typer.Option("--y", help="The column to predict.")] = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    count: Annotated[int, typer.Option(help="Clusters of k-means, or components of PCA.")] = 2,
+    as_json: AsJson = False,
+    who: Annotated[str, typer.Option(help="Who asks; it is recorded.")] = "analyst",
+) -> None:
+    """Fit a private model and charge its price. The same fit again is free.
+
+    Bounds and classes are those that the metadata file declares.
+
+    Example: deniable learn visits.toml linear visits --x age --y cost --rho 0.01
+    """
+    from deniable.learning.fit import fit  # noqa: PLC0415  (scikit-learn is slow to load)
+
+    metadata = read_metadata(file)
+    with metadata.session(who=who) as session:
+        model = _model(kind, _budget(session, epsilon, rho), count)
+        before = session.remaining
+        with waiting("learning"):
+            fitted = fit(session, model, table, x=[name.strip() for name in x.split(",")], y=y)
+        learned = {
+            name: np.asarray(value).tolist()
+            for name, value in sorted(vars(fitted).items())
+            if name.endswith("_") and name != "n_features_in_"
+        }
+        if as_json:
+            cost = fitted.cost().price
+            typer.echo(json.dumps({"model": str(kind), "cost": str(cost), **learned}, indent=2))
+            return
+        shown = Table("learned", "value")
+        for name, value in learned.items():
+            shown.add_row(name, np.array2string(np.array(value), precision=4, threshold=40))
+        plain_console().print(shown)
+        for name, each in session.remaining.items():
+            free = "given before, free; " if each.remaining == before[name].remaining else ""
+            typer.echo(f"{name}: {free}{left_line(each, fitted.cost().price)}")
+
+
+def _budget(session: Session, epsilon: float | None, rho: float | None) -> Guarantee:
+    """What the fit may cost: as a question, ε stands for the ρ that converts to it."""
+    guarantee = session._budget.guarantee
+    if (epsilon is None) == (rho is None):
+        raise ParameterError("epsilon", epsilon, "say what the fit may cost: --epsilon, or --rho")
+    if isinstance(guarantee, PureDP):
+        if epsilon is None:
+            raise ParameterError("rho", rho, "a PureDP budget is spent in epsilon")
+        return PureDP(epsilon)
+    if rho is not None:
+        return ZCDP(rho)
+    if not isinstance(guarantee, ApproxDP):
+        raise ParameterError("epsilon", epsilon, "a budget without δ is spent in rho")
+    return ZCDP(amount_of(session._budget, epsilon=epsilon, rho=None))
+
+
+def _model(kind: Kind, budget: Guarantee, count: int) -> Any:
+    """The estimator; what it must be told comes from the table."""
+    from deniable.learning.bayes import GaussianNB  # noqa: PLC0415
+    from deniable.learning.clustering import KMeans  # noqa: PLC0415
+    from deniable.learning.linear import LinearRegression  # noqa: PLC0415
+    from deniable.learning.logistic import LogisticRegression  # noqa: PLC0415
+    from deniable.learning.pca import PCA  # noqa: PLC0415
+
+    match kind:
+        case Kind.LINEAR:
+            return LinearRegression(budget=budget, bounds=None, y_bounds=None)
+        case Kind.LOGISTIC:
+            return LogisticRegression(budget=budget, bounds=None, classes=None)
+        case Kind.BAYES:
+            return GaussianNB(budget=budget, bounds=None, classes=None)
+        case Kind.KMEANS:
+            return KMeans(count, budget=budget, bounds=None)
+        case Kind.PCA:
+            return PCA(count, budget=budget, bounds=None)
