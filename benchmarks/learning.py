@@ -4,19 +4,20 @@
 
 Scores on held-out quarters of 20 splits: accuracy, R² (no lower than -1, for every library), minus
 the mean squared distance from the nearest centre, or the share of variance along three components.
-Columns are mapped to [-1, 1] by their ranges and rows shortened to half of the longest length, alike
-for all. Deniable is measured at (ε, 1e-6), and at δ = 0 where it offers that; diffprivlib, in an
-environment of its own with a scikit-learn that it works with, claims δ = 0. Binary logistic
-regression at δ = 0 perturbs the objective, which is private in real arithmetic, as diffprivlib's is.
-The adult table is read from --data or $DENIABLE_DATA; without it, it is left out, and named.
+Columns are mapped to [-1, 1] by their ranges and rows shortened to half of the longest length,
+alike for all. Deniable is measured at (ε, 1e-6), and at δ = 0 where it offers that; diffprivlib, in
+an environment of its own with a scikit-learn that it works with, claims δ = 0. Binary logistic
+regression at δ = 0 perturbs the objective, which is private in real arithmetic, as diffprivlib's
+is. The adult table is read from --data or $DENIABLE_DATA; without it, it is left out, and named.
 
-Bars, at ε = 1: no worse than diffprivlib on any task, better by more than two standard errors on the
-logistic and linear tasks, R² of 0.9 on 50,000 rows, and a fit in twice its CPU time or 1 s.
+Bars, at ε = 1: no worse than diffprivlib on any task, better by more than two standard errors on
+the logistic and linear tasks, R² of 0.9 on 50,000 rows, and a fit in twice its CPU time or 1 s.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -99,7 +100,7 @@ def above(one: list[float], other: list[float]) -> float:
     """By how many standard errors of the difference."""
     if not other:
         return float("inf")
-    error = float(np.hypot(np.std(one), np.std(other))) / len(one) ** 0.5
+    error = float(np.hypot(np.std(one), np.std(other))) / math.sqrt(len(one))
     return float(np.mean(one) - np.mean(other)) / max(error, 1e-12)
 
 

@@ -12,6 +12,8 @@ from deniable.learning.scikit import read_positive
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 
+_LEAST_PENALTY = 1e-6  # below, floats cannot solve what is nearly flat
+
 
 class PerturbedLogisticRegression(LinearClassifier):
     """Penalised logistic regression for two classes, by one perturbation.
@@ -76,9 +78,10 @@ class PerturbedLogisticRegression(LinearClassifier):
                 self.method,
                 "is private in real arithmetic only; say allow_real_arithmetic=True, or 'output'",
             )
-        mechanism = PrivateMinimum(
-            way, budget, read_positive(self.penalty, "penalty"), self._relation()
-        )
+        penalty = read_positive(self.penalty, "penalty")
+        if penalty < _LEAST_PENALTY:
+            raise ParameterError("penalty", self.penalty, f"must be {_LEAST_PENALTY} or more")
+        mechanism = PrivateMinimum(way, budget, penalty, self._relation())
         if way != Way.OUTPUT:
             mechanism.scale()
         return mechanism
