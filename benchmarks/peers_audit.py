@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-from _peers import run_peer
+from _peers import ROOT, run_peer
 from rich.console import Console
 from rich.table import Table
 
