@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deniable.engines.postgres import postgres
     from deniable.engines.spark import spark
     from deniable.errors import (
+        AdmissionError,
         BudgetError,
         CalibrationError,
         DeniableError,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         TokenError,
         TokenSpentError,
         TokenStoreError,
+        SurveyStoreError,
     )
     from deniable.learning.bayes import GaussianNB
     from deniable.learning.clustering import KMeans
@@ -109,6 +111,7 @@ __all__ = [
     "PCA",
     "ROW",
     "ZCDP",
+    "AdmissionError",
     "Answer",
     "ApproxDP",
     "ApproxLoss",
@@ -183,6 +186,7 @@ __all__ = [
     "TokenError",
     "TokenSpentError",
     "TokenStoreError",
+    "SurveyStoreError",
     "TopK",
     "TruncatedGeometric",
     "Unit",
@@ -249,6 +253,7 @@ _HOMES = {
     "deniable.auditing.search": ("WorstPair", "sensitivity_search"),
     "deniable.auditing.verify": ("Verified", "verify", "verify_channel"),
     "deniable.errors": (
+        "AdmissionError",
         "BudgetError",
         "CalibrationError",
         "DeniableError",
@@ -270,6 +275,7 @@ _HOMES = {
         "TokenError",
         "TokenSpentError",
         "TokenStoreError",
+        "SurveyStoreError",
     ),
     "deniable.learning.bayes": ("GaussianNB",),
     "deniable.learning.clustering": ("KMeans",),

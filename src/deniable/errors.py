@@ -9,6 +9,8 @@
     ├── ReportError (ValueError)             reports of a survey cannot be read; none was counted
     ├── CalibrationError (ValueError)        no noise reaches the guarantee that was asked for
     ├── MissingExtraError (ImportError)      an optional part is not installed
+    ├── AdmissionError (PermissionError)     an invitation or token does not admit to a survey
+    ├── SurveyStoreError (RuntimeError)      a survey's answers cannot be read or written
     ├── BudgetError (RuntimeError)           a release would exceed a budget, or budgets disagree
     ├── LedgerError (RuntimeError)           the ledger cannot be read or written
     │   └── LedgerTamperedError              entries were changed, removed, reordered or cut off
@@ -29,6 +31,7 @@ parameters; it never quotes a private value.
 from __future__ import annotations
 
 __all__ = [
+    "AdmissionError",
     "BudgetError",
     "CalibrationError",
     "DeniableError",
@@ -47,9 +50,13 @@ __all__ = [
     "ReleaseFailedError",
     "ReportError",
     "StreamExhaustedError",
+<<<<<<< HEAD
     "TokenError",
     "TokenSpentError",
     "TokenStoreError",
+=======
+    "SurveyStoreError",
+>>>>>>> 6a1014b (Sensitive surveys over HTTP: documents, a store that links nothing, respondents' and operators' pages, deniable survey)
 ]
 
 
@@ -124,6 +131,14 @@ class RandomnessError(DeniableError, RuntimeError):
 
 class StreamExhaustedError(DeniableError, RuntimeError):
     """An interactive mechanism has given its last answer."""
+
+
+class AdmissionError(DeniableError, PermissionError):
+    """An invitation or a token does not admit to a survey. Nothing was stored."""
+
+
+class SurveyStoreError(DeniableError, RuntimeError):
+    """A survey's answers cannot be read or written. Nothing was acknowledged."""
 
 
 class BudgetError(DeniableError, RuntimeError):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deniable import __version__
-from deniable.cli import audit, ledger
+from deniable.cli import audit, ledger, survey
 from deniable.cli.attack import attack
 from deniable.cli.demo import demo
 from deniable.cli.explain import explain
@@ -29,6 +29,7 @@ app.command()(learn)
 app.command()(demo)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
+app.add_typer(survey.app, name="survey")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,104 @@
+"""One answer per invitation: what the survey asks of a token system, and plain codes behind it.
+
+The seam for blind-signed tokens: `tokens_of` chooses the system by the document's `admission`. A
+system signs a token once per invitation and says whether a token is genuine. Spending is the
+store's: the spent mark and the answer are written in one transaction, or neither is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import sqlalchemy as sa
+
+from deniable.errors import AdmissionError, ParameterError
+from deniable.service.document import SurveyDocument
+from deniable.service.tables import INVITATIONS
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # no I, L, O, U: they are misread
+_CODE_LENGTH = 16  # 80 random bits
+
+
+class Tokens(Protocol):
+    """What the survey needs. Both calls run inside the caller's transaction."""
+
+    kind: ClassVar[str]
+
+    def issue(
+        self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
+    ) -> bytes:
+        """Sign a blinded token, once per invitation; AdmissionError otherwise."""
+        ...
+
+    def verify(
+        self, connection: sa.Connection, survey: str, message: bytes, signature: bytes
+    ) -> None:
+        """AdmissionError unless this token was issued for this survey."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinkableCodes:
+    """The invitation code is the token itself, and nothing is signed.
+
+    Honest about what it is: an operator who keeps a list of who got which code, and who records
+    submissions on their way in, can tell whose report is whose. The report is randomised all the
+    same: ε holds against that operator too. What is stored holds no link (see `store.py`).
+    """
+
+    kind: ClassVar[str] = "linkable codes"
+
+    def issue(
+        self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
+    ) -> bytes:
+        """Codes are not signed."""
+        del connection, survey, invitation, blinded
+        raise AdmissionError("this survey takes the invitation code itself; nothing is signed")
+
+    def verify(
+        self, connection: sa.Connection, survey: str, message: bytes, signature: bytes
+    ) -> None:
+        """The message is a code of this survey, and there is no signature."""
+        code = message.decode("ascii", "replace")
+        known = sa.select(INVITATIONS.c.survey).where(INVITATIONS.c.code == code_mark(code))
+        # One spelling only: a token is spent under its bytes.
+        exact = len(code) == _CODE_LENGTH and set(code) <= set(_ALPHABET)
+        if signature or not exact or connection.execute(known).scalar() != survey:
+            raise AdmissionError("this invitation code is not one of this survey; check the link")
+
+
+def tokens_of(document: SurveyDocument) -> Tokens:
+    """The token system of a survey. Blind-signed tokens plug in here."""
+    if document.admission == LinkableCodes.kind:
+        return LinkableCodes()
+    raise ParameterError(
+        "admission",
+        document.admission,
+        f'this server offers "{LinkableCodes.kind}" only; say so in the document',
+    )
+
+
+def new_code() -> str:
+    """A fresh code of 80 bits, in letters that are not misread."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
+
+
+def code_mark(code: str) -> str:
+    """What is stored of a code: its SHA-256, so that a stolen store holds no usable code."""
+    return hashlib.sha256(b"code\0" + code.encode()).hexdigest()
+
+
+def read_people(lines: Iterable[str]) -> list[str]:
+    """Names of those invited, one to a line; twice the same is refused."""
+    people = [line.strip() for line in lines if line.strip()]
+    if not people:
+        raise ParameterError("people", 0, "must be one name or more, one to a line")
+    if len(set(people)) != len(people):
+        raise ParameterError("people", "a name", "is there twice; each is invited once")
+    if max(len(person) for person in people) > 200:
+        raise ParameterError("people", "a name", "must be 200 signs at most")
+    return people

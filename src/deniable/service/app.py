@@ -1,0 +1,112 @@
+"""The web application: respondents' pages, the API behind them, and the operator's pages."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+
+from deniable.errors import (
+    AdmissionError,
+    BudgetError,
+    DeniableError,
+    ParameterError,
+    ReportError,
+    SurveyStoreError,
+)
+from deniable.service import operator, respondent
+from deniable.service.pages import STATIC, wants_json
+from deniable.service.store import SurveyStore
+
+# Scripts and styles from this server alone, no inline ones, no forms, no frames, no other host.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action {forms}; base-uri 'none'; frame-ancestors 'none'; object-src 'none'"
+)
+_HEADERS = {
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+_STATUS: dict[type[DeniableError], int] = {
+    ReportError: 400,
+    ParameterError: 400,
+    AdmissionError: 403,
+    BudgetError: 409,
+    SurveyStoreError: 503,
+}
+
+
+def create_app(store: SurveyStore, *, operator_key: str | None = None) -> FastAPI:
+    """The application over a store. The operator's pages need the key; None draws a fresh one."""
+    app = FastAPI(title="Deniable", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.store = store
+    app.state.operator_key = operator_key or secrets.token_urlsafe(24)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.include_router(respondent.router)
+    app.include_router(operator.router)
+    app.middleware("http")(_protected)
+    app.add_exception_handler(DeniableError, _refused)
+    app.add_exception_handler(HTTPException, _not_found)
+    return app
+
+
+async def _protected(
+    request: Request, call_next: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    response = await call_next(request)
+    forms = "'self'" if request.url.path.startswith("/operator") else "'none'"
+    response.headers["Content-Security-Policy"] = _POLICY.format(forms=forms)
+    for name, value in _HEADERS.items():
+        response.headers[name] = value
+    return response
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    code = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
+    return _told(request, code, str(error))
+
+
+def _not_found(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _told(request, error.status_code, str(error.detail))
+
+
+def _told(request: Request, code: int, message: str) -> Response:
+    if wants_json(request):
+        return JSONResponse({"error": message}, status_code=code)
+    return PlainTextResponse(message, status_code=code)
+
+
+def run(
+    where: str | Path, *, host: str, port: int, operator_key: str, ready: Callable[[], None]
+) -> None:
+    """Serve until interrupted. No access log: it would hold times and addresses."""
+    import uvicorn  # noqa: PLC0415  (part of the extra)
+
+    store = SurveyStore(where)
+    try:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(store, operator_key=operator_key),
+                host=host,
+                port=port,
+                access_log=False,
+                log_level="warning",
+                server_header=False,
+                date_header=False,
+                backlog=4096,
+            )
+        )
+        ready()
+        server.run()
+    finally:
+        store.close()

@@ -1,0 +1,82 @@
+"""What the respondent's script does, word for word, in Python.
+
+`respondent.js` and these functions read the same random 32-bit words in the same order and give the
+same report: `tests/service/channel_vectors.json` holds both to it. A client in another language
+can be checked with the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from deniable.randomness.source import SECURE, bits
+from deniable.service.item import Item, NumberLine
+from deniable.survey.duchi import INPUTS
+from deniable.survey.thresholds import WORD
+
+Words = Callable[[], int]
+
+_WORD = 1 << 32
+
+
+@dataclass(frozen=True)
+class Throw:
+    """A report, and whether the answer decided it; the latter never leaves the device."""
+
+    report: int
+    told: bool
+
+
+def device_words() -> int:
+    """32 fresh random bits."""
+    return bits(SECURE, 32)
+
+
+def respond(item: Item, answer: int | Fraction, words: Words = device_words) -> Throw:
+    """Randomise one answer: a report's place, or a number for a question on a number."""
+    threshold = int(item.truth * WORD)
+    if isinstance(item, NumberLine):
+        place = _place(item, Fraction(answer))
+        bit = int((words() >> 2) < place)
+        return _coin(bit, threshold, words)
+    if item.reports == 2:
+        return _coin(int(answer), threshold, words)
+    return _die(int(answer), item.reports, threshold, words)
+
+
+def _coin(bit: int, threshold: int, words: Words) -> Throw:
+    """The bit with probability 2p - 1, else a fair coin: P(bit) = 2p - 1 + (1 - p) = p."""
+    if _word64(words) < 2 * threshold - WORD:
+        return Throw(bit, told=True)
+    return Throw(words() & 1, told=False)
+
+
+def _die(answer: int, k: int, threshold: int, words: Words) -> Throw:
+    """The answer with probability p, else one of the k - 1 others, each alike."""
+    if _word64(words) < threshold:
+        return Throw(answer, told=True)
+    other = _below(k - 1, words)
+    return Throw(other + (other >= answer), told=False)
+
+
+def _word64(words: Words) -> int:
+    high = words()
+    return (high << 32) | words()
+
+
+def _below(count: int, words: Words) -> int:
+    """A whole number below `count`, uniformly: words beyond the last full round are drawn again."""
+    limit = _WORD - _WORD % count
+    word = words()
+    while word >= limit:
+        word = words()
+    return word % count
+
+
+def _place(item: NumberLine, number: Fraction) -> int:
+    """The number's place on the grid of 2^30 parts; what lies outside is moved to the end."""
+    inside = min(max(number, item.low), item.high)
+    share = (inside - item.low) / (item.high - item.low)
+    return int(share * INPUTS + Fraction(1, 2))

@@ -1,0 +1,130 @@
+"""What leaves the survey for other programs: reports, codebook, and how to estimate in R and Python.
+
+Reports lie in the order of their random keys. A stranger with these files needs nothing else.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from deniable.service.document import SurveyDocument
+from deniable.service.item import Item
+from deniable.survey.codebook import Codebook
+
+Reports = Sequence[tuple[int, ...]]
+
+
+def export(document: SurveyDocument, reports: Reports) -> Mapping[str, str]:
+    """All files by name."""
+    books = [
+        codebook_of(item, [each[at] for each in reports]) for at, item in enumerate(document.items)
+    ]
+    return {
+        "survey.json": document.text + "\n",
+        "reports.csv": reports_csv(document, reports),
+        "codebook.json": _codebook_json(document, books),
+        "codebook.csv": _codebook_csv(document, books),
+        "estimate.py": _PYTHON,
+        "estimate.R": _R,
+    }
+
+
+def codebook_of(item: Item, reports: Sequence[int]) -> Codebook:
+    """A question's channel, weights and counts; of a number its two bounds."""
+    counts = Counter(reports)
+    seen = tuple(counts[place] for place in range(item.reports)) if reports else None
+    return Codebook(item.text[0][1], item.design, seen)
+
+
+def reports_csv(document: SurveyDocument, reports: Reports) -> str:
+    """One line for each submission: the places of the reports, as in the codebook."""
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow([item.id for item in document.items])
+    lines.writerows(reports)
+    return out.getvalue()
+
+
+def _codebook_json(document: SurveyDocument, books: Sequence[Codebook]) -> str:
+    data = {
+        "survey": document.id,
+        "name": document.name,
+        "wave": document.wave,
+        "epsilon": float(document.epsilon),
+        "relation": "replace",
+        "questions": {
+            item.id: {
+                **book.as_dict(),
+                "kind": item.kind,
+                "values": None if item.values is None else [float(v) for v in item.values],
+                "law": json.loads(item.question.text),
+            }
+            for item, book in zip(document.items, books, strict=True)
+        },
+    }
+    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+
+
+def _codebook_csv(document: SurveyDocument, books: Sequence[Codebook]) -> str:
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(["question", "answer", "report", "probability", "weight"])
+    for item, book in zip(document.items, books, strict=True):
+        design = book.design
+        for i, answer in enumerate(design.answers):
+            for j in range(len(design.reports)):
+                chance, weight = float(design.channel.rows[i][j]), float(design.inverse[i][j])
+                lines.writerow([item.id, _cell(answer), j, repr(chance), repr(weight)])
+    return out.getvalue()
+
+
+def _cell(answer: object) -> str:
+    """Text that a spreadsheet does not take for a formula."""
+    text = str(answer)
+    return f"'{text}" if text[:1] in "=+-@\t\r" and not text.lstrip("-").isdigit() else text
+
+
+_PYTHON = '''"""Shares of the true answers from randomised reports: python estimate.py"""
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+here = Path(__file__).parent
+codebook = json.loads((here / "codebook.json").read_text(encoding="utf-8"))
+with (here / "reports.csv").open(encoding="utf-8", newline="") as file:
+    rows = list(csv.DictReader(file))
+
+for name, question in codebook["questions"].items():
+    reports = [int(row[name]) for row in rows]
+    shares = []
+    for answer, weights in zip(question["answers"], question["weights"]):
+        told = [float(Fraction(weights[report])) for report in reports]
+        share = sum(told) / len(told)
+        error = (sum((each - share) ** 2 for each in told) / len(told) ** 2) ** 0.5
+        shares.append(share)
+        print(f"{name}: {answer}: {share:.4f} +- {1.96 * error:.4f}")
+    if question["values"] is not None:
+        mean = sum(value * share for value, share in zip(question["values"], shares))
+        print(f"{name}: mean: {mean:.4f}")
+'''
+
+_R = """# Shares of the true answers from randomised reports: Rscript estimate.R
+reports <- read.csv("reports.csv", check.names = FALSE)
+codebook <- read.csv("codebook.csv", colClasses = c(answer = "character"))
+for (name in names(reports)) {
+  question <- codebook[codebook$question == name, ]
+  for (answer in unique(question$answer)) {
+    rows <- question[question$answer == answer, ]
+    told <- rows$weight[match(reports[[name]], rows$report)]
+    share <- mean(told)
+    error <- sqrt(mean((told - share)^2) / length(told))
+    cat(sprintf("%s: %s: %.4f +- %.4f\\n", name, answer, share, 1.96 * error))
+  }
+}
+"""

@@ -1,0 +1,228 @@
+"""The operator's pages: plan, design, preview, collect, estimate, cross, export.
+
+Who opens them shows the key that `deniable survey serve` printed, once; a cookie holds it then.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import PlainTextResponse, RedirectResponse
+
+from deniable.errors import DeniableError, ParameterError
+from deniable.service.admission import read_people
+from deniable.service.document import LONGEST, read_document
+from deniable.service.draft import draft_from_form, template
+from deniable.service.entry import read_sheets
+from deniable.service.export import export
+from deniable.service.pages import TEMPLATES, read_body, script_hashes, store_of, survey_of
+from deniable.service.picture import growth_svg
+from deniable.service.plan import planned
+from deniable.service.results import crossed, growth, results
+from deniable.service.store import Outcome
+
+_COOKIE = "deniable_operator"
+_FORM = "application/x-www-form-urlencoded"
+_MEDIA = {"json": "application/json", "csv": "text/csv", "py": "text/plain", "R": "text/plain"}
+
+
+def _known(request: Request) -> None:
+    given = request.cookies.get(_COOKIE, "")
+    if not hmac.compare_digest(given.encode(), request.app.state.operator_key.encode()):
+        raise HTTPException(403, "Open the operator's link that `deniable survey serve` printed.")
+    if request.method == "POST" and request.headers.get("sec-fetch-site", "same-origin") not in (
+        "same-origin",
+        "none",
+    ):
+        raise HTTPException(403, "This form was sent from another site.")
+
+
+entrance = APIRouter(prefix="/operator")
+inside = APIRouter(prefix="/operator", dependencies=[Depends(_known)])
+
+
+@entrance.get("/enter/{key}")
+def enter(request: Request, key: str) -> Response:
+    """Exchange the key of the link for a cookie, so that it leaves the address bar."""
+    if not hmac.compare_digest(key.encode(), request.app.state.operator_key.encode()):
+        raise HTTPException(403, "This is not the operator's key of this server.")
+    response = RedirectResponse("/operator", status_code=303)
+    secure = request.url.scheme == "https"
+    response.set_cookie(_COOKIE, key, httponly=True, samesite="strict", secure=secure)
+    return response
+
+
+@inside.get("")
+def surveys(request: Request) -> Any:
+    """All surveys and how far they are."""
+    store = store_of(request)
+    rows = [(document, store.status(document)) for document in store.documents()]
+    return _page(request, "operator.html", rows=rows)
+
+
+@inside.get("/plan")
+def plan_page(request: Request) -> Any:
+    """People, margin and ε against each other."""
+    given = {name: str(value) for name, value in request.query_params.items()}
+    plan, error = None, None
+    try:
+        plan = planned(given)
+    except DeniableError as problem:
+        error = str(problem)
+    return _page(request, "plan.html", given=given, plan=plan, error=error)
+
+
+@inside.get("/design")
+def design_page(request: Request) -> Any:
+    """An empty form."""
+    return _page(request, "design.html", given=template(), draft=None, error=None)
+
+
+@inside.post("/design")
+async def design_sent(request: Request) -> Any:
+    """Check a draft, show what it costs, and keep it if that was asked for."""
+    form = await _form(request)
+    try:
+        text = draft_from_form(form)
+        draft = read_document(text)
+    except DeniableError as problem:
+        return _page(request, "design.html", given=form, draft=None, error=str(problem))
+    if form.get("do") != "save":
+        return _page(request, "design.html", given=form, draft=draft, error=None)
+    survey = await run_in_threadpool(store_of(request).add, draft)
+    return RedirectResponse(f"/operator/{survey}", status_code=303)
+
+
+@inside.get("/{survey}")
+def survey_page(request: Request, survey: str) -> Any:
+    """Status, live estimates with intervals, and their pictures."""
+    document = survey_of(request, survey)
+    store = store_of(request)
+    reports = store.reports(document)
+    found = [
+        (
+            result,
+            growth_svg(
+                growth(result.item, [each[place] for each in reports]),
+                title=f"{result.item.id}: {result.main.label} against the number of reports",
+                percent=result.mean is None,
+            ),
+        )
+        for place, result in enumerate(results(document, reports))
+    ]
+    return _page(
+        request,
+        "survey.html",
+        document=document,
+        status=store.status(document),
+        found=found,
+        hashes=script_hashes(),
+        base=str(request.base_url).rstrip("/"),
+    )
+
+
+@inside.post("/{survey}/invite")
+async def invite(request: Request, survey: str) -> Any:
+    """Fresh codes, shown once."""
+    form = await _form(request)
+
+    def work() -> tuple[Any, list[tuple[str, str]]]:
+        document = survey_of(request, survey)
+        people: list[str | None]
+        if form.get("people", "").strip():
+            people = [*read_people(form["people"].splitlines())]
+        else:
+            people = [None] * _count(form.get("count", ""))
+        codes = store_of(request).invite(document, people)
+        return document, [(one or "", code) for one, code in zip(people, codes, strict=True)]
+
+    document, invited = await run_in_threadpool(work)
+    base = str(request.base_url).rstrip("/")
+    return _page(request, "invited.html", document=document, invited=invited, base=base)
+
+
+@inside.get("/{survey}/crosstab")
+def crosstab_page(
+    request: Request, survey: str, first: str | None = None, second: str | None = None
+) -> Any:
+    """Two questions against each other, corrected for the coins."""
+    document = survey_of(request, survey)
+    reports = store_of(request).reports(document)
+    table, error = None, None
+    if first and second and reports:
+        try:
+            table = crossed(document, reports, first, second)
+        except DeniableError as problem:
+            error = str(problem)
+    return _page(
+        request, "crosstab.html", document=document, table=table, error=error,
+        first=first, second=second, n=len(reports),
+    )  # fmt: skip
+
+
+@inside.get("/{survey}/paper")
+def entry_page(request: Request, survey: str) -> Any:
+    """The form for reports from paper."""
+    return _page(request, "entry.html", document=survey_of(request, survey), message=None, given={})
+
+
+@inside.post("/{survey}/paper")
+async def entry_sent(request: Request, survey: str) -> Any:
+    """Store a batch of sheets once."""
+    form = await _form(request)
+
+    def work() -> tuple[Any, str]:
+        document = survey_of(request, survey)
+        try:
+            sheets = read_sheets(document, form.get("sheets", ""))
+            outcome = store_of(request).enter(document, form.get("batch", "").strip(), sheets)
+        except DeniableError as problem:
+            return document, str(problem)
+        return document, {
+            Outcome.STORED: f"{len(sheets)} sheets were stored.",
+            Outcome.ALREADY: "This batch was stored before; nothing was counted twice.",
+            Outcome.SPENT: "Another batch has this name; nothing was stored. Choose another name.",
+        }[outcome]
+
+    document, message = await run_in_threadpool(work)
+    return _page(request, "entry.html", document=document, message=message, given=form)
+
+
+@inside.get("/{survey}/export/{name}")
+def export_file(request: Request, survey: str, name: str) -> Response:
+    """One file of the export."""
+    document = survey_of(request, survey)
+    files = export(document, store_of(request).reports(document))
+    if name not in files:
+        raise HTTPException(404, f"The export has {', '.join(files)}.")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    media = _MEDIA[name.rsplit(".", maxsplit=1)[-1]]
+    return PlainTextResponse(files[name], media_type=media, headers=headers)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    body = await read_body(request, 2 * LONGEST, _FORM)
+    try:
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=200)
+    except ValueError:
+        raise HTTPException(400, "This form cannot be read.") from None
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:7]) <= 100_000:
+        raise ParameterError("count", text, "must be a whole number from 1 to 100,000")
+    return int(text)
+
+
+def _page(request: Request, name: str, **values: Any) -> Any:
+    return TEMPLATES.TemplateResponse(request, name, values)
+
+
+router = APIRouter()
+router.include_router(entrance)
+router.include_router(inside)

@@ -1,0 +1,123 @@
+"""What respondents and their devices reach. No handler ever sees a true answer, an IP or a time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from deniable.errors import ReportError
+from deniable.service import submission
+from deniable.service.brief import brief, promise
+from deniable.service.document import SurveyDocument
+from deniable.service.item import said
+from deniable.service.pages import TEMPLATES, read_body, store_of, survey_of
+from deniable.service.paper import paper_item
+from deniable.service.store import Outcome
+from deniable.service.words import words_of
+
+router = APIRouter(prefix="/s")
+
+
+@router.get("/{survey}")
+def answer_page(request: Request, survey: str, lang: str | None = None) -> Any:
+    """The respondent's page: the same for everybody."""
+    document = survey_of(request, survey)
+    language = _language(document, request, lang)
+    values = {
+        "survey": document.id,
+        "title": said(document.title, language),
+        "language": language,
+        "languages": document.languages,
+        "words": words_of(language),
+        "preview": "preview" in request.query_params,
+    }
+    return TEMPLATES.TemplateResponse(request, "respondent.html", values)
+
+
+@router.get("/{survey}/brief/{language}.json")
+def brief_json(request: Request, survey: str, language: str) -> JSONResponse:
+    """What the script shows and draws from."""
+    document = survey_of(request, survey)
+    if language not in document.languages:
+        raise HTTPException(404, "This survey is not in that language.")
+    return JSONResponse(brief(document, language))
+
+
+@router.get("/{survey}/paper")
+def paper_page(request: Request, survey: str, lang: str | None = None) -> Any:
+    """Instructions to print, for real coins and dice."""
+    document = survey_of(request, survey)
+    language = _language(document, request, lang)
+    words = words_of(language)
+    sheets = [
+        {
+            "question": said(item.text, language),
+            "paper": paper_item(item, language, words),
+            "promise": promise(item, words),
+        }
+        for item in document.items
+    ]
+    values = {
+        "title": said(document.title, language),
+        "consent": said(document.consent, language),
+        "language": language,
+        "words": words,
+        "sheets": sheets,
+    }
+    return TEMPLATES.TemplateResponse(request, "paper.html", values)
+
+
+@router.post("/{survey}/reports")
+async def take_reports(request: Request, survey: str) -> JSONResponse:
+    """Store a submission once, and say so only when it is on disk."""
+    body = await read_body(request, submission.LONGEST, "application/json")
+
+    def work() -> Outcome:
+        document = survey_of(request, survey)
+        read = submission.read_submission(document, body)
+        return store_of(request).accept(document, read)
+
+    outcome = await run_in_threadpool(work)
+    if outcome is Outcome.SPENT:
+        raise HTTPException(409, "This invitation was used for another submission; one counts.")
+    # The same words the first time and every other time: who asks again learns nothing new.
+    return JSONResponse({"stored": True})
+
+
+@router.post("/{survey}/tokens")
+async def sign_token(request: Request, survey: str) -> JSONResponse:
+    """Sign a blinded token, once per invitation: {"invitation", "blinded"} in, {"signed"} out."""
+    body = await read_body(request, submission.LONGEST, "application/json")
+
+    def work() -> bytes:
+        document = survey_of(request, survey)
+        invitation, blinded = _read_blinded(body)
+        return store_of(request).issue(document, invitation, blinded)
+
+    return JSONResponse({"signed": (await run_in_threadpool(work)).hex()})
+
+
+def _read_blinded(body: bytes) -> tuple[str, bytes]:
+    try:
+        data = json.loads(body)
+        if data.keys() != {"invitation", "blinded"} or not isinstance(data["invitation"], str):
+            raise ValueError
+        return data["invitation"], bytes.fromhex(data["blinded"])
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise ReportError("a token is asked for with an invitation and blinded bytes") from None
+
+
+def _language(document: SurveyDocument, request: Request, wanted: str | None) -> str:
+    """The language asked for, or the browser's first that the survey has, or the survey's first."""
+    asked = [wanted] if wanted else []
+    asked += [each.split(";")[0].strip() for each in
+              request.headers.get("accept-language", "")[:200].split(",")]  # fmt: skip
+    for tag in asked:
+        for known in document.languages:
+            if tag in (known, known.split("-")[0]) or tag.split("-")[0] == known:
+                return known
+    return document.languages[0]

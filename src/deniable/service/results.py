@@ -1,0 +1,111 @@
+"""What the reports of a survey tell: shares and means with intervals, growth, cross-tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.errors import ParameterError
+from deniable.service.document import SurveyDocument
+from deniable.service.item import Item, NumberLine, Scale
+from deniable.survey.crosstab import CrossTab, cross_tabulate
+from deniable.survey.estimate import Estimate, estimate
+from deniable.survey.intervals import quantile
+
+Reports = Sequence[tuple[int, ...]]
+
+_STEPS = 40
+
+
+@dataclass(frozen=True)
+class Line:
+    """One estimated number with its 95 % interval; unbiased, so a share may leave [0, 1]."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """What is known about one question. `lines` are shares of the answers; `mean` of numbers."""
+
+    item: Item
+    n: int
+    lines: tuple[Line, ...]
+    mean: Line | None
+
+    @property
+    def main(self) -> Line:
+        """The one number to draw: the share of YES, the mean, or the share of the first option."""
+        return self.mean or self.lines[-1 if self.item.kind == "yes/no" else 0]
+
+
+def results(document: SurveyDocument, reports: Reports) -> list[ItemResult]:
+    """Every question, estimated from all reports; an empty list before the first."""
+    if not reports:
+        return []
+    return [
+        item_result(item, [each[place] for each in reports])
+        for place, item in enumerate(document.items)
+    ]
+
+
+def item_result(item: Item, reports: Sequence[int]) -> ItemResult:
+    """One question from its reports.
+
+    Intervals are those of the design: exact (Clopper & Pearson through the channel) for shares and
+    for numbers, whose bits are Bernoulli; normal for the mean of a scale.
+    """
+    found = estimate(item.design, [item.labels[report] for report in reports])
+    if isinstance(item, NumberLine):
+        return ItemResult(item, found.n, (), _number(item, found))
+    lines = tuple(
+        Line(_shown(label), found.share(label), *found.interval(label)) for label in item.labels
+    )
+    mean = _scale(item, found) if isinstance(item, Scale) else None
+    return ItemResult(item, found.n, lines, mean)
+
+
+def _number(item: NumberLine, found: Estimate) -> Line:
+    high = item.labels[1]
+    low, span = float(item.low), float(item.high - item.low)
+    ends = (low + span * end for end in found.interval(high))
+    return Line("mean", low + span * found.share(high), *ends)
+
+
+def _scale(item: Scale, found: Estimate) -> Line:
+    steps = np.array([float(value) for value in item.values])
+    mean = float(steps @ found.shares)
+    width = quantile(0.95) * float(steps @ found.covariance @ steps) ** 0.5
+    return Line("mean", mean, mean - width, mean + width)
+
+
+def growth(item: Item, reports: Sequence[int]) -> list[tuple[int, Line]]:
+    """The main number after more and more reports, in the order of their random keys."""
+    n = len(reports)
+    sizes = sorted({max(1, round(n * step / _STEPS)) for step in range(1, _STEPS + 1)}) if n else []
+    return [(size, item_result(item, reports[:size]).main) for size in sizes]
+
+
+def crossed(document: SurveyDocument, reports: Reports, first: str, second: str) -> CrossTab:
+    """Two questions against each other."""
+    one, other = document.item(first), document.item(second)
+    if one is other or isinstance(one, NumberLine) or isinstance(other, NumberLine):
+        raise ParameterError(
+            "questions", f"{first}, {second}", "must be two different ones that have categories"
+        )
+    at, on = document.place(first), document.place(second)
+    return cross_tabulate(
+        one.design,
+        other.design,
+        [one.labels[each[at]] for each in reports],
+        [other.labels[each[on]] for each in reports],
+    )
+
+
+def _shown(label: object) -> str:
+    return ("YES" if label else "NO") if isinstance(label, bool) else str(label)

@@ -1,0 +1,41 @@
+"""The tables of a survey store. None has a column for a time or an address."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+
+# SQLite: without row numbers, rows lie in the order of their random keys, not of their arrival.
+SURVEYS = sa.Table(
+    "survey_documents",
+    METADATA,
+    sa.Column("survey", sa.Text, primary_key=True),
+    sa.Column("document", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+INVITATIONS = sa.Table(
+    "survey_invitations",
+    METADATA,
+    sa.Column("code", sa.Text, primary_key=True),
+    sa.Column("survey", sa.Text, nullable=False, index=True),
+    sa.Column("person", sa.Text),
+    sa.UniqueConstraint("survey", "person"),
+    sqlite_with_rowid=False,
+)
+SPENT = sa.Table(
+    "survey_spent",
+    METADATA,
+    sa.Column("survey", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, primary_key=True),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+ANSWERS = sa.Table(
+    "survey_answers",
+    METADATA,
+    sa.Column("survey", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("reports", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
