@@ -28,6 +28,7 @@ def brief(document: SurveyDocument, language: str) -> dict[str, Any]:
         "languages": list(document.languages),
         "title": said(document.title, language),
         "consent": said(document.consent, language),
+        "together": words["together"].format(epsilon=_up(document.epsilon)),
         "words": dict(words),
         "items": [_item(item, language, words) for item in document.items],
     }
@@ -51,6 +52,10 @@ def _item(item: Item, language: str, words: Words) -> dict[str, Any]:
         if not isinstance(item, NumberLine)
         else [],
     }  # fmt: skip
+
+
+def _up(epsilon: Fraction) -> str:
+    return f"{math.ceil(epsilon * 10**4) / 10**4:g}"
 
 
 def promise(item: Item, words: Words) -> str:

@@ -161,7 +161,8 @@ def _fields(data: object, wanted: set[str], what: str) -> Mapping[str, Any]:
             what,
             f"{len(data)} fields",
             f"must have exactly these fields: {', '.join(sorted(wanted))}; "
-            f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown)[:200] or 'none'}",
+            f"missing: {', '.join(missing) or 'none'}; "
+            f"unknown: {', '.join(unknown)[:200] or 'none'}",
         )
     return data
 

@@ -1,4 +1,4 @@
-"""What leaves the survey for other programs: reports, codebook, and how to estimate in R and Python.
+"""What leaves the survey: reports, codebook, and how to estimate in R and Python.
 
 Reports lie in the order of their random keys. A stranger with these files needs nothing else.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,7 +30,7 @@ def said(text: Text, language: str) -> str:
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(ABC):
     """One question. A report is a whole number, 0 to `reports` - 1.
 
     Formal guarantee: one report is ε-DP for its sender under "replace", ε being `epsilon`, that
@@ -45,14 +46,14 @@ class Item:
         _ = self.law  # an ε or a size that cannot be served is refused here
 
     @property
+    @abstractmethod
     def law(self) -> KaryResponse | OneBitMean:
         """What the device draws."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def labels(self) -> tuple[Hashable, ...]:
         """The true answers of the design, in the order of the reports."""
-        raise NotImplementedError
 
     @property
     def values(self) -> tuple[Fraction, ...] | None:
@@ -100,6 +101,7 @@ class Item:
     def option(self, report: int, language: str) -> str | None:
         """The text of a report where the document gives one."""
         del report, language
+        return None
 
     def shown_epsilon(self) -> str:
         """ε for the eye, rounded up at the fourth decimal."""

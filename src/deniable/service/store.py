@@ -56,6 +56,7 @@ class SurveyStore:
     def __init__(self, where: str | Path) -> None:
         self._engine = _engine(where)
         self._dialect = self._engine.dialect.name
+        self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
         with self._told():
             METADATA.create_all(self._engine)
 
@@ -71,10 +72,14 @@ class SurveyStore:
 
     def document(self, survey: str) -> SurveyDocument | None:
         """The document of this id."""
-        query = sa.select(SURVEYS.c.document).where(SURVEYS.c.survey == survey)
-        with self._reading() as connection:
-            text = connection.execute(query).scalar()
-        return None if text is None else read_document(text)
+        if survey not in self._documents:
+            query = sa.select(SURVEYS.c.document).where(SURVEYS.c.survey == survey)
+            with self._reading() as connection:
+                text = connection.execute(query).scalar()
+            if text is None:
+                return None
+            self._documents[survey] = read_document(text)
+        return self._documents[survey]
 
     def documents(self) -> list[SurveyDocument]:
         """All surveys, by name and wave."""

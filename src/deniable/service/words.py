@@ -40,6 +40,7 @@ _ENGLISH: Words = {
     "“{answer}” is true of you can think at most {after}.",
     "promise": "Whatever is sent, no answer of yours makes it more than {ratio} times as likely "
     "as another (ε = {epsilon}).",
+    "together": "All answers together: ε = {epsilon}.",
     "not_honest": "Chance may send an answer that is not yours. That is meant to be so: the "
     "shares of all are worked out nevertheless.",
     "review": "Ready to send",
@@ -107,6 +108,7 @@ _GERMAN: Words = {
     "auf Sie zutrifft, dies höchstens mit {after} glauben.",
     "promise": "Was auch gesendet wird: keine Ihrer Antworten macht es mehr als {ratio}-mal so "
     "wahrscheinlich wie eine andere (ε = {epsilon}).",
+    "together": "Alle Antworten zusammen: ε = {epsilon}.",
     "not_honest": "Der Zufall sendet manchmal eine Antwort, die nicht Ihre ist. Das soll so sein: "
     "die Anteile aller lassen sich trotzdem berechnen.",
     "review": "Bereit zum Senden",

@@ -180,6 +180,7 @@ function consent(brief, code) {
     make("h2", {}, words.consent),
     ...brief.consent.split("\n").map((line) => make("p", {}, line)),
     ...brief.items.map((item) => make("p", { class: "help" }, `${item.text} – ${item.promise}`)),
+    make("p", { class: "help" }, brief.together),
     form,
   );
 }
