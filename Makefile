@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Each worker has a core of its own.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo test check bench soak docs clean
+.PHONY: demo survey test check bench soak docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +18,16 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.all: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) -e '.[test,check]'
-	touch $@ $(VENV)/.demo
+	touch $@ $(VENV)/.demo $(VENV)/.serve
+
+$(VENV)/.serve: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[serve]'
+	touch $@
+
+# A survey of one question, with its pages, on this machine.
+survey: $(VENV)/.serve
+	test -e survey.json || $(BIN)/deniable survey new survey.json
+	$(BIN)/deniable survey serve survey.json
 
 demo: $(VENV)/.demo
 	$(BIN)/deniable demo --picture demo.png
@@ -41,7 +50,13 @@ $(VENV)/.node: $(BIN)/python
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs; }
 	touch $@
 
-test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java $(VENV)/.node
+# Respondents' pages are tested in a real browser.
+$(VENV)/.chromium: $(BIN)/python
+	command -v chromium >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	touch $@
+
+test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java $(VENV)/.node $(VENV)/.chromium
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(VENV)/.all

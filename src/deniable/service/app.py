@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deniable.errors import (
     AdmissionError,
@@ -53,21 +55,28 @@ def create_app(store: SurveyStore, *, operator_key: str | None = None) -> FastAP
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(respondent.router)
     app.include_router(operator.router)
-    app.middleware("http")(_protected)
+    app.add_middleware(_Protected)
     app.add_exception_handler(DeniableError, _refused)
     app.add_exception_handler(HTTPException, _not_found)
     return app
 
 
-async def _protected(
-    request: Request, call_next: Callable[[Request], Awaitable[Response]]
-) -> Response:
-    response = await call_next(request)
-    forms = "'self'" if request.url.path.startswith("/operator") else "'none'"
-    response.headers["Content-Security-Policy"] = _POLICY.format(forms=forms)
-    for name, value in _HEADERS.items():
-        response.headers[name] = value
-    return response
+class _Protected:
+    """Puts the headers on every response, errors included."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        forms = "'self'" if str(scope.get("path", "")).startswith("/operator") else "'none'"
+        headers = {**_HEADERS, "Content-Security-Policy": _POLICY.format(forms=forms)}
+
+        async def protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(headers)
+            await send(message)
+
+        await self._app(scope, receive, protected)
 
 
 def _refused(request: Request, error: Exception) -> Response:

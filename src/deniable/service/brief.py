@@ -10,7 +10,7 @@ from typing import Any
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import show
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item, NumberLine, said
+from deniable.service.item import Item, NumberLine, rounded_epsilon, said
 from deniable.service.words import Words, words_of
 from deniable.survey.sentences import suspicion
 
@@ -28,7 +28,7 @@ def brief(document: SurveyDocument, language: str) -> dict[str, Any]:
         "languages": list(document.languages),
         "title": said(document.title, language),
         "consent": said(document.consent, language),
-        "together": words["together"].format(epsilon=_up(document.epsilon)),
+        "together": words["together"].format(epsilon=rounded_epsilon(document.epsilon)),
         "words": dict(words),
         "items": [_item(item, language, words) for item in document.items],
     }
@@ -52,10 +52,6 @@ def _item(item: Item, language: str, words: Words) -> dict[str, Any]:
         if not isinstance(item, NumberLine)
         else [],
     }  # fmt: skip
-
-
-def _up(epsilon: Fraction) -> str:
-    return f"{math.ceil(epsilon * 10**4) / 10**4:g}"
 
 
 def promise(item: Item, words: Words) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.privacy.exact import exact, log_up, sum_up
+from deniable.privacy.exact import exact, log_up, positive, sum_up
 from deniable.service.item import Choice, Item, NumberLine, Scale, Text, YesNo
 
 FORMAT, VERSION = "deniable survey", 1
@@ -195,7 +195,7 @@ def _epsilon(given: object, what: str) -> Fraction:
             return log_up(ratio)
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise ParameterError(what, given, 'must be a number such as 1.0, or "ln 3"')
-    return exact(given, what)
+    return positive(given, what)
 
 
 def _number(given: object, name: str) -> Fraction:

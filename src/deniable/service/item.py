@@ -29,6 +29,11 @@ def said(text: Text, language: str) -> str:
     return dict(text)[language]
 
 
+def rounded_epsilon(value: Fraction) -> str:
+    """ε for the eye: up at the fourth decimal, apart from the 1e-40 by which logarithms exceed."""
+    return f"{math.ceil(value * 10**4 - Fraction(1, 10**30)) / 10**4:g}"
+
+
 @dataclass(frozen=True)
 class Item(ABC):
     """One question. A report is a whole number, 0 to `reports` - 1.
@@ -105,7 +110,7 @@ class Item(ABC):
 
     def shown_epsilon(self) -> str:
         """ε for the eye, rounded up at the fourth decimal."""
-        return f"{math.ceil(self.loss_epsilon * 10**4 - Fraction(1, 10**20)) / 10**4:g}"
+        return rounded_epsilon(self.loss_epsilon)
 
 
 _ZERO, _ONE = Fraction(0), Fraction(1)

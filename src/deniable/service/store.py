@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -56,6 +57,7 @@ class SurveyStore:
     def __init__(self, where: str | Path) -> None:
         self._engine = _engine(where)
         self._dialect = self._engine.dialect.name
+        self._turn = threading.Lock()  # threads queue here: SQLite's own wait is a slow poll
         self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
         with self._told():
             METADATA.create_all(self._engine)
@@ -217,6 +219,7 @@ class SurveyStore:
     def _writing(self) -> Iterator[sa.Connection]:
         options = {"deniable_write": True}
         with (
+            self._turn if self._dialect == "sqlite" else nullcontext(),
             self._told(),
             self._engine.connect().execution_options(**options) as connection,
             connection.begin(),
@@ -278,13 +281,15 @@ def _sqlite(file: Path) -> sa.Engine:
         sa.URL.create("sqlite", database=str(file)),
         connect_args={"timeout": _PATIENCE},
         hide_parameters=True,
-        poolclass=sa.NullPool,
+        max_overflow=-1,
     )
 
     @sa.event.listens_for(engine, "connect")
     def configure(connection: Any, _: object) -> None:
-        # The driver must not open transactions itself; commits are synced before they are told.
+        # The driver must not open transactions itself; commits are synced before they are told,
+        # by one write to the disk each.
         connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
 

@@ -132,7 +132,7 @@ async function begin() {
   const code = readCode(location.hash);
   for (const link of document.querySelectorAll(".languages a")) link.hash = location.hash;
   document.getElementById("check").hidden = false;
-  showHash(brief.words);
+  document.getElementById("check").addEventListener("toggle", () => showHash(brief.words), { once: true });
   if (!globalThis.crypto || !crypto.getRandomValues) {
     show(brief.title, make("p", { role: "alert" }, brief.words.no_random));
     return;
@@ -398,4 +398,6 @@ async function showHash(words) {
   shown.textContent = lines.join("\n");
 }
 
+// Another invitation in the same tab is another person: begin afresh.
+addEventListener("hashchange", () => location.reload());
 begin();

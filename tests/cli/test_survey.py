@@ -1,0 +1,86 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from deniable.cli.app import app
+from deniable.service.document import load_document
+from deniable.service.store import SurveyStore
+from deniable.service.submission import Submission
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(app, ["survey", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.fixture
+def document(tmp_path):
+    run("new", tmp_path / "drugs.json")
+    return tmp_path / "drugs.json"
+
+
+def test_a_survey_from_draft_to_export(document, tmp_path):
+    assert "3,586" in run("plan", document, "--share", "0.1")
+    plan = json.loads(run("plan", document, "--share", "0.1", "--json"))
+    assert plan[0]["people"] == 3586
+    lines = run("invite", document, "--count", 30).splitlines()
+    assert lines[0] == "person,link"
+    survey = load_document(document)
+    store = SurveyStore(document.with_suffix(".db"))
+    for number, line in enumerate(lines[1:]):
+        code = line.rsplit("#", 1)[1]
+        store.accept(survey, Submission(code.encode(), b"", bytes(16), (int(number < 12),)))
+    store.close()
+    assert json.loads(run("status", document, "--json")) == {
+        "survey": survey.id, "invited": 30, "answered": 30,
+    }  # fmt: skip
+    assert "30 answers, 30 invited" in run("status", document)
+    no, yes = json.loads(run("results", document, "--json"))
+    assert yes["answer"] == "YES"
+    assert yes["estimate"] == pytest.approx((12 / 30 - 0.25) / 0.5)
+    assert no["n"] == 30
+    assert "YES" in run("results", document)
+    run("export", document, tmp_path / "out")
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "codebook.csv", "codebook.json", "estimate.R", "estimate.py", "reports.csv", "survey.json",
+    ]  # fmt: skip
+
+
+def test_people_are_invited_once(document, tmp_path):
+    (tmp_path / "people.txt").write_text("ann\nbob\n\n")
+    people = ("--people", tmp_path / "people.txt")
+    lines = run("invite", document, *people).splitlines()
+    assert [line.split(",")[0] for line in lines] == ["person", "ann", "bob"]
+    assert "one token per wave" in run(
+        "invite", document, "--people", tmp_path / "people.txt", code=1
+    )
+
+
+def test_paper_is_entered_once(document, tmp_path):
+    (tmp_path / "sheets.csv").write_text("yes\nno\nno\n")
+    assert "3 sheets were stored\n" in run("enter", document, "monday", tmp_path / "sheets.csv")
+    assert "counted twice" in run("enter", document, "monday", tmp_path / "sheets.csv")
+    (tmp_path / "sheets.csv").write_text("yes\n")
+    assert "another batch" in run("enter", document, "monday", tmp_path / "sheets.csv", code=1)
+    assert json.loads(run("status", document, "--json"))["answered"] == 3
+
+
+def test_plans_need_no_document():
+    rows = json.loads(run("plan", "--json"))
+    assert [row["n"] for row in rows] == [68323, 17107, 4314, 3586, 1157, 620, 466]
+    assert "17,107" in run("plan")
+
+
+def test_bad_input_is_one_line(document, tmp_path):
+    run("new", document, code=1)  # a document is never overwritten
+    run("new", tmp_path / "x.json", "--epsilon", "many", code=1)
+    run("new", tmp_path / "x.json", "--epsilon", "0", code=1)
+    assert not (tmp_path / "x.json").exists()
+    run("invite", document, code=1)
+    run("invite", document, "--count", 0, code=1)
+    run("status", tmp_path / "nowhere.json", code=1)
+    (tmp_path / "bad.json").write_text("{}")
+    run("serve", tmp_path / "bad.json", code=1)
+    assert run("results", document) == "no answers yet\n"

@@ -1,0 +1,164 @@
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from chance import FALSE_ALARM
+from deniable.errors import ParameterError
+from deniable.service.brief import brief
+from deniable.service.device import respond
+from deniable.service.export import export
+from deniable.service.paper import paper_item
+from deniable.service.picture import growth_svg
+from deniable.service.results import crossed, growth, item_result, results
+from deniable.service.words import _ENGLISH, _GERMAN, words_of
+from deniable.survey.codebook import read_codebook
+from deniable.survey.duchi import OneBitMean
+from deniable.survey.estimate import estimate
+from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
+
+DOCUMENT = survey()
+N = 4_000
+
+
+@pytest.fixture(scope="module")
+def reports():
+    """People of whom 30 % say yes, in three thirds, stressed at 2 and asleep for 6 hours."""
+    truths = ((int(i % 10 < 3), i % 3, 1, 6) for i in range(N))
+    items = DOCUMENT.items
+    return [
+        tuple(respond(item, truth).report for item, truth in zip(items, truth_of, strict=True))
+        for truth_of in truths
+    ]
+
+
+def test_estimates_cover_what_is_true(reports):
+    yes_no, choice, scale, number = results(DOCUMENT, reports)
+    assert [result.n for result in (yes_no, choice, scale, number)] == [N] * 4
+    designs = [item.design for item in DOCUMENT.items]
+    for place, label, share in ((0, True, 0.3), (1, "one", 1 / 3), (2, 2, 1.0), (3, "12", 0.5)):
+        told = [DOCUMENT.items[place].labels[each[place]] for each in reports]
+        low, high = estimate(designs[place], told).interval(label, confidence=1 - FALSE_ALARM)
+        assert low <= share <= high
+        assert not low <= share - 0.5 <= high
+    assert yes_no.main.label == "YES"
+    assert (scale.main.label, number.main.label) == ("mean", "mean")
+    assert abs(scale.mean.value - 2) < 10 * (scale.mean.high - scale.mean.value) / 1.96
+    assert number.mean.low < number.mean.value < number.mean.high
+
+
+def test_a_number_is_estimated_as_the_library_does(reports):
+    bits = [each[3] for each in reports]
+    law = OneBitMean(epsilon=2, bounds=(0, 12))
+    plain = law.aggregate(np.array(bits)).estimate()
+    assert item_result(DOCUMENT.items[3], bits).mean.value == pytest.approx(plain.mean)
+
+
+def test_nothing_is_estimated_from_nothing():
+    assert results(DOCUMENT, []) == []
+    assert growth(DOCUMENT.items[0], []) == []
+    assert growth_svg([], title="none", percent=True).startswith("<svg")
+
+
+def test_growth_ends_at_the_estimate_and_is_drawn(reports):
+    told = [each[0] for each in reports]
+    points = growth(DOCUMENT.items[0], told)
+    assert points[-1] == (N, item_result(DOCUMENT.items[0], told).main)
+    widths = [line.high - line.low for _, line in points]
+    assert widths[-1] < widths[0] / 2
+    drawn = growth_svg(points, title="<yes>", percent=True)
+    assert "<polyline" in drawn
+    assert "&lt;yes&gt;" in drawn
+    assert "style=" not in drawn  # the policy forbids it
+
+
+def test_a_cross_tab_is_corrected_for_the_coins(reports):
+    table = crossed(DOCUMENT, reports, "drugs", "which")
+    assert table.cells.shape == (2, 3)
+    assert table.cells.sum() == pytest.approx(1)
+    with pytest.raises(ParameterError):
+        crossed(DOCUMENT, reports, "drugs", "drugs")
+    with pytest.raises(ParameterError):
+        crossed(DOCUMENT, reports, "drugs", "hours")
+    with pytest.raises(ParameterError):
+        crossed(DOCUMENT, reports, "drugs", "nothing")
+
+
+def test_the_export_is_enough_to_redo_the_estimate(reports, tmp_path):
+    files = export(DOCUMENT, reports)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    told = subprocess.run(
+        [sys.executable, str(tmp_path / "estimate.py")], capture_output=True, text=True, check=True
+    ).stdout
+    yes_no, _, scale, number = results(DOCUMENT, reports)
+    assert f"drugs: True: {yes_no.main.value:.4f} +-" in told
+    assert f"stress: mean: {scale.mean.value:.4f}" in told
+    assert f"hours: mean: {number.mean.value:.4f}" in told
+    rows = list(csv.reader(io.StringIO(files["reports.csv"])))
+    assert rows[0] == ["drugs", "which", "stress", "hours"]
+    assert [tuple(map(int, row)) for row in rows[1:]] == reports
+
+
+def test_the_codebook_holds_the_exact_channels(reports):
+    book = json.loads(export(DOCUMENT, reports)["codebook.json"])
+    for item in DOCUMENT.items:
+        entry = book["questions"][item.id]
+        plain = {
+            name: value for name, value in entry.items() if name not in ("kind", "values", "law")
+        }
+        assert read_codebook(json.dumps(plain)).design.channel == item.design.channel
+        assert entry["law"] == json.loads(item.question.text)
+
+
+def test_a_spreadsheet_takes_no_option_for_a_formula():
+    options = [{"en": "=HYPERLINK(1)"}, {"en": "-5"}]
+    document = survey([{**CHOICE, "options": options}])
+    book = export(document, [(0,)])["codebook.csv"]
+    assert ",'=HYPERLINK(1),0," in book
+    assert ",-5,0," in book
+
+
+@pytest.mark.parametrize(
+    ("question", "coin", "truthful", "again"),
+    [
+        (YES_NO, True, 3, None),
+        ({**YES_NO, "epsilon": "ln 2"}, False, 2, None),
+        ({**YES_NO, "epsilon": "ln 5"}, False, 4, None),
+        ({**CHOICE, "epsilon": "ln 4"}, True, 3, None),
+        ({**SCALE, "epsilon": "ln 6"}, True, 3, "6"),
+    ],
+)
+def test_paper_has_the_law_of_the_device(question, coin, truthful, again):
+    item = survey([question]).items[0]
+    sheet = paper_item(item, "en", words_of("en"))
+    assert (sheet.coin, sheet.truthful, sheet.again) == (coin, truthful, again)
+    told, k = truthful / 6, item.reports
+    rows = [[told * (i == j) + (1 - told) / k for j in range(k)] for i in range(k)]
+    assert np.allclose(rows, item.design.matrix, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("question", [{**YES_NO, "epsilon": 1}, NUMBER, {**SCALE, "high": 9}])
+def test_no_paper_where_no_die_throws_the_law(question):
+    assert paper_item(survey([question]).items[0], "en", words_of("en")) is None
+
+
+def test_sentences_state_the_design_and_nothing_smaller():
+    shown = brief(survey([YES_NO]), "en")
+    (item,) = shown["items"]
+    assert "can think at most 25%" in item["deniable"][1]
+    assert "more than 3 times as likely" in item["promise"]
+    assert "ε = 1.0987" in item["promise"]
+    assert shown["together"] == "All answers together: ε = 1.0987."
+    exact = brief(survey([{**YES_NO, "epsilon": 1}]), "en")["items"][0]
+    assert "ε = 1)" in exact["promise"]
+
+
+def test_all_languages_have_all_words():
+    assert _ENGLISH.keys() == _GERMAN.keys()
+    assert words_of("de-AT") is _GERMAN
+    assert words_of("fr") is _ENGLISH
