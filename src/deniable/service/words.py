@@ -9,8 +9,8 @@ Words = Mapping[str, str]
 _ENGLISH: Words = {
     "yes": "YES",
     "no": "NO",
-    "intro": "Your device throws coins before anything is sent. Nobody, not even who asks, ever "
-    "learns your true answer.",
+    "intro": "Your device throws coins before anything is sent. Your true answer stays here; what "
+    "is sent may be it, or may be chance.",
     "consent": "What you agree to",
     "agree": "I agree, begin",
     "code": "Your invitation code",
@@ -77,8 +77,8 @@ _ENGLISH: Words = {
 _GERMAN: Words = {
     "yes": "JA",
     "no": "NEIN",
-    "intro": "Ihr Gerät wirft Münzen, bevor etwas gesendet wird. Niemand, auch nicht wer fragt, "
-    "erfährt je Ihre wahre Antwort.",
+    "intro": "Ihr Gerät wirft Münzen, bevor etwas gesendet wird. Ihre wahre Antwort bleibt hier; "
+    "was gesendet wird, kann sie sein oder Zufall.",
     "consent": "Worin Sie einwilligen",
     "agree": "Ich willige ein, weiter",
     "code": "Ihr Einladungscode",
