@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         ReleaseFailedError,
         ReportError,
         StreamExhaustedError,
+        SurveyStoreError,
         TokenError,
         TokenSpentError,
         TokenStoreError,
-        SurveyStoreError,
     )
     from deniable.learning.bayes import GaussianNB
     from deniable.learning.clustering import KMeans
@@ -183,10 +183,10 @@ __all__ = [
     "StandardScaler",
     "StreamExhaustedError",
     "SubsampleAggregate",
+    "SurveyStoreError",
     "TokenError",
     "TokenSpentError",
     "TokenStoreError",
-    "SurveyStoreError",
     "TopK",
     "TruncatedGeometric",
     "Unit",

@@ -50,13 +50,10 @@ __all__ = [
     "ReleaseFailedError",
     "ReportError",
     "StreamExhaustedError",
-<<<<<<< HEAD
+    "SurveyStoreError",
     "TokenError",
     "TokenSpentError",
     "TokenStoreError",
-=======
-    "SurveyStoreError",
->>>>>>> 6a1014b (Sensitive surveys over HTTP: documents, a store that links nothing, respondents' and operators' pages, deniable survey)
 ]
 
 
