@@ -185,6 +185,13 @@ def test_texts_of_a_survey_are_never_markup(server, store):
     assert b"<script>alert" not in server.operator(f"/{nasty.id}")[2]
 
 
+def test_an_interrupted_server_says_what_holds(tmp_path):
+    running = Server(tmp_path, DOCUMENT)
+    running.stop()
+    assert running.process.returncode == 0
+    assert running.log.read_text().endswith("every answer that was acknowledged is stored\n")
+
+
 def test_the_server_keeps_no_log_of_requests(server):
     server.get(f"/s/{DOCUMENT.id}?looked=here")
     log = server.log.read_text()

@@ -155,7 +155,10 @@ def serve(
             typer.echo(f"publish:     {digest}  {name}")
         sys.stdout.flush()
 
-    run(place, host=host, port=port, operator_key=key, ready=ready)
+    try:
+        run(place, host=host, port=port, operator_key=key, ready=ready)
+    except KeyboardInterrupt:
+        typer.echo("stopped; every answer that was acknowledged is stored")
 
 
 @app.command()
