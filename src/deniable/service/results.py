@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.service.document import SurveyDocument
 from deniable.service.item import Item, NumberLine, Scale
 from deniable.survey.crosstab import CrossTab, cross_tabulate
-from deniable.survey.estimate import Estimate, estimate
+from deniable.survey.estimate import Estimate, estimate_counts
 from deniable.survey.intervals import quantile
 
 Reports = Sequence[tuple[int, ...]]
@@ -60,7 +61,11 @@ def item_result(item: Item, reports: Sequence[int]) -> ItemResult:
     Intervals are those of the design: exact (Clopper & Pearson through the channel) for shares and
     for numbers, whose bits are Bernoulli; normal for the mean of a scale.
     """
-    found = estimate(item.design, [item.labels[report] for report in reports])
+    return _from_counts(item, np.bincount(reports, minlength=item.reports))
+
+
+def _from_counts(item: Item, counts: npt.NDArray[np.int64]) -> ItemResult:
+    found = estimate_counts(item.design, dict(zip(item.labels, counts.tolist(), strict=True)))
     if isinstance(item, NumberLine):
         return ItemResult(item, found.n, (), _number(item, found))
     lines = tuple(
@@ -86,9 +91,14 @@ def _scale(item: Scale, found: Estimate) -> Line:
 
 def growth(item: Item, reports: Sequence[int]) -> list[tuple[int, Line]]:
     """The main number after more and more reports, in the order of their random keys."""
-    n = len(reports)
+    n, column = len(reports), np.asarray(reports, dtype=np.int64)
     sizes = sorted({max(1, round(n * step / _STEPS)) for step in range(1, _STEPS + 1)}) if n else []
-    return [(size, item_result(item, reports[:size]).main) for size in sizes]
+    points, counts, start = [], np.zeros(item.reports, dtype=np.int64), 0
+    for size in sizes:
+        counts = counts + np.bincount(column[start:size], minlength=item.reports)
+        points.append((size, _from_counts(item, counts).main))
+        start = size
+    return points
 
 
 def crossed(document: SurveyDocument, reports: Reports, first: str, second: str) -> CrossTab:
