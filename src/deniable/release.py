@@ -92,6 +92,11 @@ class Door:
         """What the door cost, whatever is drawn."""
         return self._reservation.loss.price
 
+    @property
+    def drawn(self) -> Totals:
+        """What was drawn so far, earlier runs of a resumable door included."""
+        return self._drawn
+
     def draw(self, mechanism: Releases[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and release it, within the price of the door."""
         _check_draw(mechanism, read)

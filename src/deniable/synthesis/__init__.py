@@ -1,0 +1,1 @@
+"""Synthetic data and interactive answers: select, measure, reconstruct."""

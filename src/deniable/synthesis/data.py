@@ -1,0 +1,103 @@
+"""Where exact marginals come from. Only `measure.py` may ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.units import Relation, read_relation
+from deniable.synthesis.domain import Clique, Counts, Domain
+
+_MOST_CELLS = 1 << 27
+
+
+class PrivateMarginals(Protocol):
+    """Exact marginals of private data, as whole numbers with a known sensitivity.
+
+    Of one unit, `exact(clique)` holds whole numbers of 0 or more that sum to at most `bound`. They
+    count rows in steps of 1/`steps`.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """What is declared about the columns."""
+
+    @property
+    def bound(self) -> int:
+        """What one unit adds to a marginal in all, at most."""
+
+    @property
+    def steps(self) -> int:
+        """Steps to one row."""
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+
+    def exact(self, clique: Clique) -> Counts:
+        """One marginal, shaped by the sizes of its columns. For the door alone."""
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class CodedRows:
+    """Rows of codes in memory; every row is one unit.
+
+    A row with a code outside of the declared domain is counted nowhere.
+    """
+
+    domain: Domain
+    relation: Relation
+    _codes: npt.NDArray[np.int64]
+
+    bound = 1
+    steps = 1
+
+    def __init__(
+        self,
+        rows: Any,
+        domain: Domain | Mapping[str, int],
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        declared = domain if isinstance(domain, Domain) else Domain(domain)
+        codes = np.asarray(rows)
+        if codes.ndim != 2 or codes.shape[1] != len(declared):
+            raise ParameterError(
+                "rows", "an array", f"must have {len(declared)} columns, as the domain declares"
+            )
+        if codes.dtype.kind not in "iub":
+            raise ParameterTypeError("rows", "an array", "must hold codes: whole numbers")
+        sizes = np.array(declared.sizes)
+        inside = ((codes >= 0) & (codes < sizes)).all(axis=1)
+        object.__setattr__(self, "domain", declared)
+        object.__setattr__(self, "relation", read_relation(relation))
+        # By column: each marginal reads few of them.
+        object.__setattr__(self, "_codes", codes[inside].astype(np.int64).T.copy())
+
+    def __repr__(self) -> str:
+        return f"CodedRows({len(self.domain)} columns)"
+
+    def exact(self, clique: Clique) -> Counts:
+        """One marginal."""
+        shape = self.domain.shape(clique)
+        check_cells(self.domain, clique)
+        cell = np.zeros(self._codes.shape[1], dtype=np.int64)
+        for column, size in zip(clique, shape, strict=True):
+            cell = cell * size + self._codes[self.domain.place(column)]
+        counted: Counts = np.bincount(cell, minlength=self.domain.size(clique)).reshape(shape)
+        return counted
+
+
+def check_cells(domain: Domain, clique: Clique) -> None:
+    """Refuse marginals that no machine can hold."""
+    if domain.size(clique) > _MOST_CELLS:
+        raise ParameterError(
+            "clique",
+            " x ".join(clique),
+            f"has {domain.size(clique):,} cells, above {_MOST_CELLS:,}; use fewer columns or bins",
+        )

@@ -1,0 +1,58 @@
+"""Methods without a choice: given marginals, or every column on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deniable.errors import ParameterError
+from deniable.privacy.exact import Number, positive
+from deniable.synthesis.domain import Clique, Domain
+from deniable.synthesis.measure import Draws
+from deniable.synthesis.method import Progress, silent
+from deniable.synthesis.model.base import Model
+from deniable.synthesis.model.fit import fit
+from deniable.synthesis.model.junction import tree_cells
+from deniable.synthesis.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedMarginals:
+    """Measure the marginals of a workload, each for its weight's share, and fit a model."""
+
+    workload: Workload
+    max_megabytes: Number = 80
+    iterations: int = 1000
+
+    def run(self, draws: Draws, progress: Progress = silent) -> Model:
+        """The fitted model."""
+        check_tree(draws.domain, self.workload.cliques, self.max_megabytes)
+        whole, weights = draws.whole, self.workload.weights
+        shares = [whole * weight / sum(weights) for weight in weights]
+        pairs = zip(self.workload.cliques, shares, strict=True)
+        known = [draws.measure(clique, share) for clique, share in pairs]
+        progress(0.5)
+        return fit(draws.domain, known, iterations=self.iterations).model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Independent:
+    """Every column on its own: the line that any other method has to beat."""
+
+    iterations: int = 1000
+
+    def run(self, draws: Draws, progress: Progress = silent) -> Model:
+        """Independent columns."""
+        singles = Workload(draws.domain, [(column,) for column in draws.domain.columns])
+        return FixedMarginals(workload=singles, iterations=self.iterations).run(draws, progress)
+
+
+def check_tree(domain: Domain, cliques: tuple[Clique, ...], max_megabytes: Number) -> None:
+    """Refuse, from public sizes, a model that would not fit into memory."""
+    size = tree_cells(domain, cliques) * 8 / 2**20
+    most = float(positive(max_megabytes, "max_megabytes"))
+    if size > most:
+        raise ParameterError(
+            "workload",
+            f"a model of {size:,.1f} MB",
+            f"is above max_megabytes={most:g}; measure fewer marginals together, or use fewer bins",
+        )

@@ -1,0 +1,354 @@
+"""Measuring and selecting: the only things of a synthesis that see data.
+
+A synthesis reserves its whole price, and then draws through one door: noisy marginals, and choices
+of the marginal that a public model gets most wrong. The scores of a choice are whole numbers that
+are computed here, from exact marginals and public ones; no code of a caller ever sees an exact
+count. Whatever else a synthesis does depends on the data through these draws alone, which is the
+proof that it is private: filters hold when shares are chosen adaptively (`ledger/filters.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import BudgetError, ParameterError, ParameterTypeError
+from deniable.mechanisms.gaussian import DiscreteGaussian
+from deniable.mechanisms.laplace import Geometric
+from deniable.mechanisms.selection import Exponential
+from deniable.mechanisms.sparse_vector import SparseStream, SparseVector
+from deniable.privacy.exact import Number, positive, sqrt_up
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
+from deniable.privacy.price import GRID, Price
+from deniable.privacy.units import Relation
+from deniable.release import Answer, Door, Gate
+from deniable.synthesis.data import PrivateMarginals
+from deniable.synthesis.domain import Clique, Codes, Counts, Domain
+from deniable.synthesis.journal import Entry, Journal
+from deniable.synthesis.measurement import Measurement
+from deniable.synthesis.queries import Counting
+from deniable.synthesis.scores import (
+    BoostedQuery,
+    ClosestOffer,
+    Exact,
+    Question,
+    WrongMarginal,
+    in_steps,
+)
+
+_MOST_KEPT = 1 << 25
+
+
+def reserved_loss(amount: Fraction, *, pure: bool, relation: Relation) -> Loss:
+    """The price of a whole synthesis: ε where it is pure, else ρ."""
+    if pure:
+        return PureLoss(bound=amount, relation=relation)
+    return ConcentratedLoss(bound=amount, relation=relation)
+
+
+def on_grid_below(amount: Fraction) -> Fraction:
+    """The largest multiple of the ledger's grid that is no larger: shares never add up to more."""
+    return math.floor(amount / GRID) * GRID
+
+
+def open_draws(
+    gate: Gate,
+    data: PrivateMarginals,
+    *,
+    purpose: str,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+) -> Draws:
+    """Reserve ε (pure) or ρ (zCDP) through a gate, and open the door to these data."""
+    if (epsilon is None) == (rho is None):
+        raise ParameterError("epsilon", epsilon, "give epsilon= (pure) or rho= (zCDP)")
+    amount = positive(epsilon, "epsilon") if epsilon is not None else positive(rho or 0, "rho")
+    loss = reserved_loss(amount, pure=epsilon is not None, relation=data.relation)
+    door = gate.open(loss, purpose=purpose)
+    assert isinstance(door, Door)  # no question is named, so none is found again
+    return Draws(door, data, amount, pure=epsilon is not None)
+
+
+class Draws:
+    """A reserved price, and draws of marginals until it is used up.
+
+    Formal guarantee. All draws together are ε-DP (`pure`) or ρ-zCDP for the reserved amount,
+    however marginals, candidates and shares are chosen from earlier draws:
+
+    * a marginal is released with discrete Laplace noise of scale bound/share, or discrete Gaussian
+      noise with σ² = bound²/(2 share): what one unit adds has L1 norm, and so L2 norm, `bound` at
+      most (twice, or sqrt 2 times, that for replaced units, whose parts are not negative);
+    * a choice is an exponential mechanism with ε₀ = share, or ε₀ = sqrt(8 share): a score moves by
+      weight times what one unit adds;
+    * a draw that the reserved amount does not cover is refused.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        data: PrivateMarginals,
+        amount: Fraction,
+        *,
+        pure: bool,
+        journal: Journal | None = None,
+    ) -> None:
+        self._door, self._data = door, data
+        self._exact: dict[Clique, Counts] = {}
+        self._kept = 0
+        self._journal = Journal() if journal is None else journal
+        self._known = list(self._journal.entries)
+        self.pure = pure
+        self.whole = on_grid_below(amount)
+        self._shrunk = self._factor_left()
+        self._spent = Fraction(0)
+        self._merges: dict[str, Codes] = {}
+        self.domain = data.domain
+        self.measurements: list[Measurement] = []
+
+    @property
+    def unit(self) -> float:
+        """How many rows one unit moves a count by, at most, in L1."""
+        return self._moved / self._data.steps
+
+    @property
+    def spent(self) -> Fraction:
+        """What the draws cost so far."""
+        return self._spent
+
+    @property
+    def left(self) -> Fraction:
+        """What is not yet drawn."""
+        return self.whole - self._spent
+
+    @property
+    def cost(self) -> Price:
+        """What the whole synthesis costs, whatever is drawn."""
+        return self._door.cost
+
+    def merge(self, codes: Mapping[str, Codes]) -> None:
+        """From now on take some values of columns for one: `codes` says which each becomes.
+
+        Sums of cells: one unit moves them by no more than the cells themselves.
+        """
+        sizes = dict(zip(self._data.domain.columns, self._data.domain.sizes, strict=True))
+        for column, new in codes.items():
+            if len(new) != sizes[column]:
+                raise ParameterError("codes", column, "must give every value its new code")
+            sizes[column] = int(max(new)) + 1
+        self._merges, self._exact, self._kept = dict(codes), {}, 0
+        self.domain = Domain(sizes)
+
+    def deviation(self, amount: Fraction) -> float:
+        """The standard deviation, in rows, of a marginal measured for this share."""
+        mechanism = self._noise(amount)
+        wide = mechanism.sigma if isinstance(mechanism, DiscreteGaussian) else mechanism.scale
+        times = 1.0 if isinstance(mechanism, DiscreteGaussian) else math.sqrt(2)
+        return float(wide) * times / self._data.steps
+
+    def noise_size(self, amount: Fraction) -> float:
+        """E|noise| of one cell of a marginal measured for this share, in rows."""
+        wide = self.deviation(amount)
+        return wide / math.sqrt(2) if self.pure else wide * math.sqrt(2 / math.pi)
+
+    def measure(self, clique: Clique, amount: Fraction) -> Measurement:
+        """A noisy marginal, for a share of the price."""
+        shape = self.domain.shape(clique)
+
+        def live() -> tuple[Entry, Fraction]:
+            share = self._share(amount)
+            mechanism = self._noise(share)
+            noisy = self._door.draw(mechanism, lambda: self._marginal(clique).ravel())
+            assert isinstance(noisy, np.ndarray)
+            entry = {"values": noisy.tolist(), "deviation": self.deviation(share)}
+            return entry, self._price(mechanism.loss)
+
+        found = self._drawn(["measure", list(clique)], live)
+        values = np.array(found["values"], dtype=np.float64).reshape(shape) / self._data.steps
+        measurement = Measurement(clique, values, float(found["deviation"]))
+        self.measurements.append(measurement)
+        return measurement
+
+    def choose(self, question: Question, amount: Fraction) -> int:
+        """The place of a candidate with a high score, for a share of the price."""
+        if not isinstance(question, WrongMarginal | ClosestOffer | BoostedQuery):
+            raise ParameterTypeError(
+                "question", type(question).__name__, "must be one that the library scores"
+            )
+
+        def live() -> tuple[Entry, Fraction]:
+            share = self._share(amount)
+            mechanism = Exponential(
+                epsilon=share if self.pure else root_below(8 * share),
+                sensitivity=question.sensitivity(self._moved),
+                relation=self._data.relation,
+            )
+            choice = _Choice(mechanism, question.count)
+            steps = self._data.steps
+            place = self._door.draw(choice, lambda: question.scores(self._marginal, steps))
+            assert isinstance(place, int)
+            return {"place": place}, self._price(mechanism.loss)
+
+        return int(self._drawn(["choose", question.count], live)["place"])
+
+    def count(self, query: Counting, amount: Fraction) -> Measurement:
+        """A noisy count, for a share of the price: one number, with the clique of its query."""
+
+        def live() -> tuple[Entry, Fraction]:
+            share = self._share(amount)
+            mechanism = self._noise(share)
+            read = lambda: query.of_exact(self._marginal(query.clique))  # noqa: E731
+            noisy = self._door.draw(mechanism, read)
+            assert isinstance(noisy, int)
+            entry = {"values": noisy, "deviation": self.deviation(share)}
+            return entry, self._price(mechanism.loss)
+
+        what = ["count", list(query.clique), [list(codes) for codes in query.codes]]
+        found = self._drawn(what, live)
+        value = np.array(found["values"], dtype=np.float64) / self._data.steps
+        return Measurement(query.clique, value, float(found["deviation"]))
+
+    def watch(self, threshold: float, amount: Fraction) -> Watch:
+        """A sparse vector that tells of one query whose estimate is off by about `threshold`."""
+        share = self._share(amount)
+        mechanism = SparseVector(
+            epsilon=share if self.pure else root_below(2 * share),
+            threshold=round(threshold * self._data.steps),
+            sensitivity=self._moved,
+            relation=self._data.relation,
+        )
+        stream = self._door.draw(_Opening(mechanism), lambda: None)
+        assert isinstance(stream, SparseStream)
+        self._spent += self._price(mechanism.loss)
+        return Watch(stream, self._marginal, self._data.steps)
+
+    def close(self, value: object) -> Answer:
+        """Record the answer in the ledger and end the door."""
+        return self._door.close(value)
+
+    def _drawn(self, what: list[Any], live: Any) -> Entry:
+        """The next draw: from the journal while that lasts, then from the data."""
+        if self._known:
+            entry = self._known.pop(0)
+            if entry["draw"] != what:
+                raise ParameterError(
+                    "resume", "a journal", "belongs to another synthesis, method or version"
+                )
+        else:
+            found, price = live()
+            entry = {"draw": what, "price": str(price), **found}
+            self._journal.append(entry)
+        self._spent += Fraction(entry["price"])
+        return entry
+
+    def _factor_left(self) -> Fraction:
+        """How far shares shrink because a draw was charged and then lost in a crash."""
+        kept = sum((Fraction(entry["price"]) for entry in self._known), Fraction(0))
+        drawn = self._door.drawn
+        charged = Fraction((drawn.epsilon or 0) if self.pure else drawn.rho) * GRID
+        lost = charged - kept
+        if lost < 0:
+            raise ParameterError("resume", "a journal", "holds draws that this door never made")
+        return Fraction(1) if not lost else max(Fraction(0), 1 - lost / (self.whole - kept))
+
+    def _share(self, amount: Fraction) -> Fraction:
+        share = on_grid_below(amount * self._shrunk)
+        if share <= 0:
+            raise BudgetError("nothing is left of this synthesis for one more draw")
+        return share
+
+    def _price(self, loss: Loss) -> Fraction:
+        price = loss.price.epsilon if self.pure else loss.price.rho
+        assert price is not None
+        return price
+
+    @property
+    def _moved(self) -> int:
+        """How far a marginal moves in L1 between neighbours, in steps."""
+        return self._data.bound * (2 if self._data.relation == Relation.REPLACE else 1)
+
+    def _noise(self, share: Fraction) -> DiscreteGaussian | Geometric:
+        relation, bound = self._data.relation, Fraction(self._data.bound)
+        if self.pure:
+            return Geometric(epsilon=share, sensitivity=self._moved, relation=relation)
+        moved = bound if relation == Relation.ADD_REMOVE else sqrt_up(2 * bound**2, 30)
+        return DiscreteGaussian(
+            sigma=sqrt_up(moved**2 / (2 * share), 30), sensitivity=moved, relation=relation
+        )
+
+    def _marginal(self, clique: Clique) -> Counts:
+        if clique in self._exact:
+            return self._exact[clique]
+        found = self._data.exact(clique)
+        for axis, column in enumerate(clique):
+            if column in self._merges:
+                found = _merged(found, axis, self._merges[column])
+        self._kept += found.size
+        if self._kept > _MOST_KEPT:
+            self._exact.clear()
+            self._kept = found.size
+        self._exact[clique] = found
+        return found
+
+
+def _merged(table: Counts, axis: int, codes: Codes) -> Counts:
+    """Sums of the slices that get the same new code."""
+    out = np.zeros((int(codes.max()) + 1, *np.delete(table.shape, axis)), dtype=np.int64)
+    np.add.at(out, codes, np.moveaxis(table, axis, 0))
+    return np.moveaxis(out, 0, axis)
+
+
+class Watch:
+    """An open sparse vector over counting queries. It says at most once that one is off."""
+
+    def __init__(self, stream: SparseStream, exact: Exact, steps: int) -> None:
+        self._stream, self._exact, self._steps = stream, exact, steps
+
+    def off(self, query: Counting, estimate: float) -> bool:
+        """Whether |exact - estimate| is above the threshold, nearly: it moves as a count does."""
+        expected = int(in_steps(np.array(estimate), self._steps))
+        exact = query.of_exact(self._exact(query.clique))
+        return self._stream.ask(abs(exact - expected)).above
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """A sparse vector as the door draws it: the whole price on opening."""
+
+    mechanism: SparseVector
+
+    @property
+    def loss(self) -> Loss:
+        """That of the whole stream."""
+        return self.mechanism.loss
+
+    def release(self, _: None, /) -> SparseStream:
+        """The open stream."""
+        return self.mechanism.open()
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """An exponential mechanism as the door draws it: from scores to a place."""
+
+    mechanism: Exponential
+    count: int
+
+    @property
+    def loss(self) -> Loss:
+        """That of the mechanism."""
+        return self.mechanism.loss
+
+    def release(self, scores: list[int] | Counts, /) -> int:
+        """The place that was chosen."""
+        return int(self.mechanism.choose(range(self.count), scores))
+
+
+def root_below(value: Fraction) -> Fraction:
+    """A rational at or below the square root, within 1e-24 of it."""
+    return Fraction(math.isqrt(math.floor(value * 10**48)), 10**24)

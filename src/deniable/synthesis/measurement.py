@@ -1,0 +1,52 @@
+"""Measurements: noisy marginals, as data. All that reconstruction ever gets to see."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable.synthesis.domain import Clique, Domain, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A noisy marginal in rows, and the standard deviation of its noise.
+
+    One number where all cells have the same, as in everything that is drawn; a table where cells
+    were added up afterwards.
+    """
+
+    clique: Clique
+    values: Floats
+    deviation: float | Floats
+
+    @property
+    def variance_of_sum(self) -> float:
+        """The variance of the sum of all cells."""
+        return float(np.broadcast_to(np.square(self.deviation), self.values.shape).sum())
+
+    @property
+    def noise(self) -> float:
+        """E|noise| summed over all cells, for Gaussian noise: σ sqrt(2/π) each."""
+        wide = np.broadcast_to(np.asarray(self.deviation), self.values.shape)
+        return float(wide.sum()) * math.sqrt(2 / math.pi)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the ledger and for files."""
+        return {
+            "clique": list(self.clique),
+            "values": self.values.ravel().tolist(),
+            "deviation": np.asarray(self.deviation).tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any], domain: Domain) -> Measurement:
+        """Read it back."""
+        clique = tuple(stored["clique"])
+        values = np.array(stored["values"], dtype=np.float64).reshape(domain.shape(clique))
+        deviation = stored["deviation"]
+        wide = deviation if isinstance(deviation, float) else np.array(deviation, dtype=np.float64)
+        return cls(clique, values, wide)

@@ -1,0 +1,1 @@
+"""Reconstruction: models fitted to measurements. Nothing here ever sees data."""

@@ -1,0 +1,77 @@
+"""Multiplicative weights over the whole domain, in logarithms, with full replay of history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.errors import ParameterError
+from deniable.lazy import lazy
+from deniable.synthesis.domain import Clique, Codes, Domain, Floats, project, widen
+from deniable.synthesis.measurement import Measurement
+from deniable.synthesis.model.rounding import sample_conditionally
+
+MOST_CELLS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class DenseModel:
+    """A weight for every record there could be: total · exp(logs), normalised."""
+
+    domain: Domain
+    total: float
+    logs: Floats
+
+    @classmethod
+    def uniform(cls, domain: Domain, total: float) -> DenseModel:
+        """All records alike."""
+        check_dense(domain)
+        return cls(domain, total, np.zeros(domain.sizes))
+
+    @lazy
+    def probabilities(self) -> Floats:
+        """The distribution."""
+        found: Floats = np.exp(self.logs - self.logs.max())
+        found /= found.sum()
+        return found
+
+    def marginal(self, columns: Sequence[str]) -> Floats:
+        """Expected counts over these columns."""
+        clique = self.domain.clique(columns)
+        return self.total * project(self.probabilities, self.domain.columns, clique)
+
+    def sample(self, rows: int) -> Codes:
+        """So many rows, with counts as close to their expectation as whole numbers can be."""
+        table = self.probabilities.reshape(1, -1)
+        cells = sample_conditionally(table, np.zeros(rows, dtype=np.int64))
+        return np.stack(np.unravel_index(cells, self.domain.sizes), axis=1).astype(np.int64)
+
+
+def replayed(model: DenseModel, history: Sequence[Measurement], *, passes: int) -> DenseModel:
+    """Go through all measurements so many times, each a step of multiplicative weights.
+
+    A step adds (measured - expected)/(2 total), broadcast over the domain, to the logarithms
+    (Hardt, Ligett & McSherry 2012, Sec. 3.3). Without replay the model forgets what it was told.
+    """
+    logs, columns = model.logs.copy(), model.domain.columns
+    for _ in range(passes):
+        for each in history:
+            logs -= logs.max()
+            weights = np.exp(logs)
+            expected = project(weights, columns, each.clique) * (model.total / weights.sum())
+            logs += widen((each.values - expected) / (2 * model.total), each.clique, columns)
+    return DenseModel(model.domain, model.total, logs)
+
+
+def check_dense(domain: Domain, within: Clique | None = None) -> None:
+    """Refuse domains that do not fit into memory, with their size and a way out."""
+    cells = domain.cells if within is None else domain.size(within)
+    if cells > MOST_CELLS:
+        raise ParameterError(
+            "domain",
+            f"{cells:,} cells",
+            f"a table of all records takes {cells * 8 / 2**20:,.0f} MB; {MOST_CELLS:,} cells are "
+            "the most; use method='mst' or 'aim', fewer columns or fewer bins",
+        )

@@ -1,0 +1,61 @@
+"""The workload: the marginals that must come out right, and how much each matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.exact import whole
+from deniable.synthesis.domain import Clique, Domain
+
+_MOST = 100_000
+
+
+@dataclass(frozen=True, init=False)
+class Workload:
+    """Cliques with whole weights. Public: it says what is wanted, not what is there."""
+
+    cliques: tuple[Clique, ...]
+    weights: tuple[int, ...]
+
+    def __init__(
+        self, domain: Domain, cliques: Mapping[Sequence[str], int] | Iterable[Sequence[str]]
+    ) -> None:
+        given = cliques if isinstance(cliques, Mapping) else dict.fromkeys(map(tuple, cliques), 1)
+        found: dict[Clique, int] = {}
+        for columns, weight in given.items():
+            if isinstance(columns, str):
+                raise ParameterTypeError("workload", columns, "cliques are lists of columns")
+            clique = domain.clique(columns)
+            if not clique:
+                raise ParameterError("workload", "an empty clique", "name one column or more")
+            found[clique] = found.get(clique, 0) + whole(weight, "workload")
+        if not 0 < len(found) <= _MOST:
+            raise ParameterError("workload", len(found), f"must be 1 to {_MOST:,} cliques")
+        object.__setattr__(self, "cliques", tuple(found))
+        object.__setattr__(self, "weights", tuple(found.values()))
+
+    @classmethod
+    def all_of(cls, domain: Domain, way: int) -> Workload:
+        """All marginals of so many columns, or of all columns where there are fewer."""
+        size = min(whole(way, "way"), len(domain))
+        return cls(domain, combinations(domain.columns, size))
+
+    def closure(self) -> dict[Clique, int]:
+        """Every clique inside one of the workload, with w_r = Σ_s weight_s |r ∩ s|.
+
+        This is how AIM weighs its candidates (McKenna et al. 2022, Sec. 4.2).
+        """
+        inside = {
+            sub
+            for clique in self.cliques
+            for size in range(1, len(clique) + 1)
+            for sub in combinations(clique, size)
+        }
+        if len(inside) > _MOST:
+            raise ParameterError("workload", len(inside), f"more than {_MOST:,} marginals in all")
+        sets = [(set(s), weight) for s, weight in zip(self.cliques, self.weights, strict=True)]
+        ordered = sorted(inside, key=lambda r: (len(r), r))
+        return {r: sum(weight * len(s.intersection(r)) for s, weight in sets) for r in ordered}
