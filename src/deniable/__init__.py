@@ -102,13 +102,30 @@ if TYPE_CHECKING:
     from deniable.release import Gate
     from deniable.session import Session
     from deniable.survey.best import best_protocol
+    from deniable.synthesis.aim import AIM
+    from deniable.synthesis.boosting import Boosting
+    from deniable.synthesis.data import CodedRows
+    from deniable.synthesis.domain import Domain
+    from deniable.synthesis.fixed import FixedMarginals, Independent
+    from deniable.synthesis.measure import open_draws
+    from deniable.synthesis.mst import MST
+    from deniable.synthesis.mwem import MWEM
+    from deniable.synthesis.pmw import PrivateMultiplicativeWeights
+    from deniable.synthesis.queries import Counting
+    from deniable.synthesis.smalldb import SmallDB
+    from deniable.synthesis.synthesize import evaluate, synthesize
+    from deniable.synthesis.synthetic import SyntheticTable
+    from deniable.synthesis.workload import Workload
     from deniable.tables import PrivateTable, PublicTable
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AIM",
     "GDP",
     "PCA",
+    "MST",
+    "MWEM",
     "ROW",
     "ZCDP",
     "AdmissionError",
@@ -116,21 +133,26 @@ __all__ = [
     "ApproxDP",
     "ApproxLoss",
     "AuditReport",
+    "Boosting",
     "Bounds",
     "Budget",
     "BudgetError",
     "CalibrationError",
     "Channel",
     "ChannelLoss",
+    "CodedRows",
+    "Counting",
     "DeniableError",
     "DiscreteGaussian",
     "DiscreteGaussianLoss",
     "DiscreteLaplaceLoss",
+    "Domain",
     "DoorError",
     "EngineError",
     "Explanation",
     "Exponential",
     "ExponentialLoss",
+    "FixedMarginals",
     "Gate",
     "Gaussian",
     "GaussianLoss",
@@ -138,6 +160,7 @@ __all__ = [
     "Geometric",
     "Histogram",
     "KMeans",
+    "Independent",
     "Laplace",
     "LaplaceLoss",
     "Ledger",
@@ -157,6 +180,7 @@ __all__ = [
     "PerturbedLogisticRegression",
     "PlanarLaplace",
     "Price",
+    "PrivateMultiplicativeWeights",
     "PrivateTable",
     "PrivateValueError",
     "ProposeTestRelease",
@@ -178,6 +202,7 @@ __all__ = [
     "SGDClassifier",
     "SampledLoss",
     "Session",
+    "SmallDB",
     "SparseVector",
     "StabilityHistogram",
     "StandardScaler",
@@ -187,10 +212,12 @@ __all__ = [
     "TokenError",
     "TokenSpentError",
     "TokenStoreError",
+    "SyntheticTable",
     "TopK",
     "TruncatedGeometric",
     "Unit",
     "Verified",
+    "Workload",
     "WorstPair",
     "advanced_composition",
     "attacks",
@@ -202,6 +229,7 @@ __all__ = [
     "count_distinct",
     "duckdb",
     "fit",
+    "evaluate",
     "kairouz_composition",
     "least_epsilon",
     "least_expected_loss",
@@ -212,6 +240,7 @@ __all__ = [
     "most_releases",
     "nasty_neighbours",
     "oblivious",
+    "open_draws",
     "optimal_composition",
     "parallel",
     "plot_growth",
@@ -227,6 +256,7 @@ __all__ = [
     "spark",
     "stddev",
     "survey",
+    "synthesize",
     "total",
     "variance",
     "verify",
@@ -235,6 +265,26 @@ __all__ = [
 
 _HOMES = {
     "deniable": ("survey",),
+    "deniable.synthesis.aim": ("AIM",),
+    "deniable.synthesis.boosting": ("Boosting",),
+    "deniable.synthesis.data": ("CodedRows",),
+    "deniable.synthesis.domain": ("Domain",),
+    "deniable.synthesis.fixed": (
+        "FixedMarginals",
+        "Independent",
+    ),
+    "deniable.synthesis.measure": ("open_draws",),
+    "deniable.synthesis.mst": ("MST",),
+    "deniable.synthesis.mwem": ("MWEM",),
+    "deniable.synthesis.pmw": ("PrivateMultiplicativeWeights",),
+    "deniable.synthesis.queries": ("Counting",),
+    "deniable.synthesis.smalldb": ("SmallDB",),
+    "deniable.synthesis.synthesize": (
+        "evaluate",
+        "synthesize",
+    ),
+    "deniable.synthesis.synthetic": ("SyntheticTable",),
+    "deniable.synthesis.workload": ("Workload",),
     "deniable.answer": ("Answer",),
     "deniable.auditing": ("attacks",),
     "deniable.engines.duckdb": ("duckdb",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,17 @@ from deniable.release import Gate
 from deniable.tables import PrivateTable, PublicTable, check_metadata, label_of, read_keys
 
 Table = PrivateTable | PublicTable
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a session is made of, for what is built above it: everything still passes the gate."""
+
+    catalogue: Catalogue
+    engine: Engine
+    ledger: Ledger
+    budget: Budget
+    who: str
 
 
 class Session:
@@ -119,6 +130,11 @@ class Session:
         """Answer a SELECT privately, for a price or for an error."""
         options = _options(keys, bounds, max_rows, max_groups)
         return self._ask_tree(parse(question), options, Spend(epsilon, rho, error))
+
+    @property
+    def parts(self) -> Parts:
+        """Catalogue, engine, ledger, budget and analyst, for synthesis and learning."""
+        return Parts(self._catalogue, self._engine, self._ledger, self._budget, self._who)
 
     def cancel(self) -> None:
         """End the question that another thread is asking. What was charged stays charged."""

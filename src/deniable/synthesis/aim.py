@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.errors import ParameterError
 from deniable.privacy.exact import Number, positive
 from deniable.synthesis.domain import Clique
 from deniable.synthesis.measure import Draws
@@ -42,8 +41,6 @@ class AIM:
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The fitted model."""
-        if draws.pure:
-            raise ParameterError("method", "aim", "needs a budget in ρ or with δ")
         declared = draws.domain
         cells = float(positive(self.max_megabytes, "max_megabytes")) * 2**20 / 8
         share = draws.whole / (_ROUNDS * len(declared))
@@ -72,7 +69,7 @@ class AIM:
                 break
             moved = float(np.abs(fitted.model.marginal(measured.clique) - before).sum())
             if moved <= measured.noise:
-                share *= 4
+                share *= 2 if draws.pure else 4  # half the noise
             progress(float(draws.spent / draws.whole))
         return Unmerged(fitted.model, merges, declared)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.errors import BudgetError, ParameterError, ParameterTypeError
+from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTypeError
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.mechanisms.selection import Exponential
@@ -25,7 +25,7 @@ from deniable.mechanisms.sparse_vector import SparseStream, SparseVector
 from deniable.privacy.exact import Number, positive, sqrt_up
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
-from deniable.privacy.price import GRID, Price
+from deniable.privacy.price import GRID
 from deniable.privacy.units import Relation
 from deniable.release import Answer, Door, Gate
 from deniable.synthesis.data import PrivateMarginals
@@ -87,11 +87,14 @@ class Draws:
     * a choice is an exponential mechanism with ε₀ = share, or ε₀ = sqrt(8 share): a score moves by
       weight times what one unit adds;
     * a draw that the reserved amount does not cover is refused.
+
+    Draws that a `journal` knows are taken from there. Without a door there are no others: that is
+    how the model of a recorded answer is made again, for nothing.
     """
 
     def __init__(
         self,
-        door: Door,
+        door: Door | None,
         data: PrivateMarginals,
         amount: Fraction,
         *,
@@ -127,9 +130,15 @@ class Draws:
         return self.whole - self._spent
 
     @property
-    def cost(self) -> Price:
-        """What the whole synthesis costs, whatever is drawn."""
-        return self._door.cost
+    def _opened(self) -> Door:
+        if self._door is None:
+            raise DoorError("this synthesis is made of a recorded answer, which has ended")
+        return self._door
+
+    @property
+    def journal(self) -> Journal:
+        """What was drawn."""
+        return self._journal
 
     def merge(self, codes: Mapping[str, Codes]) -> None:
         """From now on take some values of columns for one: `codes` says which each becomes.
@@ -163,7 +172,7 @@ class Draws:
         def live() -> tuple[Entry, Fraction]:
             share = self._share(amount)
             mechanism = self._noise(share)
-            noisy = self._door.draw(mechanism, lambda: self._marginal(clique).ravel())
+            noisy = self._opened.draw(mechanism, lambda: self._marginal(clique).ravel())
             assert isinstance(noisy, np.ndarray)
             entry = {"values": noisy.tolist(), "deviation": self.deviation(share)}
             return entry, self._price(mechanism.loss)
@@ -190,7 +199,7 @@ class Draws:
             )
             choice = _Choice(mechanism, question.count)
             steps = self._data.steps
-            place = self._door.draw(choice, lambda: question.scores(self._marginal, steps))
+            place = self._opened.draw(choice, lambda: question.scores(self._marginal, steps))
             assert isinstance(place, int)
             return {"place": place}, self._price(mechanism.loss)
 
@@ -203,7 +212,7 @@ class Draws:
             share = self._share(amount)
             mechanism = self._noise(share)
             read = lambda: query.of_exact(self._marginal(query.clique))  # noqa: E731
-            noisy = self._door.draw(mechanism, read)
+            noisy = self._opened.draw(mechanism, read)
             assert isinstance(noisy, int)
             entry = {"values": noisy, "deviation": self.deviation(share)}
             return entry, self._price(mechanism.loss)
@@ -222,14 +231,34 @@ class Draws:
             sensitivity=self._moved,
             relation=self._data.relation,
         )
-        stream = self._door.draw(_Opening(mechanism), lambda: None)
+        stream = self._opened.draw(_Opening(mechanism), lambda: None)
         assert isinstance(stream, SparseStream)
         self._spent += self._price(mechanism.loss)
         return Watch(stream, self._marginal, self._data.steps)
 
+    def error_of(self, question: WrongMarginal, amount: Fraction) -> float:
+        """The mean L1 error, in rows, of a public model over these marginals: a noisy number.
+
+        The sum of all scores moves by what each of them moves.
+        """
+        share = self._share(amount)
+        moved, relation = self._moved * sum(question.weights), self._data.relation
+        mechanism = (
+            Geometric(epsilon=share, sensitivity=moved, relation=relation)
+            if self.pure
+            else DiscreteGaussian(
+                sigma=sqrt_up(moved**2 / (2 * share), 30), sensitivity=moved, relation=relation
+            )
+        )
+        steps = self._data.steps
+        noisy = self._opened.draw(mechanism, lambda: sum(question.scores(self._marginal, steps)))
+        assert isinstance(noisy, int)
+        self._spent += self._price(mechanism.loss)
+        return noisy / steps / sum(question.weights)
+
     def close(self, value: object) -> Answer:
         """Record the answer in the ledger and end the door."""
-        return self._door.close(value)
+        return self._opened.close(value)
 
     def _drawn(self, what: list[Any], live: Any) -> Entry:
         """The next draw: from the journal while that lasts, then from the data."""
@@ -248,6 +277,8 @@ class Draws:
 
     def _factor_left(self) -> Fraction:
         """How far shares shrink because a draw was charged and then lost in a crash."""
+        if self._door is None:
+            return Fraction(1)
         kept = sum((Fraction(entry["price"]) for entry in self._known), Fraction(0))
         drawn = self._door.drawn
         charged = Fraction((drawn.epsilon or 0) if self.pure else drawn.rho) * GRID
@@ -273,6 +304,7 @@ class Draws:
         return self._data.bound * (2 if self._data.relation == Relation.REPLACE else 1)
 
     def _noise(self, share: Fraction) -> DiscreteGaussian | Geometric:
+        """Noise for a marginal, as `Draws` promises."""
         relation, bound = self._data.relation, Fraction(self._data.bound)
         if self.pure:
             return Geometric(epsilon=share, sensitivity=self._moved, relation=relation)

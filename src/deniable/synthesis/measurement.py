@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.synthesis.domain import Clique, Domain, Floats
+from deniable.synthesis.domain import Clique, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +38,14 @@ class Measurement:
         """For the ledger and for files."""
         return {
             "clique": list(self.clique),
-            "values": self.values.ravel().tolist(),
+            "values": self.values.tolist(),
             "deviation": np.asarray(self.deviation).tolist(),
         }
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any], domain: Domain) -> Measurement:
+    def from_json(cls, stored: dict[str, Any]) -> Measurement:
         """Read it back."""
-        clique = tuple(stored["clique"])
-        values = np.array(stored["values"], dtype=np.float64).reshape(domain.shape(clique))
+        values = np.array(stored["values"], dtype=np.float64)
         deviation = stored["deviation"]
         wide = deviation if isinstance(deviation, float) else np.array(deviation, dtype=np.float64)
-        return cls(clique, values, wide)
+        return cls(tuple(stored["clique"]), values, wide)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from deniable.errors import ParameterError
 from deniable.synthesis.domain import Clique
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
@@ -28,8 +27,6 @@ class MST:
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The fitted model."""
-        if draws.pure:
-            raise ParameterError("method", "mst", "needs a budget in ρ or with δ")
         third, declared = draws.whole / 3, draws.domain
         singles = [draws.measure((c,), third / len(declared)) for c in declared.columns]
         merges = merged(singles)

@@ -1,0 +1,227 @@
+"""How the values of a real column become codes, and codes become values again.
+
+All of it is declared: keys, bounds, edges. Nothing is looked up in the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from deniable.engines.base import quoted
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.privacy.exact import whole
+from deniable.query.plan import literal
+from deniable.synthesis.domain import Codes
+from deniable.synthesis.model.rounding import uniforms
+from deniable.tables import NUMERIC, ColumnType, PrivateTable, Schema
+
+BINS = 16
+_MOST_CODES = 2000
+
+Bins = int | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Coding:
+    """A column: its declared values, or the edges of its bins; and whether it may be missing.
+
+    Of k values or bins, code k means missing, where that is a category. Values that no code means
+    are outside of the domain. Numbers and dates beyond the outer edges count in the outer bins.
+    """
+
+    name: str
+    kind: ColumnType
+    values: tuple[Any, ...] = ()
+    edges: tuple[Any, ...] = ()
+    missing: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return self._known + self.missing
+
+    @property
+    def _known(self) -> int:
+        return len(self.values) if self.values else len(self.edges) - 1
+
+    def sql(self) -> str:
+        """The code of a row as an expression; NULL outside of the domain."""
+        column = quoted(self.name.lower())
+        none = str(self._known) if self.missing else "NULL"
+        if self.values:
+            cases = [
+                f"WHEN {column} = {literal(value).sql('duckdb')} THEN {code}"
+                for code, value in enumerate(self.values)
+            ]
+            return f"CASE WHEN {column} IS NULL THEN {none} {' '.join(cases)} ELSE NULL END"
+        cases = [
+            f"WHEN {column} < {_edge(edge)} THEN {code}"
+            for code, edge in enumerate(self.edges[1:-1])
+        ]
+        return (
+            f"CASE WHEN {column} IS NULL THEN {none} {' '.join(cases)} ELSE {self._known - 1} END"
+        )
+
+    def inside(self) -> str:
+        """The condition that a row is inside of the domain; empty where every row is."""
+        column = quoted(self.name.lower())
+        if not self.values:
+            return "" if self.missing else f"{column} IS NOT NULL"
+        listed = ", ".join(literal(value).sql("duckdb") for value in self.values)
+        return f"({column} IN ({listed}){f' OR {column} IS NULL' if self.missing else ''})"
+
+    def code(self, value: Any) -> int:
+        """The code of a public value."""
+        if value is None and self.missing:
+            return self._known
+        if self.values:
+            for code, each in enumerate(self.values):
+                if type(each) is type(value) and each == value:
+                    return code
+        elif value is not None and not isinstance(value, str | bool):
+            try:
+                return sum(value >= edge for edge in self.edges[1:-1])
+            except TypeError:
+                pass
+        raise ParameterError(self.name, value, "is not in the declared domain of the column")
+
+    def decoded(self, codes: Codes) -> list[Any]:
+        """Values of codes; within a bin any value is as good as another."""
+        if self.values:
+            known = [*self.values, None]
+            return [known[code] for code in codes.tolist()]
+        return [
+            None if code == self._known else self._within(code, share)
+            for code, share in zip(codes.tolist(), uniforms(codes.size).tolist(), strict=True)
+        ]
+
+    def _within(self, code: int, share: float) -> Any:
+        low, high = self.edges[code], self.edges[code + 1]
+        if self.kind == ColumnType.INTEGER:
+            return int(low) + math.floor(share * (int(high) - int(low)))
+        if self.kind == ColumnType.NUMBER:
+            return float(low) + share * (float(high) - float(low))
+        if self.kind == ColumnType.DATE:
+            return low + timedelta(days=math.floor(share * (high - low).days))
+        return low + timedelta(seconds=math.floor(share * (high - low).total_seconds()))
+
+    def label(self, code: int) -> str:
+        """A code as people read it."""
+        if code == self._known:
+            return "missing"
+        if self.values:
+            return str(self.values[code])
+        return f"{_shown(self.edges[code])} to {_shown(self.edges[code + 1])}"
+
+
+def codings(
+    table: PrivateTable,
+    schema: Schema,
+    *,
+    columns: Sequence[str] | None,
+    bins: Mapping[str, Bins],
+    keys: Mapping[str, tuple[Any, ...]],
+    missing: Sequence[str],
+) -> tuple[Coding, ...]:
+    """The codings of columns, from what the owner and the analyst declare.
+
+    All columns but the unit, unless some are named.
+    """
+    unit = table.unit.lower() if isinstance(table.unit, str) else None
+    names = [name for name in schema.columns if name.lower() != unit]
+    if columns is not None:
+        names = [schema.find(name) for name in columns]
+    if unit in {name.lower() for name in names}:
+        raise ParameterError("columns", unit, "says whose row it is; it is not synthesised")
+    for argument, given in (("bins", bins), ("missing", missing), ("keys", keys)):
+        for name in given:
+            if schema.find(name) not in names:
+                raise ParameterError(argument, name, "is not among the columns to synthesise")
+    wanted = {schema.find(name): each for name, each in bins.items()}
+    known = {**table.keys, **{schema.find(name): each for name, each in keys.items()}}
+    absent = {schema.find(name) for name in missing}
+    found = tuple(
+        _coding(
+            name, schema.columns[name], table, wanted.get(name), known.get(name), name in absent
+        )
+        for name in names
+    )
+    if sum(each.size for each in found) > _MOST_CODES:
+        largest = max(found, key=lambda each: each.size)
+        raise ParameterError(
+            "columns",
+            len(found),
+            f"have {sum(each.size for each in found):,} codes together, {_MOST_CODES:,} are the "
+            f"most; {largest.name} has {largest.size:,}: group its values or leave it out",
+        )
+    return found
+
+
+def _coding(  # noqa: PLR0917
+    name: str,
+    kind: ColumnType,
+    table: PrivateTable,
+    bins: Bins | None,
+    keys: tuple[Any, ...] | None,
+    missing: bool,
+) -> Coding:
+    if bins is None and (keys is not None or kind == ColumnType.BOOLEAN):
+        given = (False, True) if keys is None else keys
+        values = tuple(value for value in given if value is not None)
+        return Coding(name, kind, values=values, missing=missing or None in given)
+    if bins is not None and not isinstance(bins, int):
+        return Coding(name, kind, edges=_read_edges(name, kind, bins), missing=missing)
+    if kind in NUMERIC:
+        ends = table.bounds.get(name)
+        if ends is None:
+            raise ParameterError(
+                "columns", name, "has no declared bounds; declare bounds=, keys=, or edges in bins="
+            )
+        return Coding(name, kind, edges=_even(ends, bins or BINS, kind), missing=missing)
+    raise ParameterError(
+        "columns",
+        name,
+        f"holds {kind}, and its values are not public; declare keys=, "
+        + ("or discover=" if kind == ColumnType.TEXT else "or give edges in bins="),
+    )
+
+
+def _even(ends: tuple[Fraction, Fraction], bins: int, kind: ColumnType) -> tuple[Any, ...]:
+    low, high = ends
+    count = whole(bins, "bins")
+    if kind == ColumnType.INTEGER:
+        first, last = math.ceil(low), math.floor(high) + 1
+        count = min(count, last - first)
+        return tuple(first + (last - first) * place // count for place in range(count + 1))
+    return tuple(float(low + (high - low) * place / count) for place in range(count + 1))
+
+
+def _read_edges(name: str, kind: ColumnType, given: Sequence[Any]) -> tuple[Any, ...]:
+    edges = tuple(given)
+    fits = {
+        ColumnType.INTEGER: lambda e: isinstance(e, int) and not isinstance(e, bool),
+        ColumnType.NUMBER: lambda e: isinstance(e, int | float) and math.isfinite(e),
+        ColumnType.DATE: lambda e: isinstance(e, date) and not isinstance(e, datetime),
+        ColumnType.TIMESTAMP: lambda e: isinstance(e, datetime) and e.tzinfo is None,
+    }.get(kind)
+    if fits is None or isinstance(given, str) or not all(fits(edge) for edge in edges):
+        raise ParameterTypeError("bins", name, f"the column holds {kind}; give edges of that type")
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        raise ParameterError("bins", name, "edges must rise, and be two or more")
+    return edges
+
+
+def _edge(edge: Any) -> str:
+    if isinstance(edge, float):
+        return f"CAST({edge!r} AS DOUBLE)"
+    return str(literal(edge).sql("duckdb"))
+
+
+def _shown(edge: Any) -> str:
+    return f"{edge:g}" if isinstance(edge, float) else str(edge)
