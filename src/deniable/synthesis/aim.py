@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from deniable.errors import ParameterError
 from deniable.privacy.exact import Number, positive
-from deniable.synthesis.domain import Clique
+from deniable.synthesis.domain import Clique, Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.measurement import Measurement
 from deniable.synthesis.method import Progress, silent
@@ -39,9 +40,20 @@ class AIM:
     iterations: int = 60
     last_iterations: int = 1000
 
+    def check(self, domain: Domain) -> None:
+        """Single columns must fit; what else is measured is chosen so that it does."""
+        cells = sum(domain.sizes)
+        if cells * 8 > positive(self.max_megabytes, "max_megabytes") * 2**20:
+            raise ParameterError(
+                "max_megabytes",
+                float(self.max_megabytes),
+                f"single columns alone have {cells:,} cells; allow more, or use fewer bins",
+            )
+
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The fitted model."""
         declared = draws.domain
+        self.check(declared)
         cells = float(positive(self.max_megabytes, "max_megabytes")) * 2**20 / 8
         share = draws.whole / (_ROUNDS * len(declared))
         singles = [draws.measure((c,), _MEASURED * share) for c in declared.columns]

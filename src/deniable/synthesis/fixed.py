@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import Number, positive
-from deniable.synthesis.domain import Clique, Domain
+from deniable.synthesis.domain import Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
@@ -23,9 +23,21 @@ class FixedMarginals:
     max_megabytes: Number = 80
     iterations: int = 1000
 
+    def check(self, domain: Domain) -> None:
+        """The junction tree of the workload must fit into its room."""
+        size = tree_cells(domain, self.workload.cliques) * 8 / 2**20
+        most = float(positive(self.max_megabytes, "max_megabytes"))
+        if size > most:
+            raise ParameterError(
+                "workload",
+                f"a model of {size:,.3g} MB",
+                f"is above max_megabytes={most:g}; measure fewer marginals together, or use fewer "
+                "bins",
+            )
+
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The fitted model."""
-        check_tree(draws.domain, self.workload.cliques, self.max_megabytes)
+        self.check(draws.domain)
         whole, weights = draws.whole, self.workload.weights
         shares = [whole * weight / sum(weights) for weight in weights]
         pairs = zip(self.workload.cliques, shares, strict=True)
@@ -40,19 +52,10 @@ class Independent:
 
     iterations: int = 1000
 
+    def check(self, domain: Domain) -> None:
+        """Any domain will do."""
+
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """Independent columns."""
         singles = Workload(draws.domain, [(column,) for column in draws.domain.columns])
         return FixedMarginals(workload=singles, iterations=self.iterations).run(draws, progress)
-
-
-def check_tree(domain: Domain, cliques: tuple[Clique, ...], max_megabytes: Number) -> None:
-    """Refuse, from public sizes, a model that would not fit into memory."""
-    size = tree_cells(domain, cliques) * 8 / 2**20
-    most = float(positive(max_megabytes, "max_megabytes"))
-    if size > most:
-        raise ParameterError(
-            "workload",
-            f"a model of {size:,.1f} MB",
-            f"is above max_megabytes={most:g}; measure fewer marginals together, or use fewer bins",
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from deniable.synthesis.domain import Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.model.base import Model
 
@@ -18,6 +19,9 @@ def silent(_: float) -> None:
 
 class Method(Protocol):
     """Public parameters; data come in through the door alone."""
+
+    def check(self, domain: Domain) -> None:
+        """Refuse, before anything is spent, a domain that is too large for the method."""
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """Spend what the door reserves, and fit a model to what came out."""

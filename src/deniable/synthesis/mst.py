@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from deniable.synthesis.domain import Clique
+from deniable.synthesis.data import check_cells
+from deniable.synthesis.domain import Clique, Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
@@ -24,6 +25,10 @@ class MST:
     """
 
     iterations: int = 1000
+
+    def check(self, domain: Domain) -> None:
+        """Any domain whose largest pair of columns can be counted."""
+        check_cells(domain, tuple(sorted(domain.columns, key=domain.size_of)[-2:]))
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The fitted model."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from deniable.privacy.exact import whole
+from deniable.synthesis.domain import Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
@@ -31,9 +32,13 @@ class MWEM:
     rounds: int = 20
     passes: int = 100
 
+    def check(self, domain: Domain) -> None:
+        """All records must fit into memory."""
+        check_dense(domain)
+
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The last iterate."""
-        check_dense(draws.domain)
+        self.check(draws.domain)
         rounds = whole(self.rounds, "rounds")
         counted = draws.measure((), draws.whole * _TOTAL)
         total = max(1.0, float(counted.values))

@@ -37,17 +37,22 @@ class SmallDB:
     queries: Sequence[Counting]
     rows: int
 
-    def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """The chosen database, as a model."""
-        domain, rows = draws.domain, whole(self.rows, "rows")
-        count = databases(domain, rows)
+    def check(self, domain: Domain) -> None:
+        """A million databases are the most."""
+        count = databases(domain, whole(self.rows, "rows"))
         if count > MOST_DATABASES:
             raise ParameterError(
                 "rows",
-                rows,
+                self.rows,
                 f"{count:,} databases are above the cap of {MOST_DATABASES:,}; take fewer rows or "
                 "a smaller domain, or MWEM",
             )
+
+    def run(self, draws: Draws, progress: Progress = silent) -> Model:
+        """The chosen database, as a model."""
+        domain, rows = draws.domain, whole(self.rows, "rows")
+        self.check(domain)
+        count = databases(domain, rows)
         total = max(1.0, float(draws.measure((), draws.whole * _TOTAL).values))
         masks = np.stack(
             [np.broadcast_to(query.mask(domain), domain.sizes).ravel() for query in self.queries]

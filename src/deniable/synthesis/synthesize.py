@@ -106,6 +106,7 @@ def synthesize(
     wanted = _workload(domain, workload)
     chosen = _method(method, wanted, max_megabytes)
     run = _Run(parts, table.lower(), owner, coded, domain, on_grid_below(amount), max_rows)
+    chosen.check(domain)
     run.check(wanted)
     made = run.synthesized(chosen, method, wanted, journal, progress)
     return replace(made, receipt=(*receipt, *made.receipt))
