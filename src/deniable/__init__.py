@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from deniable.synthesis.data import CodedRows
     from deniable.synthesis.domain import Domain
     from deniable.synthesis.fixed import FixedMarginals, Independent
+    from deniable.synthesis.history import errors_in_theory, plot_history
     from deniable.synthesis.measure import open_draws
     from deniable.synthesis.mst import MST
     from deniable.synthesis.mwem import MWEM
@@ -229,6 +230,7 @@ __all__ = [
     "count_distinct",
     "duckdb",
     "fit",
+    "errors_in_theory",
     "evaluate",
     "kairouz_composition",
     "least_epsilon",
@@ -244,6 +246,7 @@ __all__ = [
     "optimal_composition",
     "parallel",
     "plot_growth",
+    "plot_history",
     "plot_profile",
     "plot_tradeoff",
     "poisson_sampled",
@@ -273,6 +276,7 @@ _HOMES = {
         "FixedMarginals",
         "Independent",
     ),
+    "deniable.synthesis.history": ("errors_in_theory", "plot_history"),
     "deniable.synthesis.measure": ("open_draws",),
     "deniable.synthesis.mst": ("MST",),
     "deniable.synthesis.mwem": ("MWEM",),

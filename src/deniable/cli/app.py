@@ -14,6 +14,7 @@ from deniable.cli.explain import explain
 from deniable.cli.init import init
 from deniable.cli.learn import learn
 from deniable.cli.query import query
+from deniable.cli.synth import synth
 
 app = typer.Typer(
     name="deniable",
@@ -26,6 +27,7 @@ app.command()(query)
 app.command()(explain)
 app.command()(attack)
 app.command()(learn)
+app.command()(synth)
 app.command()(demo)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
