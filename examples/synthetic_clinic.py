@@ -1,4 +1,4 @@
-"""A clinic's table made synthetic: what independent columns lose, and what a tree of pairs keeps."""
+"""A clinic's table made synthetic: what independent columns lose, what a tree of pairs keeps."""
 
 from __future__ import annotations
 

@@ -137,6 +137,8 @@ def test_the_report_tells_fit_noise_and_where_independence_would_do(table):
     for part in ("Public evaluation", "Private evaluation", "plain independence", "<svg", "ρ="):
         assert part in page
     assert "<script" not in page
+    assert "12.30 %" in table.report({1: 0.123})
+    assert "12.30 %" not in page
 
 
 def test_to_pandas(table):
@@ -239,6 +241,28 @@ def test_public_faults_are_refused_before_anything_is_spent(changed, more, said)
 def test_a_public_table_is_not_synthesised():
     with session() as opened, pytest.raises(dp.ParameterError, match="private tables"):
         dp.synthesize(opened, "wards", epsilon=1)
+
+
+def test_a_journal_goes_on_with_its_own_synthesis_alone(tmp_path):
+    path = tmp_path / "run.journal"
+    with dp.Ledger(key=KEY) as ledger, session(ledger=ledger) as opened:
+
+        def stop(done):
+            raise StoppedError
+
+        with pytest.raises(StoppedError):
+            made(opened, journal=path, progress=stop)
+        for other in ({"epsilon": 5}, {"method": "aim"}):
+            with pytest.raises(dp.ParameterError, match="another synthesis"):
+                made(opened, journal=path, **other)
+        assert ledger.balance("clinic/patient").releases == 1
+
+
+def test_faults_of_other_columns_are_told_before_values_are_bought():
+    with dp.Ledger(key=KEY) as ledger, session(ledger=ledger, keys={}, bounds={}) as opened:
+        with pytest.raises(dp.ParameterError, match="no declared bounds"):
+            made(opened, discover=["ward", "sex"])
+        assert ledger.balance("clinic/patient").releases == 0
 
 
 class StoppedError(Exception):

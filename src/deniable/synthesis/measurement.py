@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,3 +50,12 @@ class Measurement:
         deviation = stored["deviation"]
         wide = deviation if isinstance(deviation, float) else np.array(deviation, dtype=np.float64)
         return cls(tuple(stored["clique"]), values, wide)
+
+
+def averaged(measurements: Sequence[Measurement]) -> Measurement:
+    """Several measurements of one marginal as one, weighted by the inverse of their variances."""
+    total, values = np.zeros(()), np.zeros_like(measurements[0].values)
+    for each in measurements:
+        weight = 1 / np.square(each.deviation)
+        total, values = total + weight, values + weight * each.values
+    return Measurement(measurements[0].clique, values / total, 1 / np.sqrt(total))

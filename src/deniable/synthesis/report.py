@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -85,7 +85,7 @@ def by_way(table: SyntheticTable) -> list[tuple[int, int, float]]:
     return found
 
 
-def page(table: SyntheticTable) -> str:
+def page(table: SyntheticTable, private: Mapping[int, float]) -> str:
     """The whole page, as HTML."""
     fits = measured_fits(table)
     ways = sorted({len(fit.clique) for fit in fits})
@@ -107,8 +107,14 @@ def page(table: SyntheticTable) -> str:
         "was spent on it. A model that fits is as far from them as their noise.</p>",
         _table(("marginals", "measured", "model", "noise", "independent columns"), summary),
         _bars(fits),
-        "<h2>Private evaluation</h2><p>None: comparing with the private table costs budget; "
-        "<code>dp.evaluate(session, table, ...)</code> does it.</p>",
+        "<h2>Private evaluation</h2>",
+        _table(
+            ("marginals", "mean distance from the private table, noisy"),
+            [(f"{way}-way", _percent(far)) for way, far in private.items()],
+        )
+        if private
+        else "<p>None: comparing with the private table costs budget; <code>dp.evaluate</code> "
+        "does it.</p>",
         "<h2>Where plain independence would have done</h2>",
         _table(
             ("columns", "independent columns", "noise"),

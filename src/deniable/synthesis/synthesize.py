@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -15,7 +17,9 @@ from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, positive, whole
 from deniable.privacy.guarantees import PureDP
+from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
+from deniable.privacy.wire import loss_to_json
 from deniable.query.price import amount_of
 from deniable.release import Answer, Door, Gate
 from deniable.session import Parts, Session
@@ -88,20 +92,17 @@ def synthesize(
     if discover and journal is not None:
         raise ParameterError("journal", str(journal), "goes without discover=; declare keys=")
     declared = {name: read_keys(values) for name, values in (keys or {}).items()}
+    given: _Declared = {"columns": columns, "bins": bins or {}, "missing": missing}
+    schema = parts.catalogue.schemas[table.lower()]
+    # What is wrong with the other columns is told before values are bought.
+    codings(owner, schema, keys=declared | dict.fromkeys(discover, ("?",)), **given)
     receipt: list[tuple[str, Price]] = []
     share = on_grid_below(amount * _FOUND)
     for name in discover:
         declared[name], paid = _found(session, table, name, share)
         receipt.append((f"values of {name}", paid))
         amount -= share
-    coded = codings(
-        owner,
-        parts.catalogue.schemas[table.lower()],
-        columns=columns,
-        bins=bins or {},
-        keys=declared,
-        missing=missing,
-    )
+    coded = codings(owner, schema, keys=declared, **given)
     domain = Domain({each.name: each.size for each in coded})
     wanted = _workload(domain, workload)
     chosen = _method(method, wanted, max_megabytes)
@@ -110,6 +111,12 @@ def synthesize(
     run.check(wanted)
     made = run.synthesized(chosen, method, wanted, journal, progress)
     return replace(made, receipt=(*receipt, *made.receipt))
+
+
+class _Declared(TypedDict):
+    columns: Sequence[str] | None
+    bins: Mapping[str, Bins]
+    missing: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -193,21 +200,30 @@ class _Run:
 
 
 def _door(
-    gate: Gate, loss: Any, question: Mapping[str, object], path: str | Path | None
+    gate: Gate, loss: Loss, question: Mapping[str, object], path: str | Path | None
 ) -> tuple[Door | None, Journal]:
     """A door and what was drawn from it: newly opened, resumed, or only the recorded answer."""
     if path is not None and Path(path).exists() and (entries := Journal(path).entries):
-        if entries[0]["draw"][0] != "open":
-            raise ParameterError("journal", str(path), "is no journal of a synthesis")
-        return gate.resume(int(entries[0]["draw"][1])), _Tail(path)
+        begun = list(entries[0]["draw"])
+        if begun[0] != "open" or begun[2:] != [_digest(loss, question)]:
+            raise ParameterError(
+                "journal", str(path), "was begun with another synthesis, price or version"
+            )
+        return gate.resume(int(begun[1])), _Tail(path)
     opened = gate.open(loss, purpose="synthesis", question=question, resumable=path is not None)
     if isinstance(opened, Answer):
         assert isinstance(opened.value, dict)
         return None, _Known(opened.value["drawn"])
     if path is None:
         return opened, Journal()
-    Journal(path).append({"draw": ["open", opened.number], "price": "0"})
+    begun = ["open", opened.number, _digest(loss, question)]
+    Journal(path).append({"draw": begun, "price": "0"})
     return opened, _Tail(path)
+
+
+def _digest(loss: Loss, question: Mapping[str, object]) -> str:
+    text = json.dumps([loss_to_json(loss), question], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class _Tail(Journal):

@@ -160,11 +160,14 @@ class SyntheticTable:
         measured = [Measurement.from_json(each) for each in about["measurements"]]
         return cls(codings, model, tuple(measured), about["method"], receipt)
 
-    def report(self) -> str:
-        """A page that tells how well the model fits what was measured, without cost."""
+    def report(self, private: Mapping[int, float] | None = None) -> str:
+        """A page in HTML: how well the model fits what was measured, which costs nothing.
+
+        `private` is what `dp.evaluate` found, at its price, and is shown apart.
+        """
         from deniable.synthesis.report import page  # noqa: PLC0415  (reports read tables)
 
-        return page(self)
+        return page(self, private or {})
 
     def _coding(self, name: str) -> Coding:
         return self.codings[self.model.domain.place(name)]
