@@ -97,11 +97,11 @@ def shown(scores: list[float]) -> str:
 
 
 def above(one: list[float], other: list[float]) -> float:
-    """By how many standard errors of the difference."""
+    """By how many standard errors of the differences, split by split."""
     if not other:
         return float("inf")
-    error = float(np.hypot(np.std(one), np.std(other))) / math.sqrt(len(one))
-    return float(np.mean(one) - np.mean(other)) / max(error, 1e-12)
+    gaps = np.array(one) - np.array(other)
+    return float(gaps.mean()) / max(float(gaps.std()) / math.sqrt(len(gaps)), 1e-12)
 
 
 def main() -> int:

@@ -102,7 +102,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         bounds: Any,
         classes: Any,
         norm: Any = None,
-        max_iter: Any = 8,
+        max_iter: Any = 16,
         relation: Any = "add_remove",
     ) -> None:
         self.budget = budget
