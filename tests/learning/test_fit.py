@@ -180,7 +180,10 @@ X = ["x0", "x1", "x2"]
 MODELS = {
     "linear": (dp.LinearRegression(budget=dp.ZCDP(1), bounds=None, y_bounds=None), "score"),
     "ridge": (dp.Ridge(budget=dp.ZCDP(1), bounds=None, y_bounds=None), "score"),
-    "logistic": (dp.LogisticRegression(budget=dp.ZCDP(1), bounds=None, classes=None), "ward"),
+    "logistic": (
+        dp.LogisticRegression(budget=dp.ZCDP(1), bounds=None, classes=None, max_iter=3),
+        "ward",
+    ),
     "bayes": (dp.GaussianNB(budget=dp.ZCDP(1), bounds=None, classes=None), "ward"),
     "pca": (dp.PCA(2, budget=dp.ZCDP(1), bounds=None), None),
     "kmeans": (dp.KMeans(3, budget=dp.ZCDP(1), bounds=None), None),
