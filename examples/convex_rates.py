@@ -26,8 +26,8 @@ from deniable.privacy.units import Relation
 Values = npt.NDArray[Any]
 Problem = Callable[[Any], tuple[int, int, float]]
 
-DELTA, DRAWS = 1e-6, 60
-LENGTHS = np.geomspace(0.3, 10, 6)  # of the mean, in units of the noise
+DELTA, DRAWS = 1e-6, 40
+LENGTHS = np.geomspace(0.5, 8, 4)  # of the mean, in units of the noise
 MOVED = moved_by(Relation.ADD_REMOVE)
 ROWS = np.geomspace(1e4, 1e6, 5).astype(int)
 DIMENSIONS = np.geomspace(4, 400, 5).astype(int)

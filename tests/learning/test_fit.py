@@ -137,7 +137,6 @@ def spark_engine():
     [
         (duckdb_engine, 6),
         (postgres_engine, 6),
-        (spark_engine, 2),
         pytest.param(spark_engine, 6, marks=pytest.mark.soak),
     ],
 )
