@@ -32,7 +32,7 @@ KEY = "pictures"
 TOWN = {
     "format": "deniable survey", "version": 1, "name": "town-health", "wave": 1,
     "population": "town/adult", "limit": 6, "languages": ["en", "de"],
-    "admission": "linkable codes",
+    "admission": "blind tokens",
     "title": {"en": "Health in our town", "de": "Gesundheit in unserer Stadt"},
     "consent": {
         "en": "Taking part is voluntary. Only randomised answers are kept, without names or times.",
@@ -79,7 +79,7 @@ def main() -> None:
 
 def fill(document: SurveyDocument, place: Path) -> list[str]:
     """Made-up people, of whom a fifth takes drugs; those who do drink more."""
-    store = SurveyStore(place)
+    store = SurveyStore(place, keys=place.with_suffix(".keys"))
     store.add(document)
     sheets = []
     for person in range(PEOPLE):
@@ -141,7 +141,7 @@ def respondent(page: Page, url: str, code: str, size: str) -> None:
     page.click("#send")
     page.wait_for_selector("#done")
     page.click("#check summary")
-    page.locator("#hash", has_text="tokens.js").wait_for()
+    page.locator("#hash", has_text="token key").wait_for()
     take(page, "thanks", size)
     page.goto(f"{url}/paper?lang=en")
     take(page, "paper", size)

@@ -17,7 +17,7 @@ def run(*arguments, code=0):
 
 @pytest.fixture
 def document(tmp_path):
-    run("new", tmp_path / "drugs.json")
+    run("new", tmp_path / "drugs.json", "--admission", "linkable codes")
     return tmp_path / "drugs.json"
 
 

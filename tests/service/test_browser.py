@@ -164,7 +164,7 @@ def test_the_first_throw_stands_on_a_reload(browser, server, store):
         seen.page.wait_for_selector("#send")
         before = seen.page.evaluate("JSON.stringify({...localStorage})")
         state = json.loads(next(iter(json.loads(before).values())))
-        assert state.keys() == {"version", "nonce", "token", "reports", "sent"}
+        assert state.keys() == {"version", "nonce", "token", "blinding", "reports", "sent"}
         assert [*state["reports"]] == ["drugs", "stress", "hours", "which"]
         assert all(type(report) is int for report in state["reports"].values())
         seen.page.goto("about:blank")
@@ -255,7 +255,7 @@ def test_check_it_yourself_shows_the_bytes_and_the_hashes(browser, server, store
         walk(seen.page, f"{server.url}/s/{CROWD.id}#{code}", [0, "1"])
         seen.page.click("#check summary")
         assert seen.page.inner_text("#bytes") == seen.sent[0]
-        seen.page.locator("#hash", has_text="tokens.js").wait_for()
+        seen.page.locator("#hash", has_text="blind.js").wait_for()
         shown = seen.page.inner_text("#hash").split()
         assert dict(zip(shown[1::2], shown[::2], strict=True)) == script_hashes()
 

@@ -116,6 +116,7 @@ def test_no_column_holds_a_time_or_an_address():
     assert columns == {
         "survey_documents.survey", "survey_documents.document",
         "survey_invitations.code", "survey_invitations.survey", "survey_invitations.person",
+        "survey_invitations.blinded",
         "survey_spent.survey", "survey_spent.token", "survey_spent.fingerprint",
         "survey_answers.survey", "survey_answers.key", "survey_answers.reports",
     }  # fmt: skip

@@ -52,14 +52,21 @@ def new(
         "Have you taken drugs in the last twelve months?"
     ),
     epsilon: Annotated[str, typer.Option(help='A number, or "ln 3": two fair coins.')] = "ln 3",
+    admission: Annotated[
+        str, typer.Option(help='"blind tokens", or "linkable codes".')
+    ] = "blind tokens",
 ) -> None:
     """Write a document of one yes/no question, to be edited.
+
+    Blind tokens need pages over https, or on the respondent's own machine.
 
     Example: deniable survey new drugs.json
     """
     name = "".join(sign if sign.isalnum() else "-" for sign in document.stem.lower())[:60]
     value: float | str = epsilon if epsilon.startswith("ln") else _number(epsilon)
-    data = new_document(name=name.strip("-") or "survey", question=question, epsilon=value)
+    data = new_document(
+        name=name.strip("-") or "survey", question=question, epsilon=value, admission=admission
+    )
     text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     made = read_document(text)
     with document.open("x", encoding="utf-8") as file:
@@ -138,7 +145,7 @@ def serve(
     except ImportError:
         raise MissingExtraError("survey pages", "serve") from None
     survey, place = load_document(document), _place(document, store)
-    with closing(SurveyStore(place)) as opened:
+    with closing(SurveyStore(place, keys=_keys(document))) as opened:
         opened.add(survey)
         fresh = [] if opened.status(survey).invited or survey.limit is not None else [
             *opened.invite(survey, [None] * _FIRST_CODES)
@@ -156,7 +163,7 @@ def serve(
         sys.stdout.flush()
 
     try:
-        run(place, host=host, port=port, operator_key=key, ready=ready)
+        run(place, keys=_keys(document), host=host, port=port, operator_key=key, ready=ready)
     except KeyboardInterrupt:
         typer.echo("stopped; every answer that was acknowledged is stored")
 
@@ -176,8 +183,9 @@ def invite(
 ) -> None:
     """Make invitation codes, printed once as CSV: person, link. The store keeps their hashes only.
 
-    Codes are linkable: who keeps this list and records submissions as they come in can tell whose
-    randomised report is whose. ε holds all the same.
+    In a survey with "linkable codes", who keeps this list and records submissions as they come in
+    can tell whose randomised report is whose; with "blind tokens" a code only buys a token that
+    nobody recognises. ε holds either way.
     """
     if (count is None) == (people is None):
         raise ParameterError("count", count, "give either --count or --people")
@@ -189,7 +197,7 @@ def invite(
         if people is None
         else [*read_people(people.read_text(encoding="utf-8").splitlines())]
     )
-    with closing(SurveyStore(_place(document, store))) as opened:
+    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
         opened.add(survey)
         codes = opened.invite(survey, wanted)
     out = io.StringIO()
@@ -213,7 +221,7 @@ def enter(
     """Store reports that were given on paper, thrown with real coins or dice."""
     survey = load_document(document)
     read = read_sheets(survey, sheets.read_text(encoding="utf-8"))
-    with closing(SurveyStore(_place(document, store))) as opened:
+    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
         opened.add(survey)
         outcome = opened.enter(survey, batch, read)
     if outcome is Outcome.SPENT:
@@ -227,7 +235,7 @@ def enter(
 def status(document: Document, store: Where = None, as_json: AsJson = False) -> None:
     """How many were invited, and how many answered."""
     survey = load_document(document)
-    with closing(SurveyStore(_place(document, store))) as opened:
+    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
         found = opened.status(survey)
     if as_json:
         typer.echo(json.dumps({"survey": survey.id, **vars(found)}))
@@ -285,8 +293,12 @@ def _collected(
     document: Path, store: str | None
 ) -> tuple[SurveyDocument, Sequence[tuple[int, ...]]]:
     survey = load_document(document)
-    with closing(SurveyStore(_place(document, store))) as opened:
+    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
         return survey, opened.reports(survey)
+
+
+def _keys(document: Path) -> Path:
+    return document.with_suffix(".keys")
 
 
 def _place(document: Path, store: str | None) -> str:

@@ -1,32 +1,40 @@
-"""One answer per invitation: what the survey asks of a token system, and plain codes behind it.
+"""One answer per invitation: what the survey asks of a token system.
 
-The seam for blind-signed tokens: `tokens_of` chooses the system by the document's `admission`. A
-system signs a token once per invitation and says whether a token is genuine. Spending is the
-store's: the spent mark and the answer are written in one transaction, or neither is.
+`tokens_of` chooses the system by the document's `admission`. A system signs a token once per
+invitation and says whether a token is genuine. Spending is the store's: the spent mark and the
+answer are written in one transaction, or neither is.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 import sqlalchemy as sa
 
 from deniable.errors import AdmissionError, ParameterError
+from deniable.service.blind_tokens import BlindTokens, survey_key
+from deniable.service.codes import code_mark, is_code
 from deniable.service.document import SurveyDocument
 from deniable.service.tables import INVITATIONS
-
-_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # no I, L, O, U: they are misread
-_CODE_LENGTH = 16  # 80 random bits
 
 
 class Tokens(Protocol):
     """What the survey needs. Both calls run inside the caller's transaction."""
 
     kind: ClassVar[str]
+
+    @property
+    def public(self) -> str | None:
+        """The key that devices blind under, as text, if there is one."""
+        ...
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What respondents compare the key by, if there is one."""
+        ...
 
     def issue(
         self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
@@ -52,6 +60,16 @@ class LinkableCodes:
 
     kind: ClassVar[str] = "linkable codes"
 
+    @property
+    def public(self) -> str | None:
+        """There is no key."""
+        return None
+
+    @property
+    def fingerprint(self) -> str | None:
+        """There is no key."""
+        return None
+
     def issue(
         self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
     ) -> bytes:
@@ -66,30 +84,17 @@ class LinkableCodes:
         code = message.decode("ascii", "replace")
         known = sa.select(INVITATIONS.c.survey).where(INVITATIONS.c.code == code_mark(code))
         # One spelling only: a token is spent under its bytes.
-        exact = len(code) == _CODE_LENGTH and set(code) <= set(_ALPHABET)
-        if signature or not exact or connection.execute(known).scalar() != survey:
+        if signature or not is_code(code) or connection.execute(known).scalar() != survey:
             raise AdmissionError("this invitation code is not one of this survey; check the link")
 
 
-def tokens_of(document: SurveyDocument) -> Tokens:
-    """The token system of a survey. Blind-signed tokens plug in here."""
+def tokens_of(document: SurveyDocument, keys: Path | None, *, create: bool = False) -> Tokens:
+    """The token system of a survey; blind tokens have a key in the folder `keys`."""
     if document.admission == LinkableCodes.kind:
         return LinkableCodes()
-    raise ParameterError(
-        "admission",
-        document.admission,
-        f'this server offers "{LinkableCodes.kind}" only; say so in the document',
-    )
-
-
-def new_code() -> str:
-    """A fresh code of 80 bits, in letters that are not misread."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
-
-
-def code_mark(code: str) -> str:
-    """What is stored of a code: its SHA-256, so that a stolen store holds no usable code."""
-    return hashlib.sha256(b"code\0" + code.encode()).hexdigest()
+    if keys is None:
+        raise ParameterError("keys", None, "blind tokens need a folder for the survey's key")
+    return BlindTokens(survey_key(keys, document.id, create=create))
 
 
 def read_people(lines: Iterable[str]) -> list[str]:

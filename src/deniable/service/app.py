@@ -96,12 +96,18 @@ def _told(request: Request, code: int, message: str) -> Response:
 
 
 def run(
-    where: str | Path, *, host: str, port: int, operator_key: str, ready: Callable[[], None]
+    where: str | Path,
+    *,
+    keys: Path | None = None,
+    host: str,
+    port: int,
+    operator_key: str,
+    ready: Callable[[], None],
 ) -> None:
     """Serve until interrupted. No access log: it would hold times and addresses."""
     import uvicorn  # noqa: PLC0415  (part of the extra)
 
-    store = SurveyStore(where)
+    store = SurveyStore(where, keys=keys)
     try:
         server = uvicorn.Server(
             uvicorn.Config(

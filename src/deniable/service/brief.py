@@ -17,13 +17,14 @@ from deniable.survey.sentences import suspicion
 _PRIOR = Fraction(1, 10)
 
 
-def brief(document: SurveyDocument, language: str) -> dict[str, Any]:
+def brief(document: SurveyDocument, language: str, *, key: str | None = None) -> dict[str, Any]:
     """All that the page shows, in one language. Nothing in it depends on a respondent."""
     words = words_of(language)
     return {
         "version": 1,
         "survey": document.id,
         "admission": document.admission,
+        "key": key,
         "language": language,
         "languages": list(document.languages),
         "title": said(document.title, language),

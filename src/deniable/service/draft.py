@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deniable.errors import ParameterError
-from deniable.service.admission import LinkableCodes
+from deniable.service.blind_tokens import BlindTokens
 from deniable.service.document import FORMAT, VERSION
 
 ROWS = 4
@@ -19,7 +19,12 @@ CONSENT = (
 
 
 def new_document(
-    *, name: str, question: str, epsilon: float | str, population: str = "everyone"
+    *,
+    name: str,
+    question: str,
+    epsilon: float | str,
+    population: str = "everyone",
+    admission: str = BlindTokens.kind,
 ) -> dict[str, Any]:
     """A document of one yes/no question, to be edited."""
     return {
@@ -30,7 +35,7 @@ def new_document(
         "population": population,
         "limit": None,
         "languages": ["en"],
-        "admission": LinkableCodes.kind,
+        "admission": admission,
         "title": {"en": "A question you can answer"},
         "consent": {"en": CONSENT},
         "questions": [
@@ -66,7 +71,7 @@ def draft_from_form(form: Mapping[str, str]) -> str:
         "population": form.get("population", "").strip(),
         "limit": _epsilon(form["limit"]) if form.get("limit", "").strip() else None,
         "languages": [language],
-        "admission": LinkableCodes.kind,
+        "admission": form.get("admission", BlindTokens.kind),
         "title": {language: form.get("title", "").strip()},
         "consent": {language: form.get("consent", "").replace("\r\n", "\n").strip()},
         "questions": questions,

@@ -121,6 +121,7 @@ def survey_page(request: Request, survey: str) -> Any:
         status=store.status(document),
         found=found,
         hashes=script_hashes(),
+        key=store.tokens(document).fingerprint,
         base=str(request.base_url).rstrip("/"),
     )
 

@@ -13,7 +13,7 @@ from deniable.service.store import SurveyStore
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
-SCRIPTS = ("respondent.js", "tokens.js")
+SCRIPTS = ("respondent.js", "tokens.js", "blind.js")
 TEMPLATES = Jinja2Templates(directory=_HERE / "templates")
 
 

@@ -44,7 +44,7 @@ def brief_json(request: Request, survey: str, language: str) -> JSONResponse:
     document = survey_of(request, survey)
     if language not in document.languages:
         raise HTTPException(404, "This survey is not in that language.")
-    return JSONResponse(brief(document, language))
+    return JSONResponse(brief(document, language, key=store_of(request).tokens(document).public))
 
 
 @router.get("/{survey}/paper")

@@ -27,7 +27,8 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from deniable.errors import BudgetError, MissingExtraError, ParameterError, SurveyStoreError
 from deniable.privacy.exact import show
-from deniable.service.admission import code_mark, new_code, tokens_of
+from deniable.service.admission import Tokens, tokens_of
+from deniable.service.codes import code_mark, new_code
 from deniable.service.document import SurveyDocument, read_document
 from deniable.service.submission import Submission, written
 from deniable.service.tables import ANSWERS, INVITATIONS, METADATA, SPENT, SURVEYS
@@ -52,10 +53,15 @@ class Status:
 
 
 class SurveyStore:
-    """A database by SQLAlchemy URL, or the path of an SQLite file."""
+    """A database by SQLAlchemy URL, or the path of an SQLite file.
 
-    def __init__(self, where: str | Path) -> None:
+    The keys of surveys with blind tokens are files in the folder `keys`.
+    """
+
+    def __init__(self, where: str | Path, *, keys: Path | None = None) -> None:
         self._engine = _engine(where)
+        self._keys = keys
+        self._tokens: dict[str, Tokens] = {}
         self._dialect = self._engine.dialect.name
         self._turn = threading.Lock()  # threads queue here: SQLite's own wait is a slow poll
         self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
@@ -64,7 +70,7 @@ class SurveyStore:
 
     def add(self, document: SurveyDocument) -> str:
         """Keep a document; the same one again changes nothing."""
-        tokens_of(document)
+        tokens_of(document, self._keys, create=True)
         with self._writing() as connection:
             known = sa.select(SURVEYS.c.survey).where(SURVEYS.c.survey == document.id)
             if connection.execute(known).scalar() is None:
@@ -138,10 +144,16 @@ class SurveyStore:
                 f"{float(survey.epsilon):.6g}. Nobody was invited"
             )
 
+    def tokens(self, document: SurveyDocument) -> Tokens:
+        """The token system of a survey that was added."""
+        if document.id not in self._tokens:
+            self._tokens[document.id] = tokens_of(document, self._keys)
+        return self._tokens[document.id]
+
     def issue(self, document: SurveyDocument, invitation: str, blinded: bytes) -> bytes:
         """A signed token for an invitation, once."""
         with self._writing() as connection:
-            return tokens_of(document).issue(connection, document.id, invitation, blinded)
+            return self.tokens(document).issue(connection, document.id, invitation, blinded)
 
     def accept(self, document: SurveyDocument, submission: Submission) -> Outcome:
         """Store a submission once; AdmissionError where its token is not genuine."""
@@ -151,7 +163,7 @@ class SurveyStore:
             with self._writing() as connection:
                 before = connection.execute(known).scalar()
                 if before is None:
-                    tokens_of(document).verify(
+                    self.tokens(document).verify(
                         connection, document.id, submission.message, submission.signature
                     )
                     self._write(connection, document, submission)

@@ -20,6 +20,7 @@ INVITATIONS = sa.Table(
     sa.Column("code", sa.Text, primary_key=True),
     sa.Column("survey", sa.Text, nullable=False, index=True),
     sa.Column("person", sa.Text),
+    sa.Column("blinded", sa.Text),  # a hash of what was signed for it, if anything was
     sa.UniqueConstraint("survey", "person"),
     sqlite_with_rowid=False,
 )

@@ -4,7 +4,7 @@
 //   3. Only reports are stored on this device (so that a reload cannot throw again) and sent.
 // There is no other script, no cookie, and no other place to which anything is sent.
 
-import { obtainToken } from "./tokens.js";
+import { keyFingerprint, obtainToken } from "./tokens.js";
 
 const WORD = 1n << 64n;
 
@@ -76,6 +76,7 @@ class Memory {
       version: 1,
       nonce: randomHex(16),
       token: null,
+      blinding: null,
       reports: {},
       sent: false,
     };
@@ -132,7 +133,7 @@ async function begin() {
   const code = readCode(location.hash);
   for (const link of document.querySelectorAll(".languages a")) link.hash = location.hash;
   document.getElementById("check").hidden = false;
-  document.getElementById("check").addEventListener("toggle", () => showHash(brief.words), { once: true });
+  document.getElementById("check").addEventListener("toggle", () => showHash(brief), { once: true });
   if (!globalThis.crypto || !crypto.getRandomValues) {
     show(brief.title, make("p", { role: "alert" }, brief.words.no_random));
     return;
@@ -160,7 +161,7 @@ function consent(brief, code) {
     );
   }
   form.append(make("button", { type: "submit", id: "agree" }, words.agree));
-  form.addEventListener("submit", (event) => {
+  form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const given = preview ? "PREVIEW" : readCode(input.value);
     if (!given) {
@@ -170,8 +171,11 @@ function consent(brief, code) {
     }
     const memory = new Memory(brief.survey, given, !preview);
     memory.keep({});
-    if (memory.state.sent) done(brief, memory, words.sent_before);
-    else ask(brief, memory, given, 0);
+    // The token is got now, long before the reports are sent, so that time links them less.
+    const refused = preview ? null : await admit(brief, memory, given);
+    if (refused !== null) error.textContent = fill(words.failed, { reason: refused });
+    else if (memory.state.sent) done(brief, memory, words.sent_before);
+    else ask(brief, memory, 0);
   });
   show(
     brief.title,
@@ -185,15 +189,15 @@ function consent(brief, code) {
   );
 }
 
-function ask(brief, memory, code, at) {
+function ask(brief, memory, at) {
   if (at === brief.items.length) {
-    review(brief, memory, code);
+    review(brief, memory);
     return;
   }
   const item = brief.items[at];
   const words = brief.words;
   const heading = fill(words.question, { place: at + 1, count: brief.items.length });
-  const next = () => ask(brief, memory, code, at + 1);
+  const next = () => ask(brief, memory, at + 1);
   if (item.id in memory.state.reports) {
     const report = item.options[memory.state.reports[item.id]];
     show(heading, make("p", { class: "question" }, item.text),
@@ -319,7 +323,7 @@ function percent(share) {
   return `${Math.round(share * 1000) / 10}%`;
 }
 
-function review(brief, memory, code) {
+function review(brief, memory) {
   const words = brief.words;
   const status = make("p", { id: "status", role: "status" });
   const list = make("dl", { class: "reports" });
@@ -329,7 +333,7 @@ function review(brief, memory, code) {
   const send = button(words.send, async () => {
     send.disabled = true;
     status.textContent = words.sending;
-    const refused = await submit(brief, memory, code);
+    const refused = await submit(brief, memory);
     if (refused === null) {
       done(brief, memory, words.sent_help);
       return;
@@ -354,10 +358,21 @@ function body(brief, memory, token) {
   });
 }
 
-/** Send once more as often as needed: the same bytes each time, which count once. */
-async function submit(brief, memory, code) {
+/** Get the token for this invitation, unless the device has it; null, or why it was refused. */
+async function admit(brief, memory, code) {
   try {
-    if (memory.state.token === null) memory.keep({ token: await obtainToken(brief, code) });
+    if (memory.state.token === null) {
+      memory.keep({ token: await obtainToken(brief, code, memory), blinding: null });
+    }
+    return null;
+  } catch (problem) {
+    return problem instanceof TypeError ? brief.words.network : problem.message;
+  }
+}
+
+/** Send once more as often as needed: the same bytes each time, which count once. */
+async function submit(brief, memory) {
+  try {
     const bytes = body(brief, memory, memory.state.token);
     showBytes(bytes);
     const answer = await fetch(`/s/${brief.survey}/reports`, {
@@ -384,17 +399,19 @@ function showBytes(bytes) {
 }
 
 /** The hash of every script of this page, from the bytes that the browser got. */
-async function showHash(words) {
+async function showHash(brief) {
   const shown = document.getElementById("hash");
   if (!globalThis.crypto || !crypto.subtle) {
-    shown.textContent = words.check_no_hash;
+    shown.textContent = brief.words.check_no_hash;
     return;
   }
   const lines = [];
-  for (const name of ["respondent.js", "tokens.js"]) {
+  for (const name of ["respondent.js", "tokens.js", "blind.js"]) {
     const source = await (await fetch(new URL(name, import.meta.url), { credentials: "omit" })).arrayBuffer();
     lines.push(`${toHex(await crypto.subtle.digest("SHA-256", source))}  ${name}`);
   }
+  const key = await keyFingerprint(brief);
+  if (key) lines.push(`${key}  token key`);
   shown.textContent = lines.join("\n");
 }
 

@@ -1,0 +1,82 @@
+"""Blind-signed tokens as the survey's admission: the operator signs what it cannot recognise."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import sqlalchemy as sa
+
+from deniable.errors import AdmissionError, TokenError
+from deniable.service.codes import code_mark
+from deniable.service.tables import INVITATIONS
+from deniable.service.tokens import PSS_RANDOMIZED, IssuerKey, blind_sign, verify
+
+
+@dataclass(frozen=True)
+class BlindTokens:
+    """A token is a random prefix and the survey's id, signed blindly once per invitation.
+
+    Formal guarantee: that of `deniable.service.tokens`; what was signed for an invitation says
+    nothing about which token is handed in with which report. An invitation is marked with a hash
+    of the blinded message, which is independent of the token: a device that lost the answer may
+    ask for the same signature again, and for no other.
+    """
+
+    key: IssuerKey
+    kind: ClassVar[str] = "blind tokens"
+
+    @property
+    def public(self) -> str | None:
+        """The public key, as text."""
+        return self.key.public.pem
+
+    @property
+    def fingerprint(self) -> str | None:
+        """SHA-256 of the public key: all respondents must see the same."""
+        return self.key.public.fingerprint
+
+    def issue(
+        self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
+    ) -> bytes:
+        """Sign a blinded token, once per invitation."""
+        mine = (INVITATIONS.c.code == code_mark(invitation)) & (INVITATIONS.c.survey == survey)
+        found = connection.execute(
+            sa.select(INVITATIONS.c.code, INVITATIONS.c.blinded).where(mine).with_for_update()
+        ).first()
+        if found is None:
+            raise AdmissionError("this invitation code is not one of this survey; check the link")
+        mark = hashlib.sha256(blinded).hexdigest()
+        if found.blinded not in (None, mark):
+            raise AdmissionError("this invitation got its token on another device, or before")
+        try:
+            signed = blind_sign(self.key, blinded)
+        except TokenError as cause:
+            raise AdmissionError(str(cause)) from None
+        connection.execute(sa.update(INVITATIONS).where(mine).values(blinded=mark))
+        return signed
+
+    def verify(
+        self, connection: sa.Connection, survey: str, message: bytes, signature: bytes
+    ) -> None:
+        """The message is of this survey, and the signature of this message."""
+        del connection
+        if message[PSS_RANDOMIZED.prefix_length :] != survey.encode():
+            raise AdmissionError("this token was made for another survey")
+        try:
+            verify(self.key.public, message, signature)
+        except TokenError as cause:
+            raise AdmissionError(str(cause)) from None
+
+
+def survey_key(folder: Path, survey: str, *, create: bool) -> IssuerKey:
+    """The key of a survey: a file that only its owner may read, made when the survey is added."""
+    file = folder / f"{survey}.pem"
+    if create and not file.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(TokenError):  # another process was faster, or loading says what is wrong
+            IssuerKey.generate().save(file)
+    return IssuerKey.load(file)

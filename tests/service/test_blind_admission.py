@@ -1,0 +1,152 @@
+"""Blind-signed tokens as the survey's admission, in the store and in a real browser."""
+
+import hashlib
+import json
+import sqlite3
+
+import pytest
+
+from deniable.errors import AdmissionError, ParameterError
+from deniable.service.store import Outcome, SurveyStore
+from deniable.service.submission import read_submission
+from deniable.service.tokens import PublicKey, blind, finalize, prepare
+from service.chromium import chromium
+from service.server import Server, body_of
+from service.surveys import NUMBER, YES_NO, survey
+from service.test_browser import Watched, walk
+
+BLIND = survey([YES_NO, NUMBER], admission="blind tokens")
+OTHER = survey([YES_NO, NUMBER], admission="blind tokens", wave=2)
+REPORTS = (1, 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("blind")
+
+
+@pytest.fixture(scope="module")
+def store(folder):
+    opened = SurveyStore(folder / "survey.db", keys=folder / "survey.keys")
+    opened.add(BLIND)
+    opened.add(OTHER)
+    yield opened
+    opened.close()
+
+
+def token_of(store, document, code):
+    public = PublicKey.from_pem(store.tokens(document).public)
+    blinding = blind(public, prepare(document.id.encode()))
+    return blinding, finalize(public, blinding, store.issue(document, code, blinding.blinded))
+
+
+def submission(document, message, signature, reports=REPORTS, nonce="ab" * 16):
+    body = body_of(
+        document.id, "", reports, nonce, message=message.hex(), signature=signature.hex()
+    )
+    return read_submission(document, json.dumps(body).encode())
+
+
+def test_a_token_admits_one_submission(store):
+    (code,) = store.invite(BLIND, [None])
+    blinding, signature = token_of(store, BLIND, code)
+    sent = submission(BLIND, blinding.prepared, signature)
+    assert store.accept(BLIND, sent) is Outcome.STORED
+    assert store.accept(BLIND, sent) is Outcome.ALREADY
+    again = submission(BLIND, blinding.prepared, signature, nonce="cd" * 16)
+    assert store.accept(BLIND, again) is Outcome.SPENT
+
+
+def test_an_invitation_buys_one_token_and_a_lost_answer_is_given_again(store):
+    (code,) = store.invite(BLIND, [None])
+    public = PublicKey.from_pem(store.tokens(BLIND).public)
+    first, second = (blind(public, prepare(BLIND.id.encode())) for _ in range(2))
+    signed = store.issue(BLIND, code, first.blinded)
+    assert store.issue(BLIND, code, first.blinded) == signed
+    with pytest.raises(AdmissionError):
+        store.issue(BLIND, code, second.blinded)
+    with pytest.raises(AdmissionError):
+        store.issue(OTHER, code, second.blinded)
+    with pytest.raises(AdmissionError):
+        store.issue(BLIND, "0" * 16, second.blinded)
+
+
+def test_a_bad_request_does_not_use_up_the_invitation(store):
+    (code,) = store.invite(BLIND, [None])
+    for bad in (b"", b"\0", bytes(384), b"\xff" * 384):
+        with pytest.raises(AdmissionError):
+            store.issue(BLIND, code, bad)
+    token_of(store, BLIND, code)
+
+
+def test_forged_and_foreign_tokens_are_refused(store):
+    (code,) = store.invite(BLIND, [None])
+    blinding, signature = token_of(store, BLIND, code)
+    (elsewhere,) = store.invite(OTHER, [None])
+    foreign, foreign_signature = token_of(store, OTHER, elsewhere)
+    before = len(store.reports(BLIND))
+    forged = [
+        (blinding.prepared, signature[:-1] + bytes([signature[-1] ^ 1])),
+        (bytes(32) + BLIND.id.encode(), signature),
+        (blinding.prepared, b""),
+        (foreign.prepared, foreign_signature),
+        (foreign.prepared[:32] + BLIND.id.encode(), foreign_signature),
+        (code.encode(), b""),
+    ]
+    for message, sign in forged:
+        with pytest.raises(AdmissionError):
+            store.accept(BLIND, submission(BLIND, message, sign))
+    assert len(store.reports(BLIND)) == before
+
+
+def test_the_store_holds_nothing_of_a_token_but_hashes(store, folder):
+    (code,) = store.invite(BLIND, ["somebody"])
+    blinding, signature = token_of(store, BLIND, code)
+    store.accept(BLIND, submission(BLIND, blinding.prepared, signature))
+    with sqlite3.connect(folder / "survey.db") as plain:
+        dump = "\n".join(plain.iterdump())
+    plain.close()
+    for secret in (blinding.prepared, signature, blinding.blinded):
+        assert secret.hex() not in dump
+    marked = hashlib.sha256(blinding.blinded).hexdigest()
+    (line,) = [line for line in dump.splitlines() if marked in line]
+    assert "somebody" in line  # beside the name lies the blinded mark alone
+    assert hashlib.sha256(b"token\0" + blinding.prepared).hexdigest() not in line
+    key = folder / "survey.keys" / f"{BLIND.id}.pem"
+    assert key.stat().st_mode & 0o077 == 0
+
+
+def test_a_store_without_keys_takes_no_survey_with_tokens(tmp_path):
+    store = SurveyStore(tmp_path / "survey.db")
+    with pytest.raises(ParameterError):
+        store.add(BLIND)
+    store.close()
+
+
+def test_chromium_gets_a_token_and_answers(store, folder):
+    (code,) = store.invite(BLIND, [None])
+    server = Server(folder, BLIND)
+    before = store.status(BLIND).answered
+    try:
+        with chromium() as browser, Watched(browser) as seen:
+            url = f"{server.url}/s/{BLIND.id}#{code}"
+            walk(seen.page, url, [1, "7.25"])
+            asked, sent = map(json.loads, seen.sent)
+            assert asked.keys() == {"invitation", "blinded"}
+            assert asked["invitation"] == code
+            # What is sent with the reports was never seen by who signed.
+            assert code.encode().hex() not in seen.sent[1]
+            assert sent["message"] not in seen.sent[0]
+            assert sent["message"][64:] == BLIND.id.encode().hex()
+            assert seen.page.evaluate("JSON.stringify(localStorage)").count("inverse") == 0
+            seen.page.click("#check summary")
+            seen.page.locator("#hash", has_text="token key").wait_for()
+            assert store.tokens(BLIND).fingerprint in seen.page.inner_text("#hash")
+            assert seen.console == []
+        with chromium() as browser, Watched(browser) as seen:  # the same code on another device
+            seen.page.goto(url)
+            seen.page.click("#agree")
+            seen.page.locator("#code-error", has_text="got its token").wait_for()
+    finally:
+        server.stop()
+    assert store.status(BLIND).answered == before + 1
