@@ -142,7 +142,7 @@ def test_respondents_pages_name_no_other_host_and_hold_no_inline_script(server):
 
 def test_operator_designs_invites_and_exports(server, store):
     form = (
-        "name=made&wave=1&population=p&language=en&title=T&consent=C&do=save"
+        "name=made&wave=1&population=p&language=en&title=T&consent=C&do=save&admission=linkable+codes"
         "&text-1=Ever%3F&kind-1=yes/no&id-1=ever&epsilon-1=ln+3"
         "&text-2=Which%3F&kind-2=choice&id-2=which&epsilon-2=1&options-2=a%0D%0Ab%0D%0Ac"
     )

@@ -131,12 +131,12 @@ def test_chromium_gets_a_token_and_answers(store, folder):
         with chromium() as browser, Watched(browser) as seen:
             url = f"{server.url}/s/{BLIND.id}#{code}"
             walk(seen.page, url, [1, "7.25"])
-            asked, sent = map(json.loads, seen.sent)
+            (asked,), (sent,) = map(json.loads, seen.asked), map(json.loads, seen.sent)
             assert asked.keys() == {"invitation", "blinded"}
             assert asked["invitation"] == code
             # What is sent with the reports was never seen by who signed.
-            assert code.encode().hex() not in seen.sent[1]
-            assert sent["message"] not in seen.sent[0]
+            assert code.encode().hex() not in seen.sent[0]
+            assert sent["message"] not in seen.asked[0]
             assert sent["message"][64:] == BLIND.id.encode().hex()
             assert seen.page.evaluate("JSON.stringify(localStorage)").count("inverse") == 0
             seen.page.click("#check summary")

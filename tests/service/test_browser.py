@@ -21,7 +21,7 @@ VECTORS = json.loads((Path(__file__).parent / "channel_vectors.json").read_text(
 PEOPLE = 200
 SHARE = 0.3
 # Two questions for the crowd: one for the interval, one whose truth leaves a trace if it leaks.
-CROWD = survey([{**YES_NO, "epsilon": 3}, NUMBER])
+CROWD = survey([{**YES_NO, "epsilon": 3}, NUMBER], admission="blind tokens")
 EVERY_KIND = survey(
     [{**one, "text": {"en": one["id"], "de": f"{one['id']} (de)"}}
      for one in (YES_NO, SCALE, NUMBER)]
@@ -48,7 +48,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def store(server):
-    opened = SurveyStore(server.store)
+    opened = SurveyStore(server.store, keys=Path(server.store).with_suffix(".keys"))
     opened.add(EVERY_KIND)
     yield opened
     opened.close()
@@ -74,7 +74,20 @@ class Watched:
 
     @property
     def sent(self):
-        return [request.post_data for request in self.requests if request.method == "POST"]
+        """Bodies of submissions."""
+        return self._posted("/reports")
+
+    @property
+    def asked(self):
+        """Bodies of requests for tokens."""
+        return self._posted("/tokens")
+
+    def _posted(self, path):
+        return [
+            request.post_data
+            for request in self.requests
+            if request.method == "POST" and request.url.endswith(path)
+        ]
 
     def everything_said(self):
         """All that left the page."""
@@ -124,19 +137,23 @@ def test_200_respondents_send_nothing_but_randomised_answers(browser, server, st
                 assert "7.4" not in kept
                 assert seen.page.query_selector("#throws") is None
         bodies = [json.loads(body) for body in seen.sent]
+        asked = [json.loads(body) for body in seen.asked]
+        posts = sum(request.method != "GET" for request in seen.requests)
         said, kept = seen.everything_said(), seen.everything_kept()
         assert seen.context.cookies() == []
         assert seen.console == []
-    # The only bodies are submissions of reports; no request goes elsewhere or carries a truth.
-    assert len(bodies) == PEOPLE
-    for body, code in zip(bodies, codes, strict=True):
+    # The only bodies ask for tokens and submit reports; none goes elsewhere or carries a truth.
+    assert (len(asked), len(bodies), posts) == (PEOPLE, PEOPLE, 2 * PEOPLE)
+    for ask, body, code in zip(asked, bodies, codes, strict=True):
+        assert ask.keys() == {"invitation", "blinded"}
+        assert ask["invitation"] == code
         assert body.keys() == {"version", "survey", "message", "signature", "nonce", "reports"}
-        assert bytes.fromhex(body["message"]).decode() == code
+        assert body["message"] not in json.dumps(ask)
+        assert code not in json.dumps(body)
         assert all(report in (0, 1) for report in body["reports"])
     assert all(request.url.startswith(server.url) for request in seen.requests)
-    held = b"".join(file.read_bytes() for file in Path(server.store).parent.iterdir()).decode(
-        "latin-1"
-    )
+    files = [file for file in Path(server.store).parent.iterdir() if file.is_file()]
+    held = b"".join(file.read_bytes() for file in files).decode("latin-1")
     for number in numbers:
         assert number not in said
         assert number not in kept
@@ -255,9 +272,12 @@ def test_check_it_yourself_shows_the_bytes_and_the_hashes(browser, server, store
         walk(seen.page, f"{server.url}/s/{CROWD.id}#{code}", [0, "1"])
         seen.page.click("#check summary")
         assert seen.page.inner_text("#bytes") == seen.sent[0]
-        seen.page.locator("#hash", has_text="blind.js").wait_for()
-        shown = seen.page.inner_text("#hash").split()
-        assert dict(zip(shown[1::2], shown[::2], strict=True)) == script_hashes()
+        seen.page.locator("#hash", has_text="token key").wait_for()
+        lines = (line.split("  ") for line in seen.page.inner_text("#hash").splitlines())
+        assert {name: digest for digest, name in lines} == {
+            **script_hashes(),
+            "token key": store.tokens(CROWD).fingerprint,
+        }
 
 
 def test_a_preview_sends_and_keeps_nothing(browser, server, store):
@@ -270,9 +290,13 @@ def test_a_preview_sends_and_keeps_nothing(browser, server, store):
     assert store.status(CROWD).answered == before
 
 
-def test_a_refused_code_is_said(browser, server):
+def test_a_refused_code_is_said(browser, server, store):
     with Watched(browser) as seen:
-        walk(seen.page, f"{server.url}/s/{CROWD.id}#0000000000000000", [1, "2"], send=False)
+        seen.page.goto(f"{server.url}/s/{CROWD.id}#0000000000000000")
+        seen.page.click("#agree")
+        seen.page.locator("#code-error", has_text="not one of this survey").wait_for()
+        url = f"{server.url}/s/{EVERY_KIND.id}?lang=en#0000000000000000"
+        walk(seen.page, url, [1, 4, "7.5", 0], send=False)
         seen.page.click("#send")
         seen.page.wait_for_selector("#send:not([disabled])")
         assert "not one of this survey" in seen.page.inner_text("#status")
