@@ -126,6 +126,7 @@ def test_a_store_without_keys_takes_no_survey_with_tokens(tmp_path):
 def test_chromium_gets_a_token_and_answers(store, folder):
     (code,) = store.invite(BLIND, [None])
     server = Server(folder, BLIND)
+    assert f"{store.tokens(BLIND).fingerprint}  token key" in server.log.read_text()
     before = store.status(BLIND).answered
     try:
         with chromium() as browser, Watched(browser) as seen:

@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 
 from deniable.cli.failures import told
-from deniable.cli.query import plain_console
+from deniable.cli.query import plain_console, waiting
 from deniable.errors import MissingExtraError, ParameterError
 from deniable.service.admission import read_people
 from deniable.service.document import SurveyDocument, load_document, read_document
@@ -146,7 +146,9 @@ def serve(
         raise MissingExtraError("survey pages", "serve") from None
     survey, place = load_document(document), _place(document, store)
     with closing(SurveyStore(place, keys=_keys(document))) as opened:
-        opened.add(survey)
+        with waiting("the survey and its key"):
+            opened.add(survey)
+        fingerprint = opened.tokens(survey).fingerprint
         fresh = [] if opened.status(survey).invited or survey.limit is not None else [
             *opened.invite(survey, [None] * _FIRST_CODES)
         ]  # fmt: skip
@@ -160,6 +162,8 @@ def serve(
             typer.echo(f"  invitation {base}/s/{survey.id}#{code}")
         for name, digest in script_hashes().items():
             typer.echo(f"publish:     {digest}  {name}")
+        if fingerprint is not None:
+            typer.echo(f"publish:     {fingerprint}  token key")
         sys.stdout.flush()
 
     try:
