@@ -4,6 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli.app import app
+from deniable.ledger.filters import Budget
+from deniable.ledger.ledger import Ledger
+from deniable.privacy.guarantees import PureDP
 from deniable.service.document import load_document
 from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission
@@ -34,7 +37,7 @@ def test_a_survey_from_draft_to_export(document, tmp_path):
         store.accept(survey, Submission(code.encode(), b"", bytes(16), (int(number < 12),)))
     store.close()
     assert json.loads(run("status", document, "--json")) == {
-        "survey": survey.id, "invited": 30, "answered": 30,
+        "survey": survey.id, "invited": 30, "answered": 30, "closed": False,
     }  # fmt: skip
     assert "30 answers, 30 invited" in run("status", document)
     no, yes = json.loads(run("results", document, "--json"))
@@ -65,6 +68,46 @@ def test_paper_is_entered_once(document, tmp_path):
     (tmp_path / "sheets.csv").write_text("yes\n")
     assert "another batch" in run("enter", document, "monday", tmp_path / "sheets.csv", code=1)
     assert json.loads(run("status", document, "--json"))["answered"] == 3
+
+
+def test_a_survey_is_closed(document, tmp_path):
+    run("invite", document, "--count", 2)
+    assert "closed with 0 answers" in run("close", document)
+    assert run("status", document).endswith("; closed\n")
+    assert "is closed" in run("invite", document, "--count", 1, code=1)
+    (tmp_path / "sheets.csv").write_text("yes\n")
+    assert "is closed" in run("enter", document, "monday", tmp_path / "sheets.csv", code=1)
+
+
+def test_the_crowd_is_told_with_the_results(document, tmp_path):
+    (tmp_path / "sheets.csv").write_text("yes\nno\n" * 5_000)
+    run("enter", document, "all", tmp_path / "sheets.csv")
+    told = " ".join(run("results", document).split())
+    assert "one of 10,000 is (0.2401, 1e-06)-DP" in told
+    assert "What holds against everybody is ε = 1.0987." in told
+
+
+def test_a_served_survey_is_noted_in_the_ledger(document, tmp_path, monkeypatch):
+    """`serve` writes the note before it listens; a port that is taken ends it at once."""
+    monkeypatch.setenv("DENIABLE_LEDGER_KEY", "ab" * 32)
+    place, survey = tmp_path / "ledger.db", load_document(document)
+    with Ledger(place) as ledger:
+        ledger.open("somebody/else", Budget(PureDP(1)), who="owner")
+    serve = ("serve", document, "--ledger", place, "--port", 1, "--host", "256.0.0.1")
+    assert "has no budget" in run(*serve, code=1)
+    with Ledger(place) as ledger:
+        ledger.open(survey.population, Budget(PureDP(1)), who="owner")
+        for _ in range(2):
+            CliRunner().invoke(app, ["survey", *map(str, serve)])
+        (note,) = [row for row in ledger.history(survey.population) if row.kind == "note"]
+        assert note.data["note"]["survey"] == survey.id
+        assert note.data["note"]["epsilon"] == pytest.approx(1.0986, abs=1e-4)
+        assert ledger.balance(survey.population).spent == 0
+
+
+def test_names_are_no_formulas(document, tmp_path):
+    (tmp_path / "people.txt").write_text("=HYPERLINK(1)\n")
+    assert "'=HYPERLINK(1)," in run("invite", document, "--people", tmp_path / "people.txt")
 
 
 def test_plans_need_no_document():

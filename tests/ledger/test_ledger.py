@@ -340,3 +340,24 @@ def test_the_budget_to_name_is_the_promise_not_its_top_ups(ledger, population):
 def test_budgets_beyond_sense_are_refused_before_they_are_kept(guarantee):
     with pytest.raises(dp.ParameterError, match="budget"):
         Budget(guarantee)
+
+
+def test_a_note_is_kept_once_and_spends_nothing(ledger, population):
+    before = ledger.balance(population)
+    told = {"survey": "ab", "epsilon": 1.5}
+    head = ledger.note(population, told, who="operator", purpose="survey")
+    reserve(ledger, population=population)
+    assert ledger.note(population, told, who="another", purpose="survey") == head
+    other = ledger.note(population, {**told, "epsilon": 2}, who="operator", purpose="survey")
+    assert other != head
+    notes = [row for row in ledger.history(population) if row.kind == "note"]
+    assert [row.data["note"] for row in notes] == [told, {**told, "epsilon": 2}]
+    after = ledger.balance(population)
+    assert after.releases == before.releases + 1
+    assert after.spent == pytest.approx(0.1)
+    assert verify(ledger, population, head=head).entries == 4
+
+
+def test_a_note_needs_a_population_that_is_open(ledger):
+    with pytest.raises(dp.BudgetError):
+        ledger.note("nobody/at-all", {}, who="operator", purpose="survey")

@@ -3,17 +3,20 @@
 import hashlib
 import json
 import sqlite3
+import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from deniable.errors import AdmissionError, ParameterError
+from deniable.errors import AdmissionError, BudgetError, ParameterError
 from deniable.service.store import Outcome, SurveyStore
 from deniable.service.submission import read_submission
 from deniable.service.tokens import PublicKey, blind, finalize, prepare
 from service.chromium import chromium
 from service.server import Server, body_of
 from service.surveys import NUMBER, YES_NO, survey
-from service.test_browser import Watched, walk
+from service.walking import Watched, walk
 
 BLIND = survey([YES_NO, NUMBER], admission="blind tokens")
 OTHER = survey([YES_NO, NUMBER], admission="blind tokens", wave=2)
@@ -69,6 +72,87 @@ def test_an_invitation_buys_one_token_and_a_lost_answer_is_given_again(store):
         store.issue(OTHER, code, second.blinded)
     with pytest.raises(AdmissionError):
         store.issue(BLIND, "0" * 16, second.blinded)
+
+
+def test_a_race_for_one_invitation_signs_one_token(store):
+    (code,) = store.invite(BLIND, [None])
+    public = PublicKey.from_pem(store.tokens(BLIND).public)
+    asked = [blind(public, prepare(BLIND.id.encode())) for _ in range(6)]
+    signed, start = [], threading.Barrier(len(asked))
+
+    def race(blinding):
+        start.wait()
+        with suppress(AdmissionError):
+            signed.append(finalize(public, blinding, store.issue(BLIND, code, blinding.blinded)))
+
+    threads = [threading.Thread(target=race, args=(each,)) for each in asked]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(signed) == 1
+
+
+def test_no_token_is_issued_beyond_what_was_promised(folder):
+    """A later survey promises less; who was invited before is not asked for more than that."""
+    store = SurveyStore(folder / "limits.db", keys=folder / "limits.keys")
+    first, second = (survey([YES_NO], wave=wave, admission="blind tokens") for wave in (1, 2))
+    for each in (first, second):
+        store.add(each)
+    (one,), (two,) = store.invite(first, ["ann"]), store.invite(second, ["ann"])
+    blinding, signature = token_of(store, first, one)
+    strict = survey([{**YES_NO, "epsilon": 0.5}], wave=3, limit=1.5, admission="blind tokens")
+    store.add(strict)
+    with pytest.raises(BudgetError, match="no token"):  # 2 ln 3 > 1.5
+        token_of(store, second, two)
+    # What was issued before stands, also for a device that asks again.
+    store.issue(first, one, blinding.blinded)
+    sent = submission(first, blinding.prepared, signature, (1,))
+    assert store.accept(first, sent) is Outcome.STORED
+    with pytest.raises(BudgetError):
+        store.invite(strict, ["ann"])
+    store.close()
+
+
+def test_a_wave_whose_tokens_are_out_keeps_its_text(folder):
+    store = SurveyStore(folder / "text.db", keys=folder / "text.keys")
+    document = survey([YES_NO], admission="blind tokens")
+    store.add(document)
+    token_of(store, document, *store.invite(document, [None]))
+    with pytest.raises(BudgetError, match="another text"):
+        store.add(survey([YES_NO], admission="blind tokens", title={"en": "Another"}))
+    store.close()
+
+
+def test_a_token_may_be_spent_after_the_server_was_killed(folder, tmp_path):
+    """Killed between token and submission: the device goes on, and nothing counts twice."""
+    document = survey([YES_NO], name="killed", admission="blind tokens")
+    server = Server(tmp_path, document)
+    store = SurveyStore(server.store, keys=Path(server.store).with_suffix(".keys"))
+    try:
+        (code,) = store.invite(document, [None])
+        public = PublicKey.from_pem(store.tokens(document).public)
+        blinding = blind(public, prepare(document.id.encode()))
+        ask = json.dumps({"invitation": code, "blinded": blinding.blinded.hex()})
+        path, kind = f"/s/{document.id}/tokens", {"Content_Type": "application/json"}
+        status, _, first = server.ask("POST", path, ask, **kind)
+        assert status == 200
+        server.kill()
+        server.start()
+        assert server.ask("POST", path, ask, **kind)[2] == first  # the answer may have been lost
+        signature = finalize(public, blinding, bytes.fromhex(json.loads(first)["signed"]))
+        body = body_of(
+            document.id, "", [1], message=blinding.prepared.hex(), signature=signature.hex()
+        )
+        assert server.send(document.id, body) == (200, {"stored": True})
+        server.kill()
+        server.start()
+        assert server.send(document.id, body) == (200, {"stored": True})
+        assert server.send(document.id, {**body, "nonce": "1" * 32})[0] == 409
+        assert store.reports(document) == [(1,)]
+    finally:
+        server.stop()
+        store.close()
 
 
 def test_a_bad_request_does_not_use_up_the_invitation(store):

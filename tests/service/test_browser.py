@@ -16,6 +16,7 @@ from deniable.survey.estimate import estimate
 from service.chromium import chromium
 from service.server import Server
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
+from service.walking import Watched, stroll, walk
 
 VECTORS = json.loads((Path(__file__).parent / "channel_vectors.json").read_text())
 PEOPLE = 200
@@ -27,6 +28,7 @@ EVERY_KIND = survey(
      for one in (YES_NO, SCALE, NUMBER)]
     + [{**CHOICE, "text": {"en": "Which?", "de": "Was?"},
         "options": [{"en": "none", "de": "nichts"}, {"en": "one", "de": "eins"}]}],
+    name="every-kind",
     languages=["en", "de"],
     title={"en": "A town", "de": "Eine Stadt"},
     consent={"en": "Yes.", "de": "Ja."},
@@ -54,75 +56,6 @@ def store(server):
     opened.close()
 
 
-class Watched:
-    """A page whose every request, message and storage is looked at."""
-
-    def __init__(self, browser, **options):
-        self.context = browser.new_context(reduced_motion="reduce", **options)
-        self.requests, self.console = [], []
-
-    def __enter__(self):
-        self.context.set_default_timeout(30_000)
-        self.page = self.context.new_page()
-        self.page.on("request", lambda request: self.requests.extend([request]))
-        self.page.on("console", lambda message: self.console.append(message.text))
-        self.page.on("pageerror", lambda error: self.console.append(str(error)))
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-    @property
-    def sent(self):
-        """Bodies of submissions."""
-        return self._posted("/reports")
-
-    @property
-    def asked(self):
-        """Bodies of requests for tokens."""
-        return self._posted("/tokens")
-
-    def _posted(self, path):
-        return [
-            request.post_data
-            for request in self.requests
-            if request.method == "POST" and request.url.endswith(path)
-        ]
-
-    def everything_said(self):
-        """All that left the page."""
-        return "\n".join(
-            f"{request.url} {request.headers} {request.post_data}" for request in self.requests
-        )
-
-    def everything_kept(self):
-        """All that the page holds after sending."""
-        return self.page.evaluate(
-            "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, "
-            "location.href, history.state, document.documentElement.outerHTML, "
-            "[...document.querySelectorAll('input')].map(i => [i.value, i.checked])])"
-        )
-
-
-def walk(page, url, answers, send=True):
-    """Invitation, consent, every question with its coins, sending."""
-    page.goto("about:blank")
-    page.goto(url)
-    page.press("#agree", "Enter")  # keys: Chromium waits for frames before it clicks
-    for answer in answers:
-        if isinstance(answer, str):
-            page.fill("#number", answer)
-        else:
-            page.press(f"#option-{answer}", "Space")
-        page.press("#throw", "Enter")
-        page.wait_for_selector("#report")
-        page.press("#next", "Enter")
-    page.wait_for_selector("#status", state="attached")
-    if send:
-        page.press("#send", "Enter")
-        page.wait_for_selector("#done")
-
-
 def test_200_respondents_send_nothing_but_randomised_answers(browser, server, store):
     codes = store.invite(CROWD, [None] * PEOPLE)
     truth = np.arange(PEOPLE) < SHARE * PEOPLE
@@ -130,8 +63,9 @@ def test_200_respondents_send_nothing_but_randomised_answers(browser, server, st
     bodies = []
     with Watched(browser, viewport={"width": 390, "height": 844}) as seen:
         for person, code in enumerate(codes):
-            walk(seen.page, f"{server.url}/s/{CROWD.id}#{code}",
-                 [int(truth[person]), numbers[person]])  # fmt: skip
+            url = f"{server.url}/s/{CROWD.id}?{person}#{code}"
+            answered = walk if person % 20 == 0 else stroll  # some by keys, as people do
+            answered(seen.page, url, [int(truth[person]), numbers[person]])
             if person % 40 == 0:
                 kept = seen.everything_kept()
                 assert "7.4" not in kept
@@ -181,7 +115,15 @@ def test_the_first_throw_stands_on_a_reload(browser, server, store):
         seen.page.wait_for_selector("#send")
         before = seen.page.evaluate("JSON.stringify({...localStorage})")
         state = json.loads(next(iter(json.loads(before).values())))
-        assert state.keys() == {"version", "nonce", "token", "blinding", "reports", "sent"}
+        assert state.keys() == {
+            "version",
+            "epsilon",
+            "nonce",
+            "token",
+            "blinding",
+            "reports",
+            "sent",
+        }
         assert [*state["reports"]] == ["drugs", "stress", "hours", "which"]
         assert all(type(report) is int for report in state["reports"].values())
         seen.page.goto("about:blank")

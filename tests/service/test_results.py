@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import math
 import subprocess
 import sys
 
@@ -11,10 +12,10 @@ from chance import FALSE_ALARM
 from deniable.errors import ParameterError
 from deniable.service.brief import brief
 from deniable.service.device import respond
-from deniable.service.export import export
+from deniable.service.export import export, no_formula
 from deniable.service.paper import paper_item
 from deniable.service.picture import growth_svg
-from deniable.service.results import crossed, growth, item_result, results
+from deniable.service.results import crossed, growth, in_the_crowd, item_result, results
 from deniable.service.words import _ENGLISH, _GERMAN, words_of
 from deniable.survey.codebook import read_codebook
 from deniable.survey.duchi import OneBitMean
@@ -76,6 +77,18 @@ def test_growth_ends_at_the_estimate_and_is_drawn(reports):
     assert "style=" not in drawn  # the policy forbids it
 
 
+def test_the_crowd_is_told_for_information_only_where_it_hides():
+    document = survey([YES_NO])
+    assert in_the_crowd(document, 0) is None
+    assert in_the_crowd(document, 600) is None
+    found = in_the_crowd(document, 10_000)
+    e, n, delta = 3.0, 10_000, 1e-6
+    hidden = 8 * math.sqrt(e * math.log(4 / delta) / n) + 8 * e / n
+    exact = math.log1p((e - 1) / (e + 1) * hidden)
+    assert exact <= float(found) <= exact + 1e-4  # rounded up
+    assert float(found) < document.epsilon
+
+
 def test_a_cross_tab_is_corrected_for_the_coins(reports):
     table = crossed(DOCUMENT, reports, "drugs", "which")
     assert table.cells.shape == (2, 3)
@@ -116,11 +129,13 @@ def test_the_codebook_holds_the_exact_channels(reports):
 
 
 def test_a_spreadsheet_takes_no_option_for_a_formula():
-    options = [{"en": "=HYPERLINK(1)"}, {"en": "-5"}]
-    document = survey([{**CHOICE, "options": options}])
-    book = export(document, [(0,)])["codebook.csv"]
-    assert ",'=HYPERLINK(1),0," in book
-    assert ",-5,0," in book
+    texts = ["=HYPERLINK(1)", "-5", " +1+1", "@SUM(1)", "-2+3", "\uff1d1", "plain"]
+    document = survey([{**CHOICE, "options": [{"en": text} for text in texts]}])
+    rows = list(csv.reader(io.StringIO(export(document, [(0,)])["codebook.csv"])))
+    assert [*dict.fromkeys(row[1] for row in rows[1:])] == [
+        "'=HYPERLINK(1)", "-5", "' +1+1", "'@SUM(1)", "'-2+3", "'\uff1d1", "plain",
+    ]  # fmt: skip
+    assert no_formula("\t=1") == "'\t=1"
 
 
 @pytest.mark.parametrize(

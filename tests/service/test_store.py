@@ -119,6 +119,7 @@ def test_no_column_holds_a_time_or_an_address():
         "survey_invitations.blinded",
         "survey_spent.survey", "survey_spent.token", "survey_spent.fingerprint",
         "survey_answers.survey", "survey_answers.key", "survey_answers.reports",
+        "survey_closed.survey",
     }  # fmt: skip
     assert all(isinstance(column.type, sa.Text) for table in METADATA.sorted_tables
                for column in table.columns)  # fmt: skip
@@ -143,6 +144,77 @@ def test_answers_lie_in_another_order_than_they_came_in(tmp_path):
     plain.close()
 
 
+def arrival_in_pages(file, table, column):
+    """Values in the order in which SQLite put them into the pages of a table.
+
+    A page is filled from its end: of two cells the one at the lower address came later (SQLite
+    file format, "B-tree Pages"), until the page is split or rewritten.
+    """
+    with sqlite3.connect(file) as plain:
+        size = plain.execute("PRAGMA page_size").fetchone()[0]
+        root = plain.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,))
+        page = root.fetchone()[0]
+        values = [row[0] for row in plain.execute(f"SELECT {column} FROM {table}")]
+    plain.close()
+    raw = file.read_bytes()[(page - 1) * size : page * size]
+    assert raw[0] == 10  # one leaf page: all values lie in it
+    return sorted(values, key=lambda value: -raw.index(value.encode()))
+
+
+def test_a_settled_file_does_not_tell_who_came_first(tmp_path):
+    """Before, SQLite's pages give the order of arrival away; after, they lie by random key."""
+    file = tmp_path / "survey.db"
+    many = survey([{**SCALE, "id": f"q{i}", "low": 10, "high": 19} for i in range(2)])
+    sent = [(i // 10, i % 10) for i in range(12)]
+    store = SurveyStore(file)
+    store.add(many)
+    codes = store.invite(many, [None] * len(sent))
+    for code, reports in zip(codes, sent, strict=True):
+        store.accept(many, submission(code, reports, document=many))
+    store.close()
+    tokens = [submission(code, (0, 0), document=many).token for code in codes]
+    told = [json.dumps(list(reports), separators=(",", ":")) for reports in sent]
+    assert arrival_in_pages(file, "survey_spent", "token") == tokens  # an attack that works
+    assert arrival_in_pages(file, "survey_answers", "reports") == told
+    store = SurveyStore(file)
+    store.settle()
+    stored = [json.dumps(list(each), separators=(",", ":")) for each in store.reports(many)]
+    assert [each.name for each in tmp_path.iterdir() if each.stat().st_size] == ["survey.db"] or (
+        (tmp_path / "survey.db-wal").stat().st_size == 0
+    )
+    store.close()
+    assert arrival_in_pages(file, "survey_spent", "token") in (
+        sorted(tokens), sorted(tokens, reverse=True),
+    )  # fmt: skip
+    assert arrival_in_pages(file, "survey_answers", "reports") in (stored, stored[::-1])
+
+
+def test_settled_rows_in_postgres_were_all_written_at_once(postgres):
+    store = SurveyStore(postgres.url)
+    store.add(DOCUMENT)
+    for code in store.invite(DOCUMENT, [None] * 8):
+        store.accept(DOCUMENT, submission(code))
+
+    def seen(table, key):
+        with store._engine.connect() as connection:
+            query = f"SELECT xmin::text, {key} FROM {table} ORDER BY ctid"
+            rows = connection.exec_driver_sql(query).all()
+        return len({row[0] for row in rows}), [row[1] for row in rows]
+
+    assert seen("survey_answers", "key")[0] == 8  # the transaction that also spent the token
+    before = store.reports(DOCUMENT)
+    store.settle()
+    for table, key in (("survey_answers", "key"), ("survey_spent", "token")):
+        writers, keys = seen(table, key)
+        assert writers == 1
+        assert keys == sorted(keys)
+    assert store.reports(DOCUMENT) == before
+    assert store.accept(DOCUMENT, submission(store.invite(DOCUMENT, [None])[0])) is Outcome.STORED
+    with store._engine.begin() as connection:
+        METADATA.drop_all(connection)
+    store.close()
+
+
 def test_the_store_holds_no_code_and_no_nonce(tmp_path):
     store = SurveyStore(tmp_path / "survey.db")
     store.add(DOCUMENT)
@@ -158,7 +230,7 @@ def test_the_store_holds_no_code_and_no_nonce(tmp_path):
 
 def test_a_limit_holds_over_all_waves(store):
     first, second, third = (survey([YES_NO], wave=wave, limit=2.5) for wave in (1, 2, 3))
-    other = survey([YES_NO], population="elsewhere", limit=2.5)
+    other = survey([YES_NO], name="other", population="elsewhere", limit=2.5)
     for each in (first, second, third, other):
         store.add(each)
     store.invite(first, ["ann", "bob"])
@@ -172,6 +244,129 @@ def test_a_limit_holds_over_all_waves(store):
         store.invite(first, ["ann"])  # one token per wave
     with pytest.raises(ParameterError):
         store.invite(third, [None])
+
+
+def test_the_lowest_limit_that_was_promised_holds(store):
+    promised, later = survey([YES_NO], limit=2), survey([YES_NO], wave=2)
+    store.add(promised)
+    store.add(later)
+    store.invite(promised, ["ann"])
+    with pytest.raises(BudgetError):  # 2 ln 3 > 2: what the first wave promised still stands
+        store.invite(later, ["ann"])
+    with pytest.raises(ParameterError):
+        store.invite(later, [None])
+    store.invite(later, ["bob"])
+
+
+@pytest.mark.parametrize("spelt", ["Ann\u0301", "Ann\u0301 ", " Ann\u0301"])
+def test_a_name_has_one_spelling(store, spelt):
+    store.invite(DOCUMENT, ["An\u0144"])
+    with pytest.raises(BudgetError, match="one token per wave"):
+        store.invite(DOCUMENT, [spelt])
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\0b", "x" * 201, "a\u202eb", "\ud800"])
+def test_names_that_are_none_are_refused(store, name):
+    with pytest.raises(ParameterError):
+        store.invite(DOCUMENT, [name])
+
+
+def test_invitations_at_once_keep_the_limit(store):
+    """Two waves ask for the same people at the same moment; the limit allows one of them."""
+    waves = [survey([YES_NO], wave=wave, limit=2) for wave in (2, 3)]
+    people = [f"person {number}" for number in range(20)]
+    for wave in waves:
+        store.add(wave)
+    outcomes, start = [], threading.Barrier(2)
+
+    def race(wave, person):
+        start.wait()
+        try:
+            outcomes.append(store.invite(wave, [person]))
+        except BudgetError:
+            outcomes.append(None)
+
+    for person in people:
+        threads = [threading.Thread(target=race, args=(wave, person)) for wave in waves]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert sum(outcome is None for outcome in outcomes) == len(people)
+    assert sum(store.status(wave).invited for wave in waves) == len(people)
+
+
+def test_a_wave_has_one_text(store):
+    """Another text would be answered with fresh coins: two throws for one answer."""
+    (code,) = store.invite(DOCUMENT, ["ann"])
+    changed = survey(title={"en": "A town, again"})
+    store.add(changed)  # nobody has answered: the text is replaced, and its codes are void
+    assert [each.id for each in store.documents()] == [changed.id]
+    with pytest.raises(AdmissionError):
+        store.accept(DOCUMENT, submission(code))
+    (code,) = store.invite(changed, ["ann"])
+    store.accept(changed, submission(code, document=changed))
+    for other in (DOCUMENT, survey([{**YES_NO, "epsilon": 1}])):
+        with pytest.raises(BudgetError, match="another text"):
+            store.add(other)
+    store.add(changed)
+    store.add(survey(wave=2))
+    assert store.reports(changed) == [REPORTS]
+
+
+def test_a_closed_survey_takes_no_more(store):
+    first, second = store.invite(DOCUMENT, [None, None])
+    sheets = [(0, 0, 0, 0)]
+    store.accept(DOCUMENT, submission(first))
+    store.enter(DOCUMENT, "monday", sheets)
+    store.close_survey(DOCUMENT)
+    store.close_survey(DOCUMENT)
+    assert store.status(DOCUMENT).closed
+    # What was acknowledged before is acknowledged again, and nothing else is taken.
+    assert store.accept(DOCUMENT, submission(first)) is Outcome.ALREADY
+    assert store.enter(DOCUMENT, "monday", sheets) is Outcome.ALREADY
+    refused = [
+        lambda: store.accept(DOCUMENT, submission(second)),
+        lambda: store.enter(DOCUMENT, "tuesday", sheets),
+        lambda: store.invite(DOCUMENT, [None]),
+        lambda: store.issue(DOCUMENT, second, b"blinded"),
+    ]
+    for act in refused:
+        with pytest.raises(AdmissionError, match="closed"):
+            act()
+    store.add(DOCUMENT)  # adding it again does not open it
+    assert store.status(DOCUMENT).closed
+    assert len(store.reports(DOCUMENT)) == 2
+
+
+def test_closing_at_once_loses_nothing_that_was_acknowledged(store):
+    codes = store.invite(DOCUMENT, [None] * 60)
+    taken, start = [], threading.Barrier(7)
+
+    def answer(mine):
+        start.wait()
+        for code in mine:
+            try:
+                store.accept(DOCUMENT, submission(code))
+                taken.append(code)
+            except AdmissionError:
+                return
+
+    threads = [threading.Thread(target=answer, args=(codes[at::6],)) for at in range(6)]
+    for each in threads:
+        each.start()
+    start.wait()
+    store.close_survey(DOCUMENT)
+    after = store.status(DOCUMENT).answered
+    for each in threads:
+        each.join()
+    assert store.status(DOCUMENT).answered == after == len(taken)
+
+
+@pytest.mark.parametrize("batch", ["", "  ", "x" * 201])
+def test_a_batch_needs_a_name(store, batch):
+    with pytest.raises(ParameterError):
+        store.enter(DOCUMENT, batch, [REPORTS])
 
 
 def test_a_batch_from_paper_counts_once(store):

@@ -18,12 +18,16 @@ from rich.table import Table
 from deniable.cli.failures import told
 from deniable.cli.query import plain_console, waiting
 from deniable.errors import MissingExtraError, ParameterError
+from deniable.ledger.ledger import Ledger
+from deniable.privacy.exact import float_above
 from deniable.service.admission import read_people
 from deniable.service.document import SurveyDocument, load_document, read_document
 from deniable.service.draft import new_document
 from deniable.service.entry import read_sheets
 from deniable.service.export import export as export_files
+from deniable.service.export import no_formula
 from deniable.service.plan import EPSILONS
+from deniable.service.results import CROWD_DELTA, in_the_crowd
 from deniable.service.results import results as all_results
 from deniable.service.store import Outcome, SurveyStore
 from deniable.survey import planner
@@ -37,6 +41,12 @@ Document = Annotated[Path, typer.Argument(help="The survey document (JSON).")]
 Where = Annotated[
     str | None,
     typer.Option("--store", help="SQLite file or Postgres URL; else the document's name with .db."),
+]
+LedgerFile = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", help="Note the survey in this ledger, under its population, for information."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _told = told("survey", code=1)
@@ -121,7 +131,7 @@ def _plan_document(document: SurveyDocument, margin: float, share: float, *, as_
         table.add_row(str(row["question"]), f"{row['epsilon']:.4g}", f"{row['people']:,}")
     console = plain_console()
     console.print(table)
-    console.print(f"One person's answers together: ε = {float(document.epsilon):.4g}")
+    console.print(f"One person's answers together: ε = {document.shown_epsilon()}")
     console.print("A number's margin is a share of the way between its bounds.")
 
 
@@ -132,6 +142,7 @@ def serve(
     store: Where = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    ledger: LedgerFile = None,
 ) -> None:
     """Serve the survey: respondents' pages and the operator's.
 
@@ -145,11 +156,14 @@ def serve(
     except ImportError:
         raise MissingExtraError("survey pages", "serve") from None
     survey, place = load_document(document), _place(document, store)
+    _note(survey, ledger)
     with closing(SurveyStore(place, keys=_keys(document))) as opened:
         with waiting("the survey and its key"):
             opened.add(survey)
         fingerprint = opened.tokens(survey).fingerprint
-        fresh = [] if opened.status(survey).invited or survey.limit is not None else [
+        opened.settle()  # a killed server left rows in the order of their arrival
+        found, named = opened.status(survey), opened.waves(survey).limit is not None
+        fresh = [] if found.invited or found.closed or named else [
             *opened.invite(survey, [None] * _FIRST_CODES)
         ]  # fmt: skip
     base = f"http://{host}:{port}"
@@ -208,7 +222,7 @@ def invite(
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(["person", "link"])
     lines.writerows(
-        [person or "", f"{base}/s/{survey.id}#{code}"]
+        [no_formula(person or ""), f"{base}/s/{survey.id}#{code}"]
         for person, code in zip(wanted, codes, strict=True)
     )
     typer.echo(out.getvalue(), nl=False)
@@ -244,9 +258,22 @@ def status(document: Document, store: Where = None, as_json: AsJson = False) -> 
     if as_json:
         typer.echo(json.dumps({"survey": survey.id, **vars(found)}))
         return
+    state = "; closed" if found.closed else ""
     typer.echo(
-        f"{survey.name}, wave {survey.wave}: {found.answered:,} answers, {found.invited:,} invited"
+        f"{survey.name}, wave {survey.wave}: {found.answered:,} answers, "
+        f"{found.invited:,} invited{state}"
     )
+
+
+@app.command()
+@_told
+def close(document: Document, store: Where = None) -> None:
+    """Take no more answers, for good, and lay the rows down so that no order of arrival remains."""
+    survey = load_document(document)
+    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
+        opened.close_survey(survey)
+        found = opened.status(survey)
+    typer.echo(f"{survey.name}, wave {survey.wave} is closed with {found.answered:,} answers")
 
 
 @app.command()
@@ -275,7 +302,15 @@ def results(document: Document, store: Where = None, as_json: AsJson = False) ->
             str(row["question"]), str(row["answer"]), f"{row['estimate']:.4g}",
             f"{row['low']:.4g} to {row['high']:.4g}", f"{row['n']:,}", f"{row['epsilon']:.4g}",
         )  # fmt: skip
-    plain_console().print(table)
+    console = plain_console()
+    console.print(table)
+    crowd = in_the_crowd(survey, len(reports))
+    if crowd is not None:
+        console.print(
+            f"For information: if nobody can tell whose submission is whose, one of "
+            f"{len(reports):,} is ({crowd}, {CROWD_DELTA:g})-DP to who sees them "
+            f"all. What holds against everybody is ε = {survey.shown_epsilon()}."
+        )
 
 
 @app.command()
@@ -299,6 +334,26 @@ def _collected(
     survey = load_document(document)
     with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
         return survey, opened.reports(survey)
+
+
+def _note(survey: SurveyDocument, ledger: str | None) -> None:
+    """Tell the ledger of the population about a survey.
+
+    Each answer is ε-DP before anybody sees it, so it does not spend the budget for what is asked
+    of the data.
+    """
+    if ledger is None:
+        return
+    told = {
+        "survey": survey.id,
+        "name": survey.name,
+        "wave": survey.wave,
+        "epsilon": float_above(survey.epsilon),
+        "relation": "replace",
+        "model": "local",
+    }
+    with Ledger(ledger, create=False) as opened:
+        opened.note(survey.population, told, who="survey operator", purpose="survey")
 
 
 def _keys(document: Path) -> Path:

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     LOWER = "lower"  # the budget shrinks
     SHARE = "share"  # what one analyst may spend of it
     RENEW = "renew"  # a new promise: totals start again
+    NOTE = "note"  # for information: nothing is spent
 
 
 @dataclass(frozen=True)

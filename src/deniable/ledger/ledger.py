@@ -262,6 +262,39 @@ class Ledger:
         """Record that a reservation gave nothing. It stays spent."""
         self._refer(reservation, Kind.FAIL, {})
 
+    def note(self, population: str, told: Mapping[str, object], *, who: str, purpose: str) -> str:
+        """Write something down about a population, once; nothing is spent. The head of its chain.
+
+        For losses that its budget does not cover, such as those of a survey whose answers were
+        randomised before anybody saw them. The same note again changes nothing.
+        """
+        name, by = read_name(population, "population"), read_name(who, "who")
+        why, kept = read_name(purpose, "purpose"), plain(told)
+        digest = hashlib.sha256(canonical({"note": kept, "purpose": why}).encode()).hexdigest()
+        for row in self._store.asked(name, digest):
+            if row.kind == Kind.NOTE:
+                return head_of(self._authentic(row, self._store))
+
+        def decide(last: Row | None, view: View) -> Row:
+            before = self._authentic(_opened(last, name), view)
+            state = state_of(before)
+            data = {
+                "purpose": why,
+                "note": kept,
+                "state": replace(state, time=self._time(state)).to_json(),
+            }
+            return make_row(
+                self._key,
+                before,
+                population=name,
+                kind=Kind.NOTE,
+                who=by,
+                data=data,
+                question=digest,
+            )
+
+        return head_of(self._append(name, decide))
+
     def _refer(
         self,
         reservation: Reservation,

@@ -105,6 +105,8 @@ def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[in
         return opened(budget_from_json(data["budget"]))
     if state is None or row.kind == Kind.OPEN:
         raise LedgerTamperedError(f"entry {row.number} of {row.population!r} opens it wrongly")
+    if row.kind == Kind.NOTE:
+        return state
     if row.kind == Kind.RESERVE:
         after = spent(state, loss_from_json(data["loss"]), row.who)
         if data["resumable"]:

@@ -1,8 +1,8 @@
 """One answer per invitation: what the survey asks of a token system.
 
-`tokens_of` chooses the system by the document's `admission`. A system signs a token once per
-invitation and says whether a token is genuine. Spending is the store's: the spent mark and the
-answer are written in one transaction, or neither is.
+`tokens_of` chooses the system by the document's `admission`. A system signs tokens and says whether
+a token is genuine. Counting is the store's: one signature per invitation, and the spent mark and
+the answer are written in one transaction, or neither is.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from deniable.errors import AdmissionError, ParameterError
 from deniable.service.blind_tokens import BlindTokens, survey_key
 from deniable.service.codes import code_mark, is_code
 from deniable.service.document import SurveyDocument
+from deniable.service.invitations import plain_name
 from deniable.service.tables import INVITATIONS
 
 
 class Tokens(Protocol):
-    """What the survey needs. Both calls run inside the caller's transaction."""
+    """What the survey needs. `verify` runs inside the caller's transaction."""
 
     kind: ClassVar[str]
 
@@ -36,10 +37,8 @@ class Tokens(Protocol):
         """What respondents compare the key by, if there is one."""
         ...
 
-    def issue(
-        self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
-    ) -> bytes:
-        """Sign a blinded token, once per invitation; AdmissionError otherwise."""
+    def sign(self, blinded: bytes) -> bytes:
+        """Sign a blinded token; AdmissionError where it is none. The store counts."""
         ...
 
     def verify(
@@ -70,11 +69,9 @@ class LinkableCodes:
         """There is no key."""
         return None
 
-    def issue(
-        self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
-    ) -> bytes:
+    def sign(self, blinded: bytes) -> bytes:
         """Codes are not signed."""
-        del connection, survey, invitation, blinded
+        del blinded
         raise AdmissionError("this survey takes the invitation code itself; nothing is signed")
 
     def verify(
@@ -99,11 +96,9 @@ def tokens_of(document: SurveyDocument, keys: Path | None, *, create: bool = Fal
 
 def read_people(lines: Iterable[str]) -> list[str]:
     """Names of those invited, one to a line; twice the same is refused."""
-    people = [line.strip() for line in lines if line.strip()]
+    people = [plain_name(line) for line in lines if line.strip()]
     if not people:
         raise ParameterError("people", 0, "must be one name or more, one to a line")
     if len(set(people)) != len(people):
         raise ParameterError("people", "a name", "is there twice; each is invited once")
-    if max(len(person) for person in people) > 200:
-        raise ParameterError("people", "a name", "must be 200 signs at most")
     return people

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from deniable.errors import AdmissionError, TokenError
-from deniable.service.codes import code_mark
-from deniable.service.tables import INVITATIONS
 from deniable.service.tokens import PSS_RANDOMIZED, IssuerKey, blind_sign, verify
 
 
@@ -39,25 +36,12 @@ class BlindTokens:
         """SHA-256 of the public key: all respondents must see the same."""
         return self.key.public.fingerprint
 
-    def issue(
-        self, connection: sa.Connection, survey: str, invitation: str, blinded: bytes
-    ) -> bytes:
-        """Sign a blinded token, once per invitation."""
-        mine = (INVITATIONS.c.code == code_mark(invitation)) & (INVITATIONS.c.survey == survey)
-        found = connection.execute(
-            sa.select(INVITATIONS.c.code, INVITATIONS.c.blinded).where(mine).with_for_update()
-        ).first()
-        if found is None:
-            raise AdmissionError("this invitation code is not one of this survey; check the link")
-        mark = hashlib.sha256(blinded).hexdigest()
-        if found.blinded not in (None, mark):
-            raise AdmissionError("this invitation got its token on another device, or before")
+    def sign(self, blinded: bytes) -> bytes:
+        """Sign a blinded token."""
         try:
-            signed = blind_sign(self.key, blinded)
+            return blind_sign(self.key, blinded)
         except TokenError as cause:
             raise AdmissionError(str(cause)) from None
-        connection.execute(sa.update(INVITATIONS).where(mine).values(blinded=mark))
-        return signed
 
     def verify(
         self, connection: sa.Connection, survey: str, message: bytes, signature: bytes

@@ -8,16 +8,18 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.privacy.channel import worst_of_all
-from deniable.privacy.exact import show
+from deniable.privacy.exact import float_above, show
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item, NumberLine, rounded_epsilon, said
+from deniable.service.item import Item, NumberLine, said
 from deniable.service.words import Words, words_of
 from deniable.survey.sentences import suspicion
 
 _PRIOR = Fraction(1, 10)
 
 
-def brief(document: SurveyDocument, language: str, *, key: str | None = None) -> dict[str, Any]:
+def brief(
+    document: SurveyDocument, language: str, *, key: str | None = None, closed: bool = False
+) -> dict[str, Any]:
     """All that the page shows, in one language. Nothing in it depends on a respondent."""
     words = words_of(language)
     return {
@@ -25,11 +27,13 @@ def brief(document: SurveyDocument, language: str, *, key: str | None = None) ->
         "survey": document.id,
         "admission": document.admission,
         "key": key,
+        "closed": closed,
         "language": language,
         "languages": list(document.languages),
         "title": said(document.title, language),
         "consent": said(document.consent, language),
-        "together": words["together"].format(epsilon=rounded_epsilon(document.epsilon)),
+        "epsilon": float_above(document.epsilon),
+        "together": words["together"].format(epsilon=document.shown_epsilon()),
         "words": dict(words),
         "items": [_item(item, language, words) for item in document.items],
     }

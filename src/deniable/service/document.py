@@ -18,13 +18,22 @@ from typing import Any
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.exact import exact, log_up, positive, sum_up
-from deniable.service.item import Choice, Item, NumberLine, Scale, Text, YesNo
+from deniable.service.item import (
+    Choice,
+    Item,
+    NumberLine,
+    Scale,
+    Text,
+    YesNo,
+    rounded_epsilon,
+)
 
 FORMAT, VERSION = "deniable survey", 1
 ADMISSIONS = ("linkable codes", "blind tokens")
 MOST_QUESTIONS = 20
 LONGEST = 200_000
 
+_ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z]{2})?")
 _LOG = re.compile(r"ln ([1-9][0-9]{0,5})(?:/([1-9][0-9]{0,5}))?")
@@ -32,6 +41,8 @@ _FIELDS = {
     "format", "version", "name", "wave", "population", "limit", "languages", "admission",
     "title", "consent", "questions",
 }  # fmt: skip
+# Line ends, the spaces of French and others, and the joiners of Persian and Indian scripts.
+_SPACES = "\n\u00a0\u202f\u200c\u200d"
 _ITEM_FIELDS = {
     "yes/no": set[str](),
     "choice": {"options"},
@@ -69,6 +80,10 @@ class SurveyDocument:
         """What one submission costs its respondent at most."""
         return sum_up([item.loss_epsilon for item in self.items])
 
+    def shown_epsilon(self) -> str:
+        """ε for the eye, rounded up at the fourth decimal."""
+        return rounded_epsilon(self.epsilon)
+
     def item(self, name: str) -> Item:
         """The question of this id."""
         for each in self.items:
@@ -80,6 +95,11 @@ class SurveyDocument:
     def place(self, name: str) -> int:
         """The place of a question in every submission."""
         return self.items.index(self.item(name))
+
+
+def is_survey_id(text: str) -> bool:
+    """Whether it is spelt as ids are; nothing else is looked up."""
+    return _ID.fullmatch(text) is not None
 
 
 def load_document(path: str | Path) -> SurveyDocument:
@@ -182,7 +202,7 @@ def _texts(given: object, languages: tuple[str, ...], what: str, longest: int) -
     for text in given.values():
         if not isinstance(text, str) or not 1 <= len(text.strip()) <= longest:
             raise ParameterError(what, "a text", f"must be text of 1 to {longest:,} signs")
-        if any(not (sign.isprintable() or sign == "\n") for sign in text):
+        if any(not (sign.isprintable() or sign in _SPACES) for sign in text):
             raise ParameterError(what, "a text", "must hold printable signs and line ends only")
     return tuple((language, given[language]) for language in languages)
 

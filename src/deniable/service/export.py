@@ -17,6 +17,8 @@ from deniable.survey.codebook import Codebook
 
 Reports = Sequence[tuple[int, ...]]
 
+_FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"  # the last four are the wide ones
+
 
 def export(document: SurveyDocument, reports: Reports) -> Mapping[str, str]:
     """All files by name."""
@@ -72,20 +74,23 @@ def _codebook_json(document: SurveyDocument, books: Sequence[Codebook]) -> str:
 def _codebook_csv(document: SurveyDocument, books: Sequence[Codebook]) -> str:
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(["question", "answer", "report", "probability", "weight"])
+    lines.writerow(["question", "answer", "value", "report", "probability", "weight"])
     for item, book in zip(document.items, books, strict=True):
         design = book.design
         for i, answer in enumerate(design.answers):
+            value = "" if item.values is None else repr(float(item.values[i]))
+            label = no_formula(str(answer))
             for j in range(len(design.reports)):
                 chance, weight = float(design.channel.rows[i][j]), float(design.inverse[i][j])
-                lines.writerow([item.id, _cell(answer), j, repr(chance), repr(weight)])
+                lines.writerow([item.id, label, value, j, repr(chance), repr(weight)])
     return out.getvalue()
 
 
-def _cell(answer: object) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    text = str(answer)
-    return f"'{text}" if text[:1] in "=+-@\t\r" and not text.lstrip("-").isdigit() else text
+def no_formula(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula; a whole number stays one."""
+    first = text.lstrip()[:1]
+    is_formula = first != "" and first in _FORMULA and not text.removeprefix("-").isdecimal()
+    return f"'{text}" if is_formula or text[:1] in ("\t", "\r", "\n") else text
 
 
 _PYTHON = '''"""Shares of the true answers from randomised reports: python estimate.py"""
@@ -119,12 +124,15 @@ reports <- read.csv("reports.csv", check.names = FALSE)
 codebook <- read.csv("codebook.csv", colClasses = c(answer = "character"))
 for (name in names(reports)) {
   question <- codebook[codebook$question == name, ]
+  mean_value <- 0
   for (answer in unique(question$answer)) {
     rows <- question[question$answer == answer, ]
     told <- rows$weight[match(reports[[name]], rows$report)]
     share <- mean(told)
     error <- sqrt(mean((told - share)^2) / length(told))
     cat(sprintf("%s: %s: %.4f +- %.4f\\n", name, answer, share, 1.96 * error))
+    mean_value <- mean_value + rows$value[1] * share
   }
+  if (!is.na(mean_value)) cat(sprintf("%s: mean: %.4f\\n", name, mean_value))
 }
 """

@@ -22,7 +22,7 @@ from deniable.service.export import export
 from deniable.service.pages import TEMPLATES, read_body, script_hashes, store_of, survey_of
 from deniable.service.picture import growth_svg
 from deniable.service.plan import planned
-from deniable.service.results import crossed, growth, results
+from deniable.service.results import crossed, growth, in_the_crowd, results
 from deniable.service.store import Outcome
 
 _COOKIE = "deniable_operator"
@@ -120,6 +120,7 @@ def survey_page(request: Request, survey: str) -> Any:
         document=document,
         status=store.status(document),
         found=found,
+        crowd=in_the_crowd(document, len(reports)),
         hashes=script_hashes(),
         key=store.tokens(document).fingerprint,
         base=str(request.base_url).rstrip("/"),
@@ -144,6 +145,21 @@ async def invite(request: Request, survey: str) -> Any:
     document, invited = await run_in_threadpool(work)
     base = str(request.base_url).rstrip("/")
     return _page(request, "invited.html", document=document, invited=invited, base=base)
+
+
+@inside.post("/{survey}/close")
+async def close(request: Request, survey: str) -> Any:
+    """No more answers, once the form says so in words."""
+    form = await _form(request)
+
+    def work() -> None:
+        document = survey_of(request, survey)
+        if form.get("sure") != document.name:
+            raise ParameterError("sure", "a name", "type the survey's name to close it for good")
+        store_of(request).close_survey(document)
+
+    await run_in_threadpool(work)
+    return RedirectResponse(f"/operator/{survey}", status_code=303)
 
 
 @inside.get("/{survey}/crosstab")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
@@ -20,6 +21,8 @@ from deniable.service.store import Outcome
 from deniable.service.words import words_of
 
 router = APIRouter(prefix="/s")
+
+_HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 @router.get("/{survey}")
@@ -44,7 +47,9 @@ def brief_json(request: Request, survey: str, language: str) -> JSONResponse:
     document = survey_of(request, survey)
     if language not in document.languages:
         raise HTTPException(404, "This survey is not in that language.")
-    return JSONResponse(brief(document, language, key=store_of(request).tokens(document).public))
+    store = store_of(request)
+    key, closed = store.tokens(document).public, store.status(document).closed
+    return JSONResponse(brief(document, language, key=key, closed=closed))
 
 
 @router.get("/{survey}/paper")
@@ -105,6 +110,8 @@ def _read_blinded(body: bytes) -> tuple[str, bytes]:
     try:
         data = json.loads(body)
         if data.keys() != {"invitation", "blinded"} or not isinstance(data["invitation"], str):
+            raise ValueError
+        if not _HEX.fullmatch(data["blinded"]):
             raise ValueError
         return data["invitation"], bytes.fromhex(data["blinded"])
     except (ValueError, TypeError, AttributeError, RecursionError):

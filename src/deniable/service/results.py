@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.privacy.amplification import shuffled
+from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.units import Relation
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item, NumberLine, Scale
+from deniable.service.item import Item, NumberLine, Scale, rounded_epsilon
 from deniable.survey.crosstab import CrossTab, cross_tabulate
 from deniable.survey.estimate import Estimate, estimate_counts
 from deniable.survey.intervals import quantile
@@ -18,6 +21,7 @@ from deniable.survey.intervals import quantile
 Reports = Sequence[tuple[int, ...]]
 
 _STEPS = 40
+CROWD_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,19 @@ def crossed(document: SurveyDocument, reports: Reports, first: str, second: str)
         [one.labels[each[at]] for each in reports],
         [other.labels[each[on]] for each in reports],
     )
+
+
+def in_the_crowd(document: SurveyDocument, n: int) -> str | None:
+    """ε of one whole submission among n that nobody can link to people, for information.
+
+    Feldman, McMillan & Talwar 2021, Thm 3.1, at δ = 1e-6 (`dp.shuffled`); None where n is too
+    small for it; rounded up. What holds in any case, against the operator too, is the document's ε.
+    """
+    try:
+        whole = PureLoss(bound=document.epsilon, relation=Relation.REPLACE)
+        return rounded_epsilon(shuffled(whole, people=n, delta=CROWD_DELTA).bound)
+    except ParameterError:
+        return None
 
 
 def _shown(label: object) -> str:

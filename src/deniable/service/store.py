@@ -11,6 +11,7 @@ What is kept, and what is not:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import threading
@@ -18,22 +19,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from deniable.errors import BudgetError, MissingExtraError, ParameterError, SurveyStoreError
-from deniable.privacy.exact import show
+from deniable.errors import AdmissionError, BudgetError, ParameterError, SurveyStoreError
 from deniable.service.admission import Tokens, tokens_of
-from deniable.service.codes import code_mark, new_code
-from deniable.service.document import SurveyDocument, read_document
+from deniable.service.codes import new_code
+from deniable.service.database import open_engine, settle, take_turn
+from deniable.service.document import SurveyDocument, is_survey_id, read_document
+from deniable.service.invitations import (
+    Waves,
+    check_invitation,
+    mark_invitation,
+    write_invitations,
+)
 from deniable.service.submission import Submission, written
-from deniable.service.tables import ANSWERS, INVITATIONS, METADATA, SPENT, SURVEYS
+from deniable.service.tables import ANSWERS, CLOSED, INVITATIONS, METADATA, SPENT, SURVEYS
 
-_PATIENCE = 60  # seconds that a writer waits for others
+_LONGEST_BATCH = 200
 
 
 class Outcome(Enum):
@@ -50,6 +55,7 @@ class Status:
 
     invited: int
     answered: int
+    closed: bool
 
 
 class SurveyStore:
@@ -59,7 +65,7 @@ class SurveyStore:
     """
 
     def __init__(self, where: str | Path, *, keys: Path | None = None) -> None:
-        self._engine = _engine(where)
+        self._engine = open_engine(where)
         self._keys = keys
         self._tokens: dict[str, Tokens] = {}
         self._dialect = self._engine.dialect.name
@@ -69,17 +75,45 @@ class SurveyStore:
             METADATA.create_all(self._engine)
 
     def add(self, document: SurveyDocument) -> str:
-        """Keep a document; the same one again changes nothing."""
+        """Keep a document; the same one again changes nothing.
+
+        A wave has one text. Until its first token or answer another text takes its place, and the
+        codes of the old one are void; afterwards it is refused: who answered would throw again.
+        """
         tokens_of(document, self._keys, create=True)
-        with self._writing() as connection:
-            known = sa.select(SURVEYS.c.survey).where(SURVEYS.c.survey == document.id)
-            if connection.execute(known).scalar() is None:
-                row = {"survey": document.id, "document": document.text}
-                connection.execute(sa.insert(SURVEYS).values(row))
+        with self._writing(turn=True) as connection:
+            others = [
+                each
+                for each in self._surveys(connection)
+                if (each.name, each.wave) == (document.name, document.wave)
+            ]
+            if document.id in {each.id for each in others}:
+                return document.id
+            for each in others:
+                self._replace(connection, each)
+            row = {"survey": document.id, "document": document.text}
+            connection.execute(sa.insert(SURVEYS).values(row))
         return document.id
+
+    def _replace(self, connection: sa.Connection, old: SurveyDocument) -> None:
+        """Take back a text under which nobody has a token or has answered."""
+        mine = INVITATIONS.c.survey == old.id
+        # The row is locked first: who answers or gets a token at this moment holds it too.
+        connection.execute(_row_of(old).with_for_update())
+        known = sa.select(INVITATIONS.c.code).where(mine & INVITATIONS.c.blinded.is_not(None))
+        answers = sa.select(ANSWERS.c.key).where(ANSWERS.c.survey == old.id)
+        if any(connection.execute(each.limit(1)).first() for each in (known, answers)):
+            raise BudgetError(
+                f"wave {old.wave} of {old.name} has begun with another text, and nobody throws "
+                'twice for one wave; give this text another "wave"'
+            )
+        for table in (INVITATIONS, CLOSED, SURVEYS):
+            connection.execute(sa.delete(table).where(table.c.survey == old.id))
 
     def document(self, survey: str) -> SurveyDocument | None:
         """The document of this id."""
+        if not is_survey_id(survey):
+            return None
         if survey not in self._documents:
             query = sa.select(SURVEYS.c.document).where(SURVEYS.c.survey == survey)
             with self._reading() as connection:
@@ -92,57 +126,62 @@ class SurveyStore:
     def documents(self) -> list[SurveyDocument]:
         """All surveys, by name and wave."""
         with self._reading() as connection:
-            texts = connection.execute(sa.select(SURVEYS.c.document)).scalars().all()
-        return sorted(map(read_document, texts), key=lambda each: (each.name, each.wave, each.id))
+            found = self._surveys(connection)
+        return sorted(found, key=lambda each: (each.name, each.wave, each.id))
+
+    def _surveys(self, connection: sa.Connection) -> list[SurveyDocument]:
+        rows = connection.execute(sa.select(SURVEYS.c.survey, SURVEYS.c.document)).all()
+        for key, text in rows:
+            if key not in self._documents:
+                self._documents[key] = read_document(text)
+        return [self._documents[key] for key, _ in rows]
+
+    def waves(self, document: SurveyDocument) -> Waves:
+        """All surveys of the same population."""
+        with self._reading() as connection:
+            return self._waves(connection, document)
+
+    def _waves(self, connection: sa.Connection, document: SurveyDocument) -> Waves:
+        found = [document, *self._surveys(connection)]
+        return Waves({each.id: each for each in found if each.population == document.population})
 
     def invite(self, survey: SurveyDocument, people: Sequence[str | None]) -> list[str]:
         """One fresh code for each person; a person without a name is None.
 
-        A respondent's ε over all waves of a population is kept here: where the document states a
-        limit, everybody needs a name, and nobody is invited beyond it (the losses add up). Either
-        all are invited or none is.
+        A respondent's ε over all waves of a population is kept here: where one of its surveys
+        states a limit, everybody needs a name, and nobody is invited beyond the lowest one (the
+        losses add up). Either all are invited or none is.
         """
-        if survey.limit is not None and None in people:
-            raise ParameterError(
-                "people", "no names", "a survey with a limit on ε knows whom it invites; give names"
-            )
         codes = [new_code() for _ in people]
-        rows = [
-            {"code": code_mark(code), "survey": survey.id, "person": person}
-            for code, person in zip(codes, people, strict=True)
-        ]
-        with self._writing() as connection:
-            self._check_limit(connection, survey, [one for one in people if one is not None])
-            if rows:
-                try:
-                    connection.execute(sa.insert(INVITATIONS), rows)
-                except IntegrityError:
-                    raise BudgetError(
-                        "a person is invited already: one token per wave; nobody was invited"
-                    ) from None
+        with self._writing(turn=True) as connection:
+            self._check_open(connection, survey)
+            write_invitations(connection, survey, people, codes, self._waves(connection, survey))
         return codes
 
-    def _check_limit(
-        self, connection: sa.Connection, survey: SurveyDocument, people: Sequence[str]
-    ) -> None:
-        if survey.limit is None:
-            return
-        texts = connection.execute(sa.select(SURVEYS.c.document)).scalars().all()
-        waves = {each.id: each for each in map(read_document, texts)}
-        others = [key for key, each in waves.items() if each.population == survey.population]
-        query = sa.select(INVITATIONS.c.person, INVITATIONS.c.survey).where(
-            INVITATIONS.c.survey.in_(others) & INVITATIONS.c.person.is_not(None)
-        )
-        spent: dict[str, Fraction] = {}
-        for person, key in connection.execute(query):
-            spent[person] = spent.get(person, Fraction(0)) + waves[key].epsilon
-        beyond = sum(spent.get(one, Fraction(0)) + survey.epsilon > survey.limit for one in people)
-        if beyond:
-            raise BudgetError(
-                f"{beyond} of {len(people)} people would be asked for more than the limit of "
-                f"ε = {show(survey.limit)} over all waves; this one costs "
-                f"{float(survey.epsilon):.6g}. Nobody was invited"
-            )
+    def close_survey(self, document: SurveyDocument) -> None:
+        """No more tokens and no more answers from now on; once and for all.
+
+        What was acknowledged before is acknowledged again to a device that asks again.
+        """
+        with self._writing(turn=True) as connection:
+            connection.execute(_row_of(document).with_for_update())
+            known = sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
+            if connection.execute(known).scalar() is None:
+                connection.execute(sa.insert(CLOSED).values(survey=document.id))
+        self.settle()
+
+    def settle(self) -> None:
+        """Lay the rows down again in an order that says nothing about their arrival."""
+        with self._turn if self._dialect == "sqlite" else nullcontext(), self._told():
+            settle(self._engine)
+
+    def _check_open(self, connection: sa.Connection, document: SurveyDocument) -> None:
+        """AdmissionError where the survey is closed, or was never added."""
+        if connection.execute(_row_of(document).with_for_update(read=True)).scalar() is None:
+            raise AdmissionError("there is no such survey here; check the link")
+        closed = sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
+        if connection.execute(closed).scalar() is not None:
+            raise AdmissionError("this survey is closed; no more answers are taken")
 
     def tokens(self, document: SurveyDocument) -> Tokens:
         """The token system of a survey that was added."""
@@ -151,9 +190,28 @@ class SurveyStore:
         return self._tokens[document.id]
 
     def issue(self, document: SurveyDocument, invitation: str, blinded: bytes) -> bytes:
-        """A signed token for an invitation, once."""
+        """A signed token for an invitation, once.
+
+        An invitation is marked with a hash of the blinded message, which is independent of the
+        token: a device that lost the answer may ask for the same signature again, and for no
+        other. The signature is made between two looks, so that others do not wait for it, and is
+        handed out only when the mark is on disk.
+        """
+        mark = hashlib.sha256(blinded).hexdigest()
         with self._writing() as connection:
-            return self.tokens(document).issue(connection, document.id, invitation, blinded)
+            self._check_issue(connection, document, invitation, mark)
+        signed = self.tokens(document).sign(blinded)
+        with self._writing() as connection:
+            self._check_issue(connection, document, invitation, mark)
+            mark_invitation(connection, document, invitation, mark)
+        return signed
+
+    def _check_issue(
+        self, connection: sa.Connection, document: SurveyDocument, invitation: str, mark: str
+    ) -> None:
+        self._check_open(connection, document)
+        waves = self._waves(connection, document)
+        check_invitation(connection, document, invitation, mark, waves)
 
     def accept(self, document: SurveyDocument, submission: Submission) -> Outcome:
         """Store a submission once; AdmissionError where its token is not genuine."""
@@ -163,6 +221,7 @@ class SurveyStore:
             with self._writing() as connection:
                 before = connection.execute(known).scalar()
                 if before is None:
+                    self._check_open(connection, document)
                     self.tokens(document).verify(
                         connection, document.id, submission.message, submission.signature
                     )
@@ -177,6 +236,8 @@ class SurveyStore:
         self, document: SurveyDocument, batch: str, sheets: Sequence[tuple[int, ...]]
     ) -> Outcome:
         """Store reports from paper, under the name of their batch: a batch counts once."""
+        if not 1 <= len(batch.strip()) <= _LONGEST_BATCH:
+            raise ParameterError("batch", "a name", f"must have 1 to {_LONGEST_BATCH} signs")
         whole = json.dumps([batch, *(written(sheet) for sheet in sheets)])
         mark = Submission(f"paper\0{batch}".encode(), b"", whole.encode(), ())
         known = sa.select(SPENT.c.fingerprint).where(
@@ -186,6 +247,7 @@ class SurveyStore:
             before = connection.execute(known).scalar()
             if before is not None:
                 return Outcome.ALREADY if before == mark.fingerprint else Outcome.SPENT
+            self._check_open(connection, document)
             row = {"survey": document.id, "token": mark.token, "fingerprint": mark.fingerprint}
             connection.execute(sa.insert(SPENT).values(row))
             connection.execute(sa.insert(ANSWERS), [_answer(document, each) for each in sheets])
@@ -221,14 +283,17 @@ class SurveyStore:
                     (ANSWERS, ANSWERS.c.survey),
                 )
             )
-        return Status(int(invited or 0), int(answered or 0))
+            closed = connection.execute(
+                sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
+            ).scalar()
+        return Status(int(invited or 0), int(answered or 0), closed is not None)
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
     @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
+    def _writing(self, *, turn: bool = False) -> Iterator[sa.Connection]:
         options = {"deniable_write": True}
         with (
             self._turn if self._dialect == "sqlite" else nullcontext(),
@@ -238,6 +303,8 @@ class SurveyStore:
         ):
             if self._dialect == "postgresql":
                 connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
+            if turn:
+                take_turn(connection)
             yield connection
 
     @contextmanager
@@ -258,56 +325,9 @@ class SurveyStore:
             ) from None
 
 
+def _row_of(document: SurveyDocument) -> sa.Select[tuple[str]]:
+    return sa.select(SURVEYS.c.survey).where(SURVEYS.c.survey == document.id)
+
+
 def _answer(document: SurveyDocument, reports: Sequence[int]) -> dict[str, str]:
     return {"survey": document.id, "key": secrets.token_hex(16), "reports": written(reports)}
-
-
-def _engine(where: str | Path) -> sa.Engine:
-    text = str(where)
-    if "://" not in text:
-        return _sqlite(Path(text).absolute())
-    try:
-        url = sa.make_url(text)
-        if url.get_backend_name() == "sqlite":
-            return _sqlite(Path(url.database or "").absolute())
-        if url.get_backend_name() != "postgresql":
-            raise ParameterError("store", url.get_backend_name(), "must be SQLite or Postgres")
-        return sa.create_engine(
-            url.set(drivername="postgresql+psycopg"),
-            pool_pre_ping=True,
-            isolation_level="READ COMMITTED",
-            hide_parameters=True,
-        )
-    except ImportError:
-        raise MissingExtraError("surveys in Postgres", "postgres") from None
-    except SQLAlchemyError:
-        raise ParameterError("store", "a URL", "must be postgresql://... or a file") from None
-
-
-def _sqlite(file: Path) -> sa.Engine:
-    if not file.parent.is_dir() or file.is_dir():
-        raise ParameterError("store", str(file), "must be a file in a folder that exists")
-    if not file.exists():
-        file.touch(mode=0o600)
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(file)),
-        connect_args={"timeout": _PATIENCE},
-        hide_parameters=True,
-        max_overflow=-1,
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def configure(connection: Any, _: object) -> None:
-        # The driver must not open transactions itself; commits are synced before they are told,
-        # by one write to the disk each.
-        connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA secure_delete = ON")
-
-    @sa.event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        writes = connection.get_execution_options().get("deniable_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine

@@ -40,3 +40,10 @@ ANSWERS = sa.Table(
     sa.Column("reports", sa.Text, nullable=False),
     sqlite_with_rowid=False,
 )
+# Surveys that take no more answers.
+CLOSED = sa.Table(
+    "survey_closed",
+    METADATA,
+    sa.Column("survey", sa.Text, primary_key=True),
+    sqlite_with_rowid=False,
+)

@@ -41,6 +41,8 @@ _ENGLISH: Words = {
     "promise": "Whatever is sent, no answer of yours makes it more than {ratio} times as likely "
     "as another (ε = {epsilon}).",
     "together": "All answers together: ε = {epsilon}.",
+    "before": "From this device {count} submissions were sent to this site before. Together with "
+    "this one: ε = {epsilon}.",
     "not_honest": "Chance may send an answer that is not yours. That is meant to be so: the "
     "shares of all are worked out nevertheless.",
     "review": "Ready to send",
@@ -62,6 +64,9 @@ _ENGLISH: Words = {
     "no_script": "This page needs a script so that the coins are thrown on your device. You can "
     "also answer on paper:",
     "paper": "Answer on paper",
+    "closed": "This survey is closed. No more answers are taken.",
+    "no_memory": "This browser keeps nothing for this page, so a throw could not stand. Allow it "
+    "to keep data for this page, or answer on paper.",
     "no_random": "This browser has no secure randomness; nothing can be answered here.",
     "paper_intro": "Throw where nobody sees it. Write down only what you report.",
     "paper_coin": "Toss a coin. Heads: report your true answer.",
@@ -109,6 +114,8 @@ _GERMAN: Words = {
     "promise": "Was auch gesendet wird: keine Ihrer Antworten macht es mehr als {ratio}-mal so "
     "wahrscheinlich wie eine andere (ε = {epsilon}).",
     "together": "Alle Antworten zusammen: ε = {epsilon}.",
+    "before": "Von diesem Gerät wurden an diese Adresse schon {count} Antwortbogen gesendet. "
+    "Zusammen mit diesem: ε = {epsilon}.",
     "not_honest": "Der Zufall sendet manchmal eine Antwort, die nicht Ihre ist. Das soll so sein: "
     "die Anteile aller lassen sich trotzdem berechnen.",
     "review": "Bereit zum Senden",
@@ -131,6 +138,9 @@ _GERMAN: Words = {
     "no_script": "Diese Seite braucht ein Skript, damit die Münzen auf Ihrem Gerät fallen. Sie "
     "können auch auf Papier antworten:",
     "paper": "Auf Papier antworten",
+    "closed": "Diese Umfrage ist geschlossen. Es werden keine Antworten mehr angenommen.",
+    "no_memory": "Dieser Browser bewahrt für diese Seite nichts auf, ein Wurf könnte nicht gelten. "
+    "Erlauben Sie es ihm, oder antworten Sie auf Papier.",
     "no_random": "Dieser Browser hat keinen sicheren Zufall; hier lässt sich nicht antworten.",
     "paper_intro": "Werfen Sie, wo es niemand sieht. Schreiben Sie nur auf, was Sie melden.",
     "paper_coin": "Werfen Sie eine Münze. Kopf: melden Sie Ihre wahre Antwort.",

@@ -69,23 +69,57 @@ function toldShare(item) {
 // ---------------------------------------------------------------- memory: reports, never answers
 
 class Memory {
-  constructor(survey, code, kept) {
+  constructor({ survey, epsilon }, code, kept) {
     this.key = `deniable:${survey}:${code}`;
     this.kept = kept;
-    this.state = (kept && JSON.parse(localStorage.getItem(this.key))) || {
-      version: 1,
-      nonce: randomHex(16),
-      token: null,
-      blinding: null,
-      reports: {},
-      sent: false,
+    this.state = {
+      version: 1, epsilon, nonce: randomHex(16), token: null, blinding: null, reports: {}, sent: false,
     };
+    this.keep(() => ({}));
   }
 
+  /** Change what is kept, beginning from what is kept now: another tab may have been faster. */
   keep(change) {
-    Object.assign(this.state, change);
+    if (this.kept) {
+      const known = localStorage.getItem(this.key);
+      if (known !== null) this.state = JSON.parse(known);
+    }
+    this.state = { ...this.state, ...change(this.state) };
     if (this.kept) localStorage.setItem(this.key, JSON.stringify(this.state));
+    return this.state;
   }
+
+  /** The report on a question, if it was thrown for before, in whatever tab. */
+  report(item) {
+    const { reports } = this.keep(() => ({}));
+    return Object.keys(reports).includes(item.id) ? reports[item.id] : null;
+  }
+}
+
+/** The memory of this code; null where the browser keeps nothing. */
+function openMemory(brief, code) {
+  try {
+    return new Memory(brief, code, !preview);
+  } catch {
+    return null;
+  }
+}
+
+/** What this device sent before: how many submissions, and their ε together with this survey's. */
+function sentBefore({ survey, epsilon }) {
+  let [count, total] = [0, epsilon];
+  try {
+    for (const key of Object.keys(localStorage)) {
+      if (!key.startsWith("deniable:") || key.startsWith(`deniable:${survey}:`)) continue;
+      const state = JSON.parse(localStorage.getItem(key));
+      if (!state.sent) continue;
+      count += 1;
+      total += state.epsilon;
+    }
+  } catch {
+    return null; // what cannot be read is not counted; nothing can be answered here either
+  }
+  return count === 0 ? null : { count, epsilon: Math.ceil(total * 1e4) / 1e4 };
 }
 
 function randomHex(count) {
@@ -138,6 +172,10 @@ async function begin() {
     show(brief.title, make("p", { role: "alert" }, brief.words.no_random));
     return;
   }
+  if (brief.closed && !preview) {
+    show(brief.title, make("p", { role: "alert", id: "closed" }, brief.words.closed));
+    return;
+  }
   consent(brief, code);
 }
 
@@ -148,6 +186,7 @@ function readCode(text) {
 
 function consent(brief, code) {
   const words = brief.words;
+  const before = preview ? null : sentBefore(brief);
   const form = make("form", { novalidate: "", autocomplete: "off" });
   const input = make("input", {
     id: "code", value: code, autocomplete: "off", autocapitalize: "characters",
@@ -169,8 +208,11 @@ function consent(brief, code) {
       input.focus();
       return;
     }
-    const memory = new Memory(brief.survey, given, !preview);
-    memory.keep({});
+    const memory = openMemory(brief, given);
+    if (memory === null) {
+      error.textContent = words.no_memory;
+      return;
+    }
     // The token is got now, long before the reports are sent, so that time links them less.
     const refused = preview ? null : await admit(brief, memory, given);
     if (refused !== null) error.textContent = fill(words.failed, { reason: refused });
@@ -185,6 +227,7 @@ function consent(brief, code) {
     ...brief.consent.split("\n").map((line) => make("p", {}, line)),
     ...brief.items.map((item) => make("p", { class: "help" }, `${item.text} – ${item.promise}`)),
     make("p", { class: "help" }, brief.together),
+    before ? make("p", { class: "notice", id: "before" }, fill(words.before, before)) : "",
     form,
   );
 }
@@ -198,10 +241,13 @@ function ask(brief, memory, at) {
   const words = brief.words;
   const heading = fill(words.question, { place: at + 1, count: brief.items.length });
   const next = () => ask(brief, memory, at + 1);
-  if (item.id in memory.state.reports) {
-    const report = item.options[memory.state.reports[item.id]];
+  const stands = () => {
+    const report = item.options[memory.report(item)];
     show(heading, make("p", { class: "question" }, item.text),
       make("p", { id: "kept" }, fill(words.kept, { report })), button(words.next, next, "next"));
+  };
+  if (memory.report(item) !== null) {
+    stands();
     return;
   }
   const form = make("form", { novalidate: "", autocomplete: "off" });
@@ -210,6 +256,11 @@ function ask(brief, memory, at) {
   form.append(field.element, error, make("button", { type: "submit", id: "throw" }, words.throw));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    if (memory.report(item) !== null) { // thrown in another tab meanwhile
+      field.wipe();
+      stands();
+      return;
+    }
     const thrown = throwFor(item, field, memory);
     if (thrown === null) {
       error.textContent = words.choose_missing;
@@ -227,8 +278,11 @@ function throwFor(item, field, memory) {
   const answer = field.read();
   if (answer === null) return null;
   const thrown = respond(item, answer);
-  memory.keep({ reports: { ...memory.state.reports, [item.id]: thrown.report } });
-  field.wipe();
+  try {
+    memory.keep(({ reports }) => ({ reports: { ...reports, [item.id]: thrown.report } }));
+  } finally {
+    field.wipe();
+  }
   return thrown;
 }
 
@@ -362,7 +416,8 @@ function body(brief, memory, token) {
 async function admit(brief, memory, code) {
   try {
     if (memory.state.token === null) {
-      memory.keep({ token: await obtainToken(brief, code, memory), blinding: null });
+      const token = await obtainToken(brief, code, memory);
+      memory.keep(() => ({ token, blinding: null }));
     }
     return null;
   } catch (problem) {
@@ -373,6 +428,7 @@ async function admit(brief, memory, code) {
 /** Send once more as often as needed: the same bytes each time, which count once. */
 async function submit(brief, memory) {
   try {
+    memory.keep(() => ({})); // what is kept counts, not what this tab remembers
     const bytes = body(brief, memory, memory.state.token);
     showBytes(bytes);
     const answer = await fetch(`/s/${brief.survey}/reports`, {
@@ -380,7 +436,7 @@ async function submit(brief, memory) {
       headers: { "Content-Type": "application/json" },
     });
     if (!answer.ok) return (await answer.json()).error;
-    memory.keep({ sent: true });
+    memory.keep(() => ({ sent: true }));
     return null;
   } catch (problem) {
     return problem instanceof TypeError ? brief.words.network : problem.message;

@@ -15,12 +15,12 @@ export async function obtainToken(brief, code, memory) {
   const key = await readPublicKey(brief.key);
   if (!memory.state.blinding) {
     const made = await blind(key, prepare(encoder.encode(brief.survey)));
-    memory.keep({
-      blinding: {
-        blinded: toHex(made.blinded), prepared: toHex(made.prepared), inverse: made.inverse.toString(16),
-      },
-    });
+    const fresh = {
+      blinded: toHex(made.blinded), prepared: toHex(made.prepared), inverse: made.inverse.toString(16),
+    };
+    memory.keep(({ blinding }) => ({ blinding: blinding ?? fresh })); // another tab may have one
   }
+  if (memory.state.token) return memory.state.token;
   const kept = memory.state.blinding;
   const answer = await fetch(`/s/${brief.survey}/tokens`, {
     method: "POST", credentials: "omit", referrerPolicy: "no-referrer",

@@ -1,0 +1,149 @@
+"""Invitations: each buys one token, and nobody is asked for more than was promised.
+
+What was promised to a population is the lowest `limit` that any of its surveys states. It is kept
+twice: nobody is invited to more than it, and no token is issued beyond it, should a later survey
+state less.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from deniable.errors import AdmissionError, BudgetError, ParameterError
+from deniable.privacy.exact import show
+from deniable.service.codes import code_mark, is_code
+from deniable.service.document import SurveyDocument
+from deniable.service.tables import INVITATIONS
+
+_ZERO = Fraction(0)
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Waves:
+    """All surveys of one population in a store, by id."""
+
+    surveys: Mapping[str, SurveyDocument]
+
+    @property
+    def limit(self) -> Fraction | None:
+        """The lowest limit that one of them states: it was promised for all waves."""
+        stated = [each.limit for each in self.surveys.values() if each.limit is not None]
+        return min(stated, default=None)
+
+
+def plain_name(person: str) -> str:
+    """One spelling of a name: composed signs, single spaces."""
+    name = " ".join(unicodedata.normalize("NFC", person).split())
+    if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise ParameterError(
+            "people", "a name", f"must be a line of 1 to {_LONGEST_NAME} printable signs"
+        )
+    return name
+
+
+def write_invitations(
+    connection: sa.Connection,
+    survey: SurveyDocument,
+    people: Sequence[str | None],
+    codes: Sequence[str],
+    waves: Waves,
+) -> None:
+    """Invite all or nobody."""
+    names = [None if one is None else plain_name(one) for one in people]
+    if waves.limit is not None:
+        if None in names:
+            raise ParameterError(
+                "people",
+                "no names",
+                "a population with a limit on ε knows whom it invites; give names",
+            )
+        spent = _spent(connection, waves, issued_only=False)
+        beyond = sum(spent.get(one or "", _ZERO) + survey.epsilon > waves.limit for one in names)
+        if beyond:
+            raise BudgetError(
+                f"{beyond} of {len(names)} people would be asked for more than the limit of "
+                f"ε = {show(waves.limit)} over all waves; this one costs "
+                f"{float(survey.epsilon):.6g}. Nobody was invited"
+            )
+    rows = [
+        {"code": code_mark(code), "survey": survey.id, "person": name}
+        for code, name in zip(codes, names, strict=True)
+    ]
+    if rows:
+        try:
+            connection.execute(sa.insert(INVITATIONS), rows)
+        except IntegrityError:
+            raise BudgetError(
+                "a person is invited already: one token per wave; nobody was invited"
+            ) from None
+
+
+def check_invitation(
+    connection: sa.Connection, survey: SurveyDocument, code: str, mark: str, waves: Waves
+) -> None:
+    """AdmissionError or BudgetError unless this code may have `mark` signed."""
+    if not is_code(code):
+        raise AdmissionError(_UNKNOWN)
+    found = connection.execute(
+        sa.select(INVITATIONS.c.person, INVITATIONS.c.blinded)
+        .where(_mine(survey, code))
+        .with_for_update()
+    ).first()
+    if found is None:
+        raise AdmissionError(_UNKNOWN)
+    if found.blinded == mark:
+        return  # the device never heard the answer, and asks for the same again
+    if found.blinded is not None:
+        raise AdmissionError("this invitation got its token on another device, or before")
+    if waves.limit is None:
+        return
+    spent = _ZERO
+    if found.person is not None:
+        spent = _spent(connection, waves, issued_only=True, person=found.person)[found.person]
+    if spent + survey.epsilon > waves.limit:
+        raise BudgetError(
+            f"this survey costs ε = {float(survey.epsilon):.6g}, and with what was answered "
+            f"before that is more than the {show(waves.limit)} promised; no token is issued"
+        )
+
+
+def mark_invitation(
+    connection: sa.Connection, survey: SurveyDocument, code: str, mark: str
+) -> None:
+    """Remember what was signed for this code."""
+    connection.execute(sa.update(INVITATIONS).where(_mine(survey, code)).values(blinded=mark))
+
+
+_UNKNOWN = "this invitation code is not one of this survey; check the link"
+
+
+def _mine(survey: SurveyDocument, code: str) -> sa.ColumnElement[bool]:
+    return (INVITATIONS.c.code == code_mark(code)) & (INVITATIONS.c.survey == survey.id)
+
+
+def _spent(
+    connection: sa.Connection, waves: Waves, *, issued_only: bool, person: str | None = None
+) -> dict[str, Fraction]:
+    """ε of each person's invitations, or of those whose token was issued.
+
+    A linkable code is a token from the start.
+    """
+    query = sa.select(INVITATIONS.c.person, INVITATIONS.c.survey, INVITATIONS.c.blinded).where(
+        INVITATIONS.c.survey.in_(list(waves.surveys)) & INVITATIONS.c.person.is_not(None)
+    )
+    if person is not None:
+        query = query.where(INVITATIONS.c.person == person)
+    spent: dict[str, Fraction] = {} if person is None else {person: _ZERO}
+    for name, key, blinded in connection.execute(query):
+        wave = waves.surveys[key]
+        if issued_only and blinded is None and wave.admission == "blind tokens":
+            continue
+        spent[name] = spent.get(name, _ZERO) + wave.epsilon
+    return spent
