@@ -2,11 +2,15 @@
 
 import json
 import re
+import socket
+import threading
 
 import pytest
+import uvicorn
 
+from deniable.service.app import create_app
 from deniable.service.store import SurveyStore
-from service.server import Server, body_of
+from service.server import KEY, Server, body_of
 from service.surveys import survey
 
 DOCUMENT = survey(languages=["en"])
@@ -79,7 +83,8 @@ def test_a_body_of_another_type_is_refused(server):
 @pytest.mark.parametrize(
     "path",
     ["/s/0", "/s/..%2f..%2fetc", f"/s/{'0' * 32}", f"/s/{DOCUMENT.id}/brief/xx.json", "/docs",
-     "/openapi.json", "/static/../app.py", "/static/..%2fapp.py", "/s/'%20OR%201=1%20--"],
+     "/openapi.json", "/static/../app.py", "/static/..%2fapp.py", "/s/'%20OR%201=1%20--",
+     "/s/%00", "/s/%ff", "/static/", "/static/%00", "/static/..%5capp.py", f"/s/{'a' * 5000}"],
 )  # fmt: skip
 def test_other_paths_lead_nowhere(server, path):
     assert server.get(path)[0] == 404
@@ -88,7 +93,8 @@ def test_other_paths_lead_nowhere(server, path):
 @pytest.mark.parametrize(
     "body",
     [b"", b"[]", b'{"invitation":1,"blinded":"00"}', b'{"invitation":"a","blinded":"zz"}',
-     b'{"invitation":"a","blinded":null}'],
+     b'{"invitation":"a","blinded":null}', b'{"invitation":"a","blinded":"0 0"}', b"[" * 8000,
+     b'{"invitation":"a","blinded":""}', b'{"invitation":"a","blinded":NaN}', b"1" * 5000],
 )  # fmt: skip
 def test_hostile_requests_for_tokens_are_refused(server, body):
     path = f"/s/{DOCUMENT.id}/tokens"
@@ -97,6 +103,12 @@ def test_hostile_requests_for_tokens_are_refused(server, body):
 
 def test_codes_are_not_signed(server):
     body = b'{"invitation":"a","blinded":"00"}'
+    path = f"/s/{DOCUMENT.id}/tokens"
+    assert server.ask("POST", path, body, Content_Type="application/json")[0] == 403
+
+
+def test_a_code_that_no_bytes_can_spell_is_refused(server):
+    body = rb'{"invitation":"\ud800","blinded":"00"}'
     path = f"/s/{DOCUMENT.id}/tokens"
     assert server.ask("POST", path, body, Content_Type="application/json")[0] == 403
 
@@ -114,6 +126,77 @@ def test_operator_pages_need_the_key(server):
         Content_Type="application/x-www-form-urlencoded",
     )  # fmt: skip
     assert crossed[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
+     {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"}],
+)  # fmt: skip
+def test_forms_from_other_sites_are_refused(server, store, headers):
+    before = store.status(DOCUMENT).invited
+    for act, form in (("invite", "count=1"), ("close", "sure=town"), ("paper", "batch=a&sheets=")):
+        status, _, _ = server.ask(
+            "POST", f"/operator/{DOCUMENT.id}/{act}", form, Cookie=f"deniable_operator={KEY}",
+            Content_Type="application/x-www-form-urlencoded", **headers,
+        )  # fmt: skip
+        assert status == 403
+    assert store.status(DOCUMENT).invited == before
+    assert not store.status(DOCUMENT).closed
+
+
+def test_a_body_that_trickles_in_is_not_waited_for(tmp_path):
+    store = SurveyStore(tmp_path / "slow.db")
+    store.add(DOCUMENT)
+    app = create_app(store, patience=0.2)
+    listening = socket.create_server(("127.0.0.1", 0))
+    slow = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+    running = threading.Thread(target=slow.run, kwargs={"sockets": [listening]})
+    running.start()
+    try:
+        with socket.create_connection(listening.getsockname(), timeout=60) as connection:
+            connection.sendall(
+                f"POST /s/{DOCUMENT.id}/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n"
+                "Content-Type: application/json\r\n\r\n{".encode()
+            )
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))  # to the end
+        assert answer.startswith(b"HTTP/1.1 408")
+    finally:
+        slow.should_exit = True
+        running.join()
+        store.close()
+
+
+def test_a_connection_that_breaks_inside_a_body_is_no_failure_of_the_server(server, store):
+    before = store.status(DOCUMENT).answered
+    for size in (0, 1, 50):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(
+                f"POST /s/{DOCUMENT.id}/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n"
+                "Content-Type: application/json\r\n\r\n".encode()
+                + b"{" * size
+            )
+    assert server.get(f"/s/{DOCUMENT.id}")[0] == 200
+    assert store.status(DOCUMENT).answered == before
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_the_operator_closes_a_survey(server, store):
+    document = survey(name="closing")
+    store.add(document)
+    codes = store.invite(document, [None, None])
+    first, second = (body_of(document.id, code, [1, 2, 4, 1]) for code in codes)
+    assert server.send(document.id, first)[0] == 200
+    assert server.operator(f"/{document.id}/close", "sure=another")[0] == 400
+    assert b'id="state">open' in server.operator(f"/{document.id}")[2]
+    assert server.operator(f"/{document.id}/close", "sure=closing")[0] == 303
+    assert b'id="state">closed' in server.operator(f"/{document.id}")[2]
+    assert server.send(document.id, second) == (
+        403, {"error": "this survey is closed; no more answers are taken"},
+    )  # fmt: skip
+    assert server.send(document.id, first) == (200, {"stored": True})
+    brief = json.loads(server.get(f"/s/{document.id}/brief/en.json")[2])
+    assert brief["closed"] is True
 
 
 def test_every_answer_forbids_inline_scripts_and_other_hosts(server):
@@ -176,7 +259,9 @@ def test_hostile_forms_are_told_what_is_wrong(server):
 
 
 def test_texts_of_a_survey_are_never_markup(server, store):
-    nasty = survey(title={"en": "<script>alert(1)</script>"}, consent={"en": "<img src=x>"})
+    nasty = survey(
+        name="nasty", title={"en": "<script>alert(1)</script>"}, consent={"en": "<img src=x>"}
+    )
     store.add(nasty)
     for path in (f"/s/{nasty.id}", f"/s/{nasty.id}/paper"):
         page = server.get(path)[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -30,7 +30,6 @@ _POLICY = (
     "form-action {forms}; base-uri 'none'; frame-ancestors 'none'; object-src 'none'"
 )
 _HEADERS = {
-    "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -47,10 +46,18 @@ _STATUS: dict[type[DeniableError], int] = {
 }
 
 
-def create_app(store: SurveyStore, *, operator_key: str | None = None) -> FastAPI:
-    """The application over a store. The operator's pages need the key; None draws a fresh one."""
-    app = FastAPI(title="Deniable", docs_url=None, redoc_url=None, openapi_url=None)
+def create_app(
+    store: SurveyStore, *, operator_key: str | None = None, patience: float = 30.0
+) -> FastAPI:
+    """The application over a store. The operator's pages need the key; None draws a fresh one.
+
+    `patience` is how many seconds a body may take to come in.
+    """
+    app = FastAPI(
+        title="Deniable", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     app.state.store = store
+    app.state.patience = patience
     app.state.operator_key = operator_key or secrets.token_urlsafe(24)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(respondent.router)
@@ -68,8 +75,13 @@ class _Protected:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        forms = "'self'" if str(scope.get("path", "")).startswith("/operator") else "'none'"
-        headers = {**_HEADERS, "Content-Security-Policy": _POLICY.format(forms=forms)}
+        inside = str(scope.get("path", "")).startswith("/operator")
+        headers = {
+            **_HEADERS,
+            "Content-Security-Policy": _POLICY.format(forms="'self'" if inside else "'none'"),
+            # Forms of the operator say where they come from, to this server alone.
+            "Referrer-Policy": "same-origin" if inside else "no-referrer",
+        }
 
         async def protected(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -86,13 +98,15 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _told(request, error.status_code, str(error.detail))
+    return _told(request, error.status_code, str(error.detail), error.headers)
 
 
-def _told(request: Request, code: int, message: str) -> Response:
+def _told(
+    request: Request, code: int, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
     if wants_json(request):
-        return JSONResponse({"error": message}, status_code=code)
-    return PlainTextResponse(message, status_code=code)
+        return JSONResponse({"error": message}, status_code=code, headers=headers)
+    return PlainTextResponse(message, status_code=code, headers=headers)
 
 
 def run(
@@ -124,4 +138,5 @@ def run(
         ready()
         server.run()
     finally:
+        store.settle()
         store.close()

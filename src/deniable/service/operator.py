@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -34,11 +34,17 @@ def _known(request: Request) -> None:
     given = request.cookies.get(_COOKIE, "")
     if not hmac.compare_digest(given.encode(), request.app.state.operator_key.encode()):
         raise HTTPException(403, "Open the operator's link that `deniable survey serve` printed.")
-    if request.method == "POST" and request.headers.get("sec-fetch-site", "same-origin") not in (
-        "same-origin",
-        "none",
-    ):
+    if request.method == "POST" and not _from_here(request):
         raise HTTPException(403, "This form was sent from another site.")
+
+
+def _from_here(request: Request) -> bool:
+    """Whether a form came from a page of this server. Old browsers tell their origin only."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
 
 
 entrance = APIRouter(prefix="/operator")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
 from fastapi import HTTPException, Request
 from fastapi.templating import Jinja2Templates
+from starlette.requests import ClientDisconnect
 
 from deniable.service.document import SurveyDocument
 from deniable.service.store import SurveyStore
@@ -37,15 +39,24 @@ def survey_of(request: Request, survey: str) -> SurveyDocument:
 
 
 async def read_body(request: Request, most: int, kind: str) -> bytes:
-    """A body of this type and at most so many bytes; the rest of a longer one is not read."""
+    """A body of this type and at most so many bytes; the rest of a longer one is not read.
+
+    Who sends it drop by drop is not waited for.
+    """
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != kind:
         raise HTTPException(415, f"Send {kind}.")
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise HTTPException(413, f"A body has {most:,} bytes at most.")
-        parts.append(part)
+    try:
+        async with asyncio.timeout(request.app.state.patience):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise HTTPException(413, f"A body has {most:,} bytes at most.")
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, "This body took too long.", {"Connection": "close"}) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "The connection ended inside the body.") from None
     return b"".join(parts)
 
 
