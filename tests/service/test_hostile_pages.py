@@ -1,6 +1,7 @@
 """Attacks on the pages, in a real browser: markup in texts, two tabs, lost storage, traces."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -205,6 +206,47 @@ def test_the_device_tells_what_it_sent_before(browser, server, store):
         seen.page.goto(f"{server.url}/s/{TABS.id}#{first}")  # the same again is not another one
         seen.page.wait_for_selector("#agree")
         assert seen.page.query_selector("#before") is None
+
+
+def tampered(page, change):
+    """Let the page get a brief that somebody changed."""
+
+    def answer(route):
+        told = route.fetch().json()
+        for item in told["items"]:
+            change(item)
+        route.fulfill(json=told)
+
+    page.route("**/brief/*.json", answer)
+
+
+@pytest.mark.parametrize("truth", [2**64, 2**64 - 1, 0, -1], ids=["all", "most", "none", "less"])
+def test_a_law_that_protects_less_than_it_says_is_not_thrown(browser, server, store, truth):
+    """The truth is always or never sent; the hashes of the scripts are the published ones."""
+    (code,) = store.invite(TABS, [None])
+    with Watched(browser) as seen:
+        tampered(seen.page, lambda item: item["law"]["thresholds"].update(truth=str(truth)))
+        seen.page.goto(f"{server.url}/s/{TABS.id}#{code}")
+        seen.page.wait_for_selector("#weaker")
+        assert seen.page.query_selector("#agree") is None
+
+
+def test_the_script_states_the_epsilon_of_what_it_throws(browser, server, store):
+    def bolder(item):
+        item["law"]["thresholds"]["truth"] = str(2**64 - 2**50)
+        item["epsilon"] = 100  # and the promise in words is left as it was
+
+    with Watched(browser) as seen:
+        seen.page.goto(f"{server.url}/s/{NASTY.id}?preview&lang=en")
+        seen.page.wait_for_selector("#agree")
+        assert seen.page.text_content("#laws").splitlines() == [
+            f"ε = {item.shown_epsilon()}  {item.id}" for item in NASTY.items
+        ]
+        tampered(seen.page, bolder)
+        seen.page.reload()
+        seen.page.wait_for_selector("#agree")
+        first = seen.page.text_content("#laws").splitlines()[0]
+        assert float(first.split()[2]) == pytest.approx(math.log(2**14 - 1), abs=2e-4)
 
 
 def test_a_closed_survey_says_so(browser, server, store):

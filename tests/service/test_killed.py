@@ -5,6 +5,7 @@ import json
 from collections import Counter
 
 from deniable.service.store import SurveyStore
+from postgres import Postgres
 from service.server import Server, body_of
 from service.surveys import SCALE, survey
 
@@ -66,6 +67,33 @@ async def storm(server, codes):
     people = (person(n, server, code, acknowledged, tries) for n, code in enumerate(codes))
     await asyncio.gather(killer(server, acknowledged), *people)
     return acknowledged, tries
+
+
+def test_a_survey_in_postgres_outlives_its_server(tmp_path):
+    postgres = Postgres()
+    server = None
+    try:
+        store = SurveyStore(postgres.url)
+        store.add(DOCUMENT)
+        codes = store.invite(DOCUMENT, [None] * 3)
+        server = Server(tmp_path, DOCUMENT, store=postgres.url)
+        bodies = [
+            body_of(DOCUMENT.id, code, reports_of(number)) for number, code in enumerate(codes)
+        ]
+        for body in bodies[:2]:
+            assert server.send(DOCUMENT.id, body) == (200, {"stored": True})
+        server.kill()
+        server.start()
+        for body in bodies:
+            assert server.send(DOCUMENT.id, body) == (200, {"stored": True})
+        assert b'id="answered">3<' in server.operator(f"/{DOCUMENT.id}")[2]
+        server.stop()
+        assert sorted(store.reports(DOCUMENT)) == [reports_of(number) for number in range(3)]
+        store.close()
+    finally:
+        if server is not None:
+            server.stop()
+        postgres.remove()
 
 
 def test_every_acknowledged_report_is_stored_once(tmp_path):

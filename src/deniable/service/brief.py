@@ -50,6 +50,7 @@ def _item(item: Item, language: str, words: Words) -> dict[str, Any]:
         "low": show(item.low) if isinstance(item, NumberLine) else None,
         "high": show(item.high) if isinstance(item, NumberLine) else None,
         "law": json.loads(item.question.text),
+        "epsilon": item.epsilon,
         "promise": promise(item, words),
         "deniable": [
             _deniable(item, report, options, words) for report in range(item.reports)

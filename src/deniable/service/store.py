@@ -198,7 +198,7 @@ class SurveyStore:
         handed out only when the mark is on disk.
         """
         mark = hashlib.sha256(blinded).hexdigest()
-        with self._writing() as connection:
+        with self._reading() as connection:
             self._check_issue(connection, document, invitation, mark)
         signed = self.tokens(document).sign(blinded)
         with self._writing() as connection:

@@ -57,6 +57,8 @@ _ENGLISH: Words = {
     "preview": "Preview: nothing is sent or stored.",
     "check": "Check it yourself",
     "check_bytes": "The exact bytes of the only message with answers:",
+    "check_laws": "ε of each question, worked out by the script from what it throws:",
+    "weaker": "What this page was told to throw protects less than it says. Nothing is thrown.",
     "check_hash": "SHA-256 of the script on this page, worked out by your browser:",
     "check_help": "Compare it with the hash that was published with the survey. The script is "
     "short and readable:",
@@ -131,6 +133,8 @@ _GERMAN: Words = {
     "preview": "Vorschau: nichts wird gesendet oder gespeichert.",
     "check": "Prüfen Sie selbst",
     "check_bytes": "Die genauen Bytes der einzigen Nachricht mit Antworten:",
+    "check_laws": "ε jeder Frage, vom Skript aus dem berechnet, was es wirft:",
+    "weaker": "Was diese Seite werfen soll, schützt weniger, als sie sagt. Nichts wird geworfen.",
     "check_hash": "SHA-256 des Skripts auf dieser Seite, von Ihrem Browser berechnet:",
     "check_help": "Vergleichen Sie es mit dem Wert, der mit der Umfrage veröffentlicht wurde. Das "
     "Skript ist kurz und lesbar:",

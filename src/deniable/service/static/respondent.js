@@ -59,6 +59,16 @@ export function respond(item, answer, words = deviceWords()) {
   return k === 2 ? coin(answer, threshold, words) : die(answer, k, threshold, words);
 }
 
+/** ε of what `respond` throws for an item at most: how far two answers can be apart, as a log. */
+export function epsilonOf(item) {
+  const threshold = BigInt(item.law.thresholds.truth);
+  if (threshold >= WORD) return Infinity;
+  const others = BigInt(item.options.length - 1);
+  const digits = 10n ** 15n;
+  const ratio = Number((digits * threshold * others) / (WORD - threshold)) / Number(digits);
+  return Math.abs(Math.log(ratio)); // an answer that is never sent tells as much as one that always is
+}
+
 /** The share of the wheel on which the answer counts. */
 function toldShare(item) {
   const threshold = BigInt(item.law.thresholds.truth);
@@ -167,9 +177,15 @@ async function begin() {
   const code = readCode(location.hash);
   for (const link of document.querySelectorAll(".languages a")) link.hash = location.hash;
   document.getElementById("check").hidden = false;
+  document.getElementById("laws").textContent = brief.items.map(
+    (item) => `ε = ${Math.ceil(epsilonOf(item) * 1e4 - 1e-9) / 1e4}  ${item.id}`).join("\n");
   document.getElementById("check").addEventListener("toggle", () => showHash(brief), { once: true });
   if (!globalThis.crypto || !crypto.getRandomValues) {
     show(brief.title, make("p", { role: "alert" }, brief.words.no_random));
+    return;
+  }
+  if (brief.items.some((item) => !(epsilonOf(item) <= item.epsilon + 1e-9))) {
+    show(brief.title, make("p", { role: "alert", id: "weaker" }, brief.words.weaker));
     return;
   }
   if (brief.closed && !preview) {
