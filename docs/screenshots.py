@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from deniable.service.device import respond
 from deniable.service.document import SurveyDocument, read_document
@@ -66,15 +67,35 @@ def main() -> None:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
             )
-            for size, (width, height) in SIZES.items():
-                context = browser.new_context(
-                    viewport={"width": width, "height": height}, reduced_motion="reduce"
-                )
-                page = context.new_page()
+            for size in SIZES:
+                page = opened(browser, size)
                 respondent(page, f"{base}/s/{document.id}", codes.pop(), size)
                 operator(page, base, document.id, size)
-                context.close()
+                page.context.close()
+            close(document, place)
+            for size in SIZES:
+                page = opened(browser, size)
+                page.goto(f"{base}/s/{document.id}?lang=en")
+                page.wait_for_selector("#closed")
+                take(page, "closed", size)
+                page.context.close()
             browser.close()
+
+
+def opened(browser: Browser, size: str) -> Page:
+    """An empty page of this size."""
+    width, height = SIZES[size]
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, reduced_motion="reduce"
+    )
+    return context.new_page()
+
+
+def close(document: SurveyDocument, place: Path) -> None:
+    """The end of the survey."""
+    store = SurveyStore(place, keys=place.with_suffix(".keys"))
+    store.close_survey(document)
+    store.close()
 
 
 def fill(document: SurveyDocument, place: Path) -> list[str]:
@@ -172,8 +193,11 @@ def operator(page: Page, base: str, survey: str, size: str) -> None:
 
 
 def take(page: Page, name: str, size: str) -> None:
-    """One picture of the whole page."""
-    page.screenshot(path=FOLDER / f"{name}_{size}.png", full_page=True)
+    """One picture of the whole page, in few colours: text stays sharp and files small."""
+    file = FOLDER / f"{name}_{size}.png"
+    page.screenshot(path=file, full_page=True)
+    with Image.open(file) as picture:
+        picture.convert("RGB").quantize(48, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 if __name__ == "__main__":

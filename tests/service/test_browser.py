@@ -116,14 +116,8 @@ def test_the_first_throw_stands_on_a_reload(browser, server, store):
         before = seen.page.evaluate("JSON.stringify({...localStorage})")
         state = json.loads(next(iter(json.loads(before).values())))
         assert state.keys() == {
-            "version",
-            "epsilon",
-            "nonce",
-            "token",
-            "blinding",
-            "reports",
-            "sent",
-        }
+            "version", "epsilon", "nonce", "token", "blinding", "reports", "tried", "sent",
+        }  # fmt: skip
         assert [*state["reports"]] == ["drugs", "stress", "hours", "which"]
         assert all(type(report) is int for report in state["reports"].values())
         seen.page.goto("about:blank")

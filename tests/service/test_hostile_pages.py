@@ -32,6 +32,9 @@ NASTY = survey(
     consent={"en": f"consent{MARKUP}\n\u202f{MARKUP}", "de": MARKUP},
 )  # fmt: skip
 CLOSED = survey([YES_NO], name="closed")
+CODES = survey(
+    [{**SCALE, "id": name, "low": 1, "high": 30} for name in ("one", "two")], name="codes"
+)
 
 
 @pytest.fixture(scope="module")
@@ -203,9 +206,42 @@ def test_the_device_tells_what_it_sent_before(browser, server, store):
         both = float(TABS.epsilon + NASTY.epsilon)
         assert both - 1e-9 <= told <= both + 2e-4
         assert "1 submissions" in seen.page.inner_text("#before")
+        (third,) = store.invite(TABS, [None])
+        seen.page.goto(f"{server.url}/s/{TABS.id}#{third}")  # another code is another submission
+        seen.page.wait_for_selector("#before")
+        seen.page.goto("about:blank")
         seen.page.goto(f"{server.url}/s/{TABS.id}#{first}")  # the same again is not another one
         seen.page.wait_for_selector("#agree")
         assert seen.page.query_selector("#before") is None
+
+
+def test_a_refused_submission_is_not_thrown_again_under_another_code(browser, server, store):
+    """An operator could refuse one code after another, and average what comes in."""
+    store.add(CODES)
+    (code,) = store.invite(CODES, [None])
+    url = f"{server.url}/s/{CODES.id}#"
+    with Watched(browser) as seen:
+        walk(seen.page, f"{url}0000000000000000", [17, 4], send=False)
+        seen.page.press("#send", "Enter")
+        seen.page.wait_for_selector("#send:not([disabled])")
+        assert "not one of this survey" in seen.page.inner_text("#status")
+        seen.page.goto(f"{url}{code}")
+        seen.page.wait_for_selector("#agree")
+        seen.page.press("#agree", "Enter")
+        for _ in CODES.items:
+            seen.page.wait_for_selector("#kept")
+            seen.page.press("#next", "Enter")
+        seen.page.press("#send", "Enter")
+        seen.page.wait_for_selector("#done")
+        first, second = map(json.loads, seen.sent)
+        assert first["reports"] == second["reports"]
+    # Somebody else on the same device, after it was stored, throws for themselves.
+    (another,) = store.invite(CODES, [None])
+    with Watched(browser) as seen:
+        walk(seen.page, f"{url}{another}", [17, 4])
+        (third,) = store.invite(CODES, [None])
+        walk(seen.page, f"{url}{third}", [17, 4])
+        assert len(seen.sent) == 2
 
 
 def tampered(page, change):

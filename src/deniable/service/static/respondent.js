@@ -83,7 +83,8 @@ class Memory {
     this.key = `deniable:${survey}:${code}`;
     this.kept = kept;
     this.state = {
-      version: 1, epsilon, nonce: randomHex(16), token: null, blinding: null, reports: {}, sent: false,
+      version: 1, epsilon, nonce: randomHex(16), token: null, blinding: null,
+      reports: kept ? refusedReports(survey) : {}, tried: false, sent: false,
     };
     this.keep(() => ({}));
   }
@@ -106,6 +107,23 @@ class Memory {
   }
 }
 
+/** All that is kept here, as [key, state]. */
+function memories() {
+  return Object.keys(localStorage)
+    .filter((key) => key.startsWith("deniable:"))
+    .map((key) => [key, JSON.parse(localStorage.getItem(key))]);
+}
+
+/**
+ * Reports of this survey that left the device and were not stored: refused, or never heard of.
+ * Whoever comes back with another code sends the same again, for they may have been seen.
+ */
+function refusedReports(survey) {
+  const found = memories().find(
+    ([key, state]) => key.startsWith(`deniable:${survey}:`) && state.tried && !state.sent);
+  return found ? found[1].reports : {};
+}
+
 /** The memory of this code; null where the browser keeps nothing. */
 function openMemory(brief, code) {
   try {
@@ -116,20 +134,15 @@ function openMemory(brief, code) {
 }
 
 /** What this device sent before: how many submissions, and their ε together with this survey's. */
-function sentBefore({ survey, epsilon }) {
-  let [count, total] = [0, epsilon];
+function sentBefore({ survey, epsilon }, code) {
   try {
-    for (const key of Object.keys(localStorage)) {
-      if (!key.startsWith("deniable:") || key.startsWith(`deniable:${survey}:`)) continue;
-      const state = JSON.parse(localStorage.getItem(key));
-      if (!state.sent) continue;
-      count += 1;
-      total += state.epsilon;
-    }
+    const sent = memories().filter(
+      ([key, state]) => key !== `deniable:${survey}:${code}` && state.sent);
+    const total = sent.reduce((sum, [, state]) => sum + state.epsilon, epsilon);
+    return sent.length === 0 ? null : { count: sent.length, epsilon: Math.ceil(total * 1e4) / 1e4 };
   } catch {
     return null; // what cannot be read is not counted; nothing can be answered here either
   }
-  return count === 0 ? null : { count, epsilon: Math.ceil(total * 1e4) / 1e4 };
 }
 
 function randomHex(count) {
@@ -202,7 +215,7 @@ function readCode(text) {
 
 function consent(brief, code) {
   const words = brief.words;
-  const before = preview ? null : sentBefore(brief);
+  const before = preview ? null : sentBefore(brief, code);
   const form = make("form", { novalidate: "", autocomplete: "off" });
   const input = make("input", {
     id: "code", value: code, autocomplete: "off", autocapitalize: "characters",
@@ -444,7 +457,7 @@ async function admit(brief, memory, code) {
 /** Send once more as often as needed: the same bytes each time, which count once. */
 async function submit(brief, memory) {
   try {
-    memory.keep(() => ({})); // what is kept counts, not what this tab remembers
+    memory.keep(() => ({ tried: true })); // what is kept counts, not what this tab remembers
     const bytes = body(brief, memory, memory.state.token);
     showBytes(bytes);
     const answer = await fetch(`/s/${brief.survey}/reports`, {
