@@ -33,8 +33,8 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        command = ["survey", "serve", str(self.file), "--port", str(self.port)]
-        code = "import sys; from deniable.cli.app import app; app(sys.argv[1:])"
+        command = ["serve", str(self.file), "--port", str(self.port)]
+        code = "import sys; from deniable.cli.survey import app; app(sys.argv[1:])"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code, *command, "--store", self.store],

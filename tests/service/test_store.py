@@ -341,7 +341,7 @@ def test_a_closed_survey_takes_no_more(store):
 
 def test_closing_at_once_loses_nothing_that_was_acknowledged(store):
     codes = store.invite(DOCUMENT, [None] * 60)
-    taken, start = [], threading.Barrier(7)
+    taken, failed, start = [], [], threading.Barrier(7)
 
     def answer(mine):
         start.wait()
@@ -351,6 +351,8 @@ def test_closing_at_once_loses_nothing_that_was_acknowledged(store):
                 taken.append(code)
             except AdmissionError:
                 return
+            except SurveyStoreError as problem:
+                failed.append(problem)
 
     threads = [threading.Thread(target=answer, args=(codes[at::6],)) for at in range(6)]
     for each in threads:
@@ -360,7 +362,27 @@ def test_closing_at_once_loses_nothing_that_was_acknowledged(store):
     after = store.status(DOCUMENT).answered
     for each in threads:
         each.join()
+    assert failed == []
     assert store.status(DOCUMENT).answered == after == len(taken)
+
+
+def test_settling_while_people_answer_loses_nothing(store):
+    codes = store.invite(DOCUMENT, [None] * 60)
+    threads = [
+        threading.Thread(
+            target=lambda mine: [store.accept(DOCUMENT, submission(each)) for each in mine],
+            args=(codes[at::4],),
+        )
+        for at in range(4)
+    ]
+    for each in threads:
+        each.start()
+    for _ in range(4):
+        store.settle()
+    for each in threads:
+        each.join()
+    assert store.status(DOCUMENT).answered == len(codes)
+    assert {store.accept(DOCUMENT, submission(code)) for code in codes} == {Outcome.ALREADY}
 
 
 @pytest.mark.parametrize("batch", ["", "  ", "x" * 201])

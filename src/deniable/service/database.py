@@ -14,6 +14,7 @@ from deniable.service.tables import ANSWERS, INVITATIONS, SPENT
 _PATIENCE = 60  # seconds that a writer waits for others
 # Writers that look at several surveys take turns under this number in Postgres.
 _TURN = 0x64656E69
+_BY_KEY = (SPENT, INVITATIONS, ANSWERS)
 
 
 def open_engine(where: str | Path) -> sa.Engine:
@@ -95,10 +96,12 @@ def settle(engine: sa.Engine) -> None:
             plain.close()
         return
     with engine.begin() as connection:
-        for table in (ANSWERS, SPENT, INVITATIONS):
+        # In the order in which writers take them, so that nobody waits in a circle.
+        names = ", ".join(table.name for table in _BY_KEY)
+        connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        for table in _BY_KEY:
             keys = ", ".join(column.name for column in table.primary_key)
             for statement in (
-                f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE",
                 f"CREATE TEMPORARY TABLE settled ON COMMIT DROP AS SELECT * FROM {table.name}",  # noqa: S608
                 f"TRUNCATE {table.name}",
                 f"INSERT INTO {table.name} SELECT * FROM settled ORDER BY {keys}",  # noqa: S608
