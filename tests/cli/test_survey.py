@@ -124,6 +124,10 @@ def test_bad_input_is_one_line(document, tmp_path):
     run("invite", document, code=1)
     run("invite", document, "--count", 0, code=1)
     run("status", tmp_path / "nowhere.json", code=1)
+    run("serve", document, "--port", 0, code=2)
+    run("serve", document, "--port", 65_536, code=2)
+    run("new", tmp_path / "Ünï cöde!.json")
+    assert load_document(tmp_path / "Ünï cöde!.json").name == "n--c-de"
     (tmp_path / "bad.json").write_text("{}")
     run("serve", tmp_path / "bad.json", code=1)
     assert run("results", document) == "no answers yet\n"

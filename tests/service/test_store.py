@@ -18,7 +18,7 @@ from deniable.service.submission import read_submission
 from deniable.service.tables import METADATA
 from postgres import Postgres
 from service.server import body_of
-from service.surveys import SCALE, YES_NO, survey
+from service.surveys import CHOICE, SCALE, YES_NO, survey
 
 DOCUMENT = survey()
 REPORTS = (1, 2, 4, 0)
@@ -406,6 +406,20 @@ def test_a_batch_from_paper_counts_once(store):
 def test_bad_sheets_are_refused_whole(text):
     with pytest.raises(ReportError):
         read_sheets(DOCUMENT, f"yes,none,3,12\n{text}" if text else "")
+
+
+@pytest.mark.parametrize("text", ["y" * 200_000, "\ryes,\r\rno"])
+def test_sheets_that_are_no_table_are_refused(text):
+    with pytest.raises(ReportError):
+        read_sheets(DOCUMENT, text)
+
+
+def test_what_could_mean_two_options_is_not_guessed():
+    texts = ["Often", "often", "2", "never"]
+    document = survey([{**CHOICE, "options": [{"en": text} for text in texts]}])
+    assert read_sheets(document, "never\n0\n1\n2\n3\n") == [(3,), (0,), (1,), (2,), (3,)]
+    with pytest.raises(ReportError, match="two reports"):
+        read_sheets(document, "often\n")
 
 
 @pytest.mark.parametrize("where", ["mysql://x/y", "/nowhere/at/all.db", "://", "/tmp"])

@@ -72,7 +72,8 @@ def new(
 
     Example: deniable survey new drugs.json
     """
-    name = "".join(sign if sign.isalnum() else "-" for sign in document.stem.lower())[:60]
+    stem = document.stem.lower()
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in stem)[:60]
     value: float | str = epsilon if epsilon.startswith("ln") else _number(epsilon)
     data = new_document(
         name=name.strip("-") or "survey", question=question, epsilon=value, admission=admission
@@ -141,7 +142,7 @@ def serve(
     document: Document,
     store: Where = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65_535)] = 8000,
     ledger: LedgerFile = None,
 ) -> None:
     """Serve the survey: respondents' pages and the operator's.

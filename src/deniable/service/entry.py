@@ -18,7 +18,11 @@ def read_sheets(document: SurveyDocument, text: str) -> list[tuple[int, ...]]:
     All are checked before the first is stored.
     """
     sheets = []
-    for number, row in enumerate(csv.reader(io.StringIO(text)), start=1):
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error:
+        raise ReportError("sheets are lines of reports, by commas; this cannot be read") from None
+    for number, row in enumerate(rows, start=1):
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(document.items):
@@ -35,17 +39,26 @@ def read_sheets(document: SurveyDocument, text: str) -> list[tuple[int, ...]]:
 
 
 def _report(item: Item, cell: str, number: int) -> int:
-    names = {str(place): place for place in range(item.reports)}
+    found = _names(item).get(cell.casefold(), set())
+    if len(found) != 1:
+        why = "could mean two reports; write its place" if found else "has no such report"
+        raise ReportError(f"line {number}: {said(item.text, item.text[0][0])[:40]!r} {why}")
+    return next(iter(found))
+
+
+def _names(item: Item) -> dict[str, set[int]]:
+    """What may be written for which reports: texts in all languages, and places where free.
+
+    A scale's own numbers and an option's text come before places. Two options that differ in
+    capitals alone are told apart by their places only.
+    """
     if item.kind == "yes/no":
-        names = {"no": 0, "yes": 1, "0": 0, "1": 1}
-    else:  # a scale's own numbers and an option's text come before places
+        return {"no": {0}, "yes": {1}, "0": {0}, "1": {1}}
+    names: dict[str, set[int]] = {}
+    for place in range(item.reports):
+        for language, _ in item.text:
+            names.setdefault(str(item.option(place, language)).casefold(), set()).add(place)
+    if item.kind != "scale":
         for place in range(item.reports):
-            for language, _ in item.text:
-                names[str(item.option(place, language)).lower()] = place
-    if item.kind == "scale":
-        names = {str(label): place for place, label in enumerate(item.labels)}
-    if cell.lower() not in names:
-        raise ReportError(
-            f"line {number}: {said(item.text, item.text[0][0])[:40]!r} has no such report"
-        )
-    return names[cell.lower()]
+            names.setdefault(str(place), {place})
+    return names
