@@ -271,7 +271,7 @@ def test_booleans_are_numbers_and_the_relation_is_the_tables():
         ({"y": None}, "y"),
         ({"y": "ward"}, "y"),
         ({"table": "elsewhere"}, "table"),
-        ({"estimator": object()}, "estimator"),
+        ({"estimator": "logistic"}, "estimator"),
         ({"session": None}, "session"),
     ],
     ids=str,

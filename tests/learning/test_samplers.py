@@ -9,7 +9,9 @@ from scipy import stats
 import deniable as dp
 from chance import follows_continuous
 from deniable.learning.exponential import BallExponential, Label, LineExponential, cap_height
-from deniable.learning.proximal import RegularisedExponential, _Exponent, _Oracle, perfect_draw
+from deniable.learning.proximal import Exponent, RegularisedExponential, _Oracle
+from deniable.learning.reals import uniforms
+from deniable.learning.rejection import LEAST_ACCEPTANCE, PerfectExponential
 from deniable.learning.rows import Rows
 
 
@@ -62,6 +64,8 @@ def test_the_density_on_the_ball_moves_by_epsilon_at_most(relation):
     assert mechanism.label == Label.PURE_REAL
     assert mechanism.loss.pure == 1
     assert mechanism.release(np.array([[3.0, 4.0], [0.0, 0.1]])).shape == (2,)
+    hostile = np.array([[math.nan, 0.0], [math.inf, 1.0], [1e200, 1e200]])
+    assert np.isfinite(mechanism.release(hostile)).all()
 
 
 def test_the_line_is_exact_and_pure():
@@ -85,7 +89,7 @@ def test_replay_of_the_line_finds_nothing():
         return LineExponential(epsilon=1, bounds=(0, 1), cells=64).release(values)
 
     base = [0.1, 0.5, 0.9]
-    for added in (0.0, 1.0, 1e300, math.nan, -math.inf):
+    for added in (0.0, 1.0, 1e300, math.nan, -math.inf, "much", None):
         assert dp.replay(pipeline, base, [*base, added], time_limit=None).ok
     assert dp.replay(pipeline, [], [1.0], time_limit=None).ok
 
@@ -93,20 +97,76 @@ def test_replay_of_the_line_finds_nothing():
 SIGNED = np.array([[0.8, 0.1], [0.3, -0.7], [-0.5, 0.5], [0.9, 0.3]] * 5)
 
 
-def marginal(weight, curvature):
+def marginal(weight, curvature, radius=math.inf, signed=SIGNED):
     """The first coordinate of exp(-g) in the plane, by a grid."""
-    x = np.linspace(-8, 8, 401)
+    x = np.linspace(-8, 8, 801)
     both = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1)
-    losses = np.logaddexp(0, -(both @ SIGNED.T)).sum(axis=-1)
+    losses = np.logaddexp(0, -(both @ signed.T)).sum(axis=-1)
     logs = -weight * losses - curvature / 2 * np.square(both).sum(axis=-1)
+    logs[np.square(both).sum(axis=-1) > radius**2] = -math.inf
     mass = np.cumsum(np.exp(logs - logs.max()).sum(axis=1))
-    return lambda at: np.interp(at, x, mass / mass[-1])
+    return lambda at: np.interp(at, x, (mass - mass[0]) / (mass[-1] - mass[0]))
+
+
+PERFECT = PerfectExponential(epsilon=8.0, size=len(SIGNED), width=2, radius=3.0, penalty=12.0)
 
 
 def test_perfect_draws_have_the_exact_marginal():
-    drawn = np.array([perfect_draw(SIGNED, 0.8, 1.0)[0] for _ in range(2000)])
-    assert follows_continuous(drawn, marginal(0.8, 1.0))
-    assert not follows_continuous(drawn, marginal(0.1, 1.0))
+    drawn = np.array([PERFECT.draw(SIGNED) for _ in range(2000)])
+    assert (np.linalg.norm(drawn, axis=1) <= 3).all()
+    assert follows_continuous(drawn[:, 0], marginal(PERFECT.rate, 12.0, 3.0))
+    assert not follows_continuous(drawn[:, 0], marginal(PERFECT.rate / 8, 12.0, 3.0))
+    assert PERFECT.label == Label.PURE_REAL
+    assert PERFECT.loss.pure == 8
+
+
+def test_a_small_ball_cuts_perfect_draws_off():
+    tight = PerfectExponential(epsilon=0.5, size=len(SIGNED), width=2, radius=1.0, penalty=15.0)
+    drawn = np.array([tight.draw(SIGNED)[0] for _ in range(1500)])
+    assert follows_continuous(drawn, marginal(tight.rate, 15.0, 1.0))
+    assert not follows_continuous(drawn, marginal(tight.rate, 1.0, 1.0))
+
+
+def test_the_density_of_perfect_draws_moves_by_epsilon_at_most():
+    """Exactly, on a grid of the plane: the worst exchange of one row comes near."""
+    x = np.linspace(-3, 3, 301)
+    both = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1)
+    inside = np.square(both).sum(axis=-1) <= 9
+
+    def log_density(signed):
+        losses = np.logaddexp(0, -(both @ signed.T)).sum(axis=-1)
+        logs = (-PERFECT.rate * losses - 6.0 * np.square(both).sum(axis=-1))[inside]
+        return logs - np.log(np.exp(logs - logs.max()).sum()) - logs.max()
+
+    one, other = SIGNED.copy(), SIGNED.copy()
+    one[0], other[0] = [1.0, 0.0], [-1.0, 0.0]
+    worst = np.abs(log_density(one) - log_density(other)).max()
+    assert 0.4 * PERFECT.epsilon < worst <= PERFECT.epsilon
+
+
+def test_acceptance_is_known_in_advance_or_refused():
+    with pytest.raises(dp.ParameterError, match="RegularisedExponential"):
+        PerfectExponential(epsilon=1.0, size=1000, width=30, radius=5.0, penalty=0.1)
+    assert PerfectExponential(1.0, 100, 10, 4.0, 8.0).acceptance > LEAST_ACCEPTANCE
+    with pytest.raises(dp.ParameterError, match="number of rows"):
+        PERFECT.release(Rows(np.zeros((3, 1)), None, np.zeros(3, np.int64), np.ones(3, bool)))
+
+
+def test_proposals_are_accepted_as_often_as_foreseen(monkeypatch):
+    """Counted for hard rows, which all pull one way: never below the foreseen share."""
+    proposed = 0
+
+    def counted(count):
+        nonlocal proposed
+        proposed += count
+        return uniforms(count)
+
+    monkeypatch.setattr("deniable.learning.rejection.uniforms", counted)
+    monkeypatch.setattr("deniable.learning.rejection._BATCH", 1)
+    signed = np.tile([1.0, 0.0], (len(SIGNED), 1))
+    for _ in range(500):
+        PERFECT.draw(signed)
+    assert stats.binom(proposed, PERFECT.acceptance).cdf(500) > 1e-9
 
 
 def test_the_proximal_sampler_has_the_exact_marginal():
@@ -117,7 +177,7 @@ def test_the_proximal_sampler_has_the_exact_marginal():
 
 
 def test_the_oracle_is_exact():
-    target, step, y = _Exponent(SIGNED, 0.8, 1.0), 0.5, np.array([1.0, -1.0])
+    target, step, y = Exponent(SIGNED, 0.8, 1.0), 0.5, np.array([1.0, -1.0])
     oracle = _Oracle(target, step, 2)
     drawn = np.array([oracle.draw(y)[0] for _ in range(2000)])
     x = np.linspace(-8, 8, 401)

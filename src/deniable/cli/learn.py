@@ -77,7 +77,8 @@ def learn(  # noqa: PLR0917
 
 def _budget(session: Session, epsilon: float | None, rho: float | None) -> Guarantee:
     """What the fit may cost: as a question, ε stands for the ρ that converts to it."""
-    guarantee = session._budget.guarantee
+    budget = session.parts.budget
+    guarantee = budget.guarantee
     if (epsilon is None) == (rho is None):
         raise ParameterError("epsilon", epsilon, "say what the fit may cost: --epsilon, or --rho")
     if isinstance(guarantee, PureDP):
@@ -88,7 +89,7 @@ def _budget(session: Session, epsilon: float | None, rho: float | None) -> Guara
         return ZCDP(rho)
     if not isinstance(guarantee, ApproxDP):
         raise ParameterError("epsilon", epsilon, "a budget without δ is spent in rho")
-    return ZCDP(amount_of(session._budget, epsilon=epsilon, rho=None))
+    return ZCDP(amount_of(budget, epsilon=epsilon, rho=None))
 
 
 def _model(kind: Kind, budget: Guarantee, count: int) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.learning.reals import normals, uniforms
-from deniable.learning.rows import Floats
+from deniable.learning.rows import Floats, read_numbers
 from deniable.mechanisms.selection import Exponential
 from deniable.privacy.exact import Number, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
@@ -88,7 +88,7 @@ class LineExponential:
     def release(self, values: Any) -> float:
         """One draw."""
         low, high = map(float, self.bounds)
-        numbers = np.asarray(values, np.float64).ravel()
+        numbers = read_numbers(values)
         numbers = np.clip(numbers[np.isfinite(numbers)], low, high)
         places = np.rint((numbers - low) / (high - low) * (self.cells - 1)).astype(np.int64)
         places = np.clip(places, 0, self.cells - 1)
@@ -114,7 +114,8 @@ class BallExponential:
     Formal guarantee. For records that differ in one under `relation`, ε-DP in real arithmetic: the
     losses oscillate by the ball's diameter, k = ε/(moved·2·radius), and the draw is exact: along
     the sum the density is exp(-κt)(1 - t²)^((d-1)/2), drawn by rejection (Wood 1994, for d + 2
-    dimensions), and across it the point is uniform on a ball.
+    dimensions), and across it the point is uniform on a ball. Longer records are shortened; those
+    with anything that is no finite number count as nothing.
     """
 
     epsilon: float
@@ -139,9 +140,10 @@ class BallExponential:
     @traced
     def release(self, value: Floats) -> Floats:
         """One draw for records in rows."""
-        long = np.sqrt(np.square(value).sum(axis=1))
-        total = (value / np.maximum(long, 1.0)[:, None]).sum(axis=0)
-        return self.draw(total)
+        known = np.where(np.isfinite(value).all(axis=1, keepdims=True), value, 0.0)
+        with np.errstate(over="ignore"):  # what is too long for doubles counts as nothing
+            long = np.sqrt(np.square(known).sum(axis=1))
+        return self.draw((known / np.maximum(long, 1.0)[:, None]).sum(axis=0))
 
     def draw(self, total: Floats) -> Floats:
         """One draw for a sum of records."""

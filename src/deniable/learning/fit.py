@@ -56,8 +56,9 @@ def fit(
     model = _completed(estimator, private, columns)
     source = _source(model, private, name, columns)
     loss = _price(model)
-    gate = Gate(session._ledger, private.population, session._who)
-    session._engine.check([source.rows_step()])
+    parts = session.parts
+    gate = Gate(parts.ledger, private.population, parts.who)
+    parts.engine.check([source.rows_step()])
     question = {
         "learn": type(model).__name__,
         "parameters": {key: _plain(value) for key, value in model.get_params().items()},
@@ -69,7 +70,7 @@ def fit(
     if isinstance(door, Answer):
         _recall(model, door.value, source.ranges)
         return model
-    with door, LazySnapshot(session._engine) as snapshot:
+    with door, LazySnapshot(parts.engine) as snapshot:
         if isinstance(model, SumsEstimator):
             reader = _DoorReader(door, snapshot, source)
             model._learn(reader, source.ranges)
@@ -169,7 +170,7 @@ def _table(session: Session, table: str) -> tuple[str, PrivateTable]:
     if not isinstance(session, Session):
         raise ParameterTypeError("session", type(session).__name__, "must be a dp.Session")
     name = str(table).lower()
-    private = session._catalogue.private
+    private = session.parts.catalogue.private
     if name not in private:
         raise ParameterError("table", table, f"private tables are {', '.join(private)}")
     return name, private[name]
@@ -178,7 +179,7 @@ def _table(session: Session, table: str) -> tuple[str, PrivateTable]:
 def _columns(session: Session, name: str, x: Sequence[str], y: str | None) -> _Columns:
     if isinstance(x, str) or not x:
         raise ParameterTypeError("x", x, "must be a list of columns")
-    schema = session._catalogue.schemas[name]
+    schema = session.parts.catalogue.schemas[name]
     found = [schema.find(str(each)) for each in x]
     kinds = tuple(schema.columns[each] for each in found)
     for each, kind in zip(found, kinds, strict=True):

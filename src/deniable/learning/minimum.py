@@ -5,16 +5,17 @@ gradient has length 1 at most and its second derivative is c zz' with c <= 1/4. 
 row added or removed and 2 for a row exchanged.
 
 * **Output.** F is Λ-strongly convex, so its minimum moves by moved/Λ at most (Chaudhuri, Monteleoni
-  & Sarwate 2011, Lemma 7). A point with |∇F| <= γ lies within γ/Λ of it. Lattice noise for the sum
-  of both is added.
+  & Sarwate 2011, Lemma 7). The solver comes within γ/Λ of it, on every data set (`solver.py`).
+  Lattice noise for the sum of both is added.
 * **Objective.** b is noise. w -> b = -∇L(w) - Λw is a bijection, so the densities of w on
   neighbours have the ratio of the noise at two b's that are `moved` apart, times the ratio of two
   determinants, which differ by one zz' each way and so by a factor of 1 + 1/4Λ at most (matrix
   determinant lemma). With density exp(-|b|/s): ε = moved/s + ln(1 + 1/4Λ). With b normal of
   deviation σ: the log ratio of the noise is (2 b·g + |g|²)/2σ², g = cz or cz - c'z' with |c| <= 1,
   so |b·g| <= moved·t·σ but with probability 2Φ(-t) for each row involved, and beyond that δ pays.
-* **Approximate minima** (Iyengar et al. 2019). Both: the objective is perturbed, solved to
-  |∇F| <= γ, and lattice noise for 2γ/Λ covers the gap, which composes with the first.
+* **Approximate minima** (Iyengar et al. 2019). Both: the objective is perturbed, solved to within
+  γ/Λ, and lattice noise for 2γ/Λ covers the gap, which composes with the first: given the exact
+  minimum and the data, b is known, so what the solver adds is a function of the two.
 """
 
 from __future__ import annotations
@@ -30,22 +31,19 @@ from scipy.special import ndtri
 from deniable.errors import ParameterError
 from deniable.learning.reals import normals, spherical_laplace
 from deniable.learning.rows import Floats, Rows
+from deniable.learning.solver import GRADIENT, minimum
 from deniable.mechanisms.gaussian import Gaussian
 from deniable.mechanisms.laplace import Laplace
 from deniable.privacy.exact import float_up
-from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ApproxLoss, PureLoss
 from deniable.privacy.units import Relation
 from deniable.trace import traced
 
-GRADIENT = 1e-5
-"""γ: how near the minimum the solver comes."""
-
 _SMOOTH = 0.25
-_ROW_ERROR = 2.0**-45  # of one row's computed gradient, generously
 _OUTPUT_PART = Fraction(5, 100)
-_STEPS = 200
+_LARGEST_SCALE = 1e6  # noise b stays far below 10^10, as the solver's certificate needs
 _SLACK = 1 + 2.0**-40  # rows of length 1 in floats
 
 
@@ -61,11 +59,10 @@ class Way(StrEnum):
 class PrivateMinimum:
     """The minimum of a penalised logistic loss, released as the module says.
 
-    Formal guarantee: `budget` holds for rows that differ in one under `relation`: for "output" up
-    to the rounding of the solver's certificate, for the others in real arithmetic ("real-arithmetic
-    model"), and for "objective" as if its minimum were exact. Where the solver does not reach
-    |∇F| <= γ, zero stands in for the minimum, whatever the data; Newton's method with backtracking
-    reaches it on every strongly convex loss, so that this is a last resort.
+    Formal guarantee: `budget` holds for rows that differ in one under `relation`: for "output" in
+    machine arithmetic, for fewer than 10¹⁰ rows, by the certificate of `solver.minimum`; for the
+    others in real arithmetic ("real-arithmetic model"), and for "objective" as if its minimum were
+    exact. No data set of that size is left unsolved; beyond it zero stands in for the minimum.
     """
 
     way: Way
@@ -104,12 +101,12 @@ class PrivateMinimum:
             )
         moved = self.moved * _SLACK
         if isinstance(self.budget, PureDP):
-            return float_up(moved / left)
+            return _checked(float_up(moved / left), self.budget)
         delta = float(self.budget.delta) / (1 if self.way == Way.OBJECTIVE else 2)
         t = -float(ndtri(delta / (2 * self.moved)))
         # moved·t/σ + moved²/2σ² = left, solved for 1/σ
         root = (math.sqrt(t * t + 2 * left) - t) / moved
-        return float_up(1 / root)
+        return _checked(float_up(1 / root), self.budget)
 
     def _output_noise(self, width: int) -> Gaussian | Laplace:
         share = Fraction(1) if self.way == Way.OUTPUT else _OUTPUT_PART
@@ -139,35 +136,7 @@ class PrivateMinimum:
         return np.asarray(self._output_noise(width).release(found), np.float64)
 
 
-def minimum(rows: Floats, signs: Floats, tilt: Floats, penalty: float) -> Floats:
-    """The minimum by Newton's method with backtracking; zero where it is not reached."""
-    weights = np.zeros(rows.shape[1])
-    allowed = GRADIENT - len(rows) * _ROW_ERROR
-    for _ in range(_STEPS):
-        value, slope, curve = _derivatives(rows, signs, tilt, penalty, weights)
-        if float(np.linalg.norm(slope)) <= allowed / 2:
-            return weights
-        step = np.linalg.solve(curve, slope)
-        size, down = 1.0, float(slope @ step)
-        while size > 1e-10:
-            tried = _value(rows, signs, tilt, penalty, weights - size * step)
-            if tried <= value - 0.25 * size * down + 1e-12 * abs(value):
-                break
-            size /= 2
-        weights = weights - size * step
-    return np.zeros(rows.shape[1])
-
-
-def _value(rows: Floats, signs: Floats, tilt: Floats, penalty: float, weights: Floats) -> float:
-    margin = signs * (rows @ weights)
-    return float(np.logaddexp(0, -margin).sum() + penalty / 2 * weights @ weights + tilt @ weights)
-
-
-def _derivatives(
-    rows: Floats, signs: Floats, tilt: Floats, penalty: float, weights: Floats
-) -> tuple[float, Floats, Floats]:
-    margin = signs * (rows @ weights)
-    wrong = 1 / (1 + np.exp(np.clip(margin, -700, 700)))
-    slope = -(signs * wrong) @ rows + penalty * weights + tilt
-    curve = (rows * (wrong * (1 - wrong))[:, None]).T @ rows + penalty * np.eye(len(weights))
-    return _value(rows, signs, tilt, penalty, weights), slope, curve
+def _checked(scale: float, budget: Guarantee) -> float:
+    if scale > _LARGEST_SCALE:
+        raise ParameterError("budget", str(budget), "is too small for a perturbed objective")
+    return scale

@@ -66,10 +66,13 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         whole(self.n_components, "n_components")
         return [(_MOMENTS, _ALL)]
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
-        width = ranges.width
+    def _ranges(self, width: int) -> Ranges:
         if self.n_components > width:
             raise ParameterError("n_components", self.n_components, f"there are {width} columns")
+        return super()._ranges(width)
+
+    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+        width = ranges.width
         mechanism = self._noise(_MOMENTS, _ALL, width)
         matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
         noise = _MOMENTS.noise(deviation(mechanism), width)

@@ -25,9 +25,9 @@ import numpy as np
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.learning.exponential import Label, moved_by
-from deniable.learning.minimum import minimum
 from deniable.learning.reals import normals, uniforms
 from deniable.learning.rows import Floats, Rows
+from deniable.learning.solver import GRADIENT, minimum
 from deniable.privacy.accountants import gdp
 from deniable.privacy.guarantees import ApproxDP
 from deniable.privacy.losses.base import Loss
@@ -36,7 +36,6 @@ from deniable.privacy.units import Relation
 from deniable.trace import traced
 
 _SMOOTH = 0.25
-_SOLVED = 1e-5  # the gradient of the solver, in units of the sum of losses
 _MOST_PROPOSALS = 100_000
 _BATCH = 256
 
@@ -109,7 +108,10 @@ class RegularisedExponential:
         The start N(p, 1/2β) about a point with gradient v has the density of π at most e^R₀ times,
         R₀ = d/2 ln(2β/Λ) + |v|²/Λ.
         """
-        slope = self.weight * _SOLVED
+        penalty = self.curvature / self.weight
+        # A point within γ of a zero gradient, rounded to doubles: |p| is n over the penalty at most
+        rounded = 2.0**-52 * (self.size * _SMOOTH + penalty) * self.size / penalty
+        slope = self.weight * (GRADIENT + rounded)
         start = self.width / 2 * math.log(2 * self.smoothness / self.curvature)
         start += slope**2 / self.curvature
         target = 2 * (self.sampling_delta / (1 + math.exp(float(self.budget.epsilon)))) ** 2
@@ -131,7 +133,7 @@ class RegularisedExponential:
         """One draw for rows that are multiplied by their signs."""
         ones = np.ones(len(signed))
         start = minimum(signed, ones, np.zeros(self.width), self.curvature / self.weight)
-        target = _Exponent(signed, self.weight, self.curvature)
+        target = Exponent(signed, self.weight, self.curvature)
         x = start + normals(self.width) / math.sqrt(2 * self.smoothness)
         oracle = _Oracle(target, self.step, self.width)
         for _ in range(self.turns):
@@ -140,7 +142,7 @@ class RegularisedExponential:
 
 
 @dataclass(frozen=True, eq=False)
-class _Exponent:
+class Exponent:
     """g(x) = a Σ ln(1 + exp(-x·z)) + Λ/2 |x|²."""
 
     signed: Floats
@@ -148,10 +150,12 @@ class _Exponent:
     curvature: float
 
     def value(self, x: Floats) -> float:
+        """g(x)."""
         losses = float(np.logaddexp(0, -(self.signed @ x)).sum())
         return self.weight * losses + self.curvature / 2 * float(x @ x)
 
     def slope(self, x: Floats) -> Floats:
+        """Its gradient."""
         wrong = 1 / (1 + np.exp(np.clip(self.signed @ x, -700, 700)))
         made: Floats = -self.weight * (wrong @ self.signed) + self.curvature * x
         return made
@@ -160,7 +164,7 @@ class _Exponent:
 class _Oracle:
     """Draws from exp(-g(x) - |x - y|²/2h), exactly, with normal numbers made in batches."""
 
-    def __init__(self, target: _Exponent, step: float, width: int) -> None:
+    def __init__(self, target: Exponent, step: float, width: int) -> None:
         self._target, self._step, self._width = target, step, width
         self._normals: list[Floats] = []
         self._logs: list[float] = []
@@ -193,22 +197,3 @@ class _Oracle:
             if self._log() <= envelope - height:
                 return x
         raise ParameterError("step", self._step, "no draw was accepted")
-
-
-def perfect_draw(signed: Floats, weight: float, curvature: float) -> Floats:
-    """An exact draw from exp(-g) by rejection under the Gaussian that touches its minimum.
-
-    Accepted with probability (Λ/β)^(d/2) or more: for few dimensions or strong penalties.
-    """
-    width = signed.shape[1]
-    target = _Exponent(signed, weight, curvature)
-    start = minimum(signed, np.ones(len(signed)), np.zeros(width), curvature / weight)
-    slope = target.slope(start)
-    centre = start - slope / curvature
-    floor = target.value(start) - float(slope @ slope) / (2 * curvature)
-    for _ in range(_MOST_PROPOSALS):
-        x = centre + normals(width) / math.sqrt(curvature)
-        away = curvature / 2 * float((x - centre) @ (x - centre))
-        if math.log(float(uniforms(1)[0])) <= floor + away - target.value(x):
-            return x
-    raise ParameterError("curvature", curvature, "acceptance is too rare; use the proximal sampler")

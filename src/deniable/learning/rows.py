@@ -179,6 +179,14 @@ def read_target(values: Any, count: int) -> Floats:
     return _numbers(_column(values, count), "y")
 
 
+def read_numbers(values: Any) -> Floats:
+    """Read a flat list of numbers; what is no number becomes NaN."""
+    array = _array(values)
+    if array.ndim != 1:
+        raise ParameterError("values", f"{array.ndim} dimensions", "must be a flat list")
+    return _numbers(array, "values")
+
+
 def read_labels(values: Any, count: int, classes: tuple[Any, ...]) -> Labels:
     """The place of each label among the declared classes; -1 for any other."""
     places = {label: place for place, label in enumerate(classes)}

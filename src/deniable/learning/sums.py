@@ -120,10 +120,10 @@ class GroupSums:
             parts.append(self.row * rows.units)
         if self.square > 0:
             parts.append(self.square * centred_squares(rows.units))
-        whole = on_grid(np.hstack(parts), rows.present, GRID)
+        whole = on_grid(np.hstack(parts), rows.present, GRID).astype(np.int64)
         label = self._labels(rows)
         found = [whole[label == group].sum(axis=0) for group in range(self.groups)]
-        made: Integers = np.array(found).reshape(self.groups * self.block(columns)).astype(np.int64)
+        made: Integers = np.array(found).reshape(self.groups * self.block(columns))
         return made
 
     def _labels(self, rows: Rows) -> Labels:
@@ -168,15 +168,16 @@ class Gradients:
 
     def totals(self, rows: Rows) -> Integers:
         """Σ residual ⊗ row."""
-        whole: Integers = self.each(rows).sum(axis=0).astype(np.int64)
+        whole: Integers = self.each(rows).astype(np.int64).sum(axis=0)
         return whole
 
     def each(self, rows: Rows) -> Floats:
         """The whole numbers of each row, in doubles."""
-        inputs = self.inputs(rows.units)
         assert rows.label is not None
-        residual = residuals(inputs @ self.weights.T, rows.label)
-        parts = (residual[:, :, None] * inputs[:, None, :]).reshape(-1, self.weights.size)
+        with np.errstate(all="ignore"):  # a warning would tell of rows
+            inputs = self.inputs(rows.units)
+            residual = residuals(inputs @ self.weights.T, rows.label)
+            parts = (residual[:, :, None] * inputs[:, None, :]).reshape(-1, self.weights.size)
         return on_grid(parts, rows.present, GRID)
 
     def inputs(self, units: Floats) -> Floats:
