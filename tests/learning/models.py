@@ -56,6 +56,24 @@ MODELS = {
     ),
 }
 
+DRAWN = {
+    "SGDClassifier": Example(
+        lambda **k: dp.SGDClassifier(
+            size=200, rate=0.1, max_iter=20, **{**COMMON, "classes": ["a", "b"], **k}
+        ),
+        "label",
+        ("coef_", "intercept_", "coef_standard_errors_"),
+    ),
+    "PerturbedLogisticRegression": Example(
+        lambda **k: dp.PerturbedLogisticRegression(
+            penalty=3.0, **{**COMMON, "classes": ["a", "b"], **k}
+        ),
+        "label",
+        ("coef_", "intercept_", "coef_standard_errors_"),
+    ),
+}
+"""Those that need rows, not sums."""
+
 
 def fitted(example: Example, features: Any, target: Any, **options: Any) -> Any:
     model = example.make(**{"budget": BUDGET, **options})

@@ -5,7 +5,7 @@ import pytest
 from sklearn import linear_model
 
 import deniable as dp
-from learning.models import MODELS, fitted, made_up
+from learning.models import DRAWN, MODELS, fitted, made_up
 
 RICH = dp.GDP(1000)
 
@@ -82,12 +82,12 @@ def test_classes_are_told_apart():
     assert model.predict_proba(rows).sum(axis=1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", ["LinearRegression", "LogisticRegression"])
+@pytest.mark.parametrize("name", ["LinearRegression", "LogisticRegression", *DRAWN])
 def test_standard_errors_cover_the_noise(name):
-    """Two hundred fits of one table: their spread is noise alone, which the errors include."""
-    rows, target = made_up(2000)
-    example = MODELS[name]
-    models = [fitted(example, rows, target[example.target]) for _ in range(200)]
+    """Eighty fits of one table: their spread is noise alone, which the errors include."""
+    rows, target = made_up(1000)
+    example = (MODELS | DRAWN)[name]
+    models = [fitted(example, rows, target[example.target]) for _ in range(80)]
     spread = np.std([np.ravel(m.coef_) for m in models], axis=0)
     stated = np.median([np.ravel(m.coef_standard_errors_) for m in models], axis=0)
     assert (stated > 0.6 * spread).all()
@@ -104,9 +104,9 @@ def test_errors_follow_the_budget():
     assert stated[0] > 2 * stated[1] > 2 * stated[2]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS | DRAWN)
 def test_the_outlook_is_told_before_anything_is_spent(name):
-    model = MODELS[name].make(budget=dp.ApproxDP(1, 1e-6))
+    model = (MODELS | DRAWN)[name].make(budget=dp.ApproxDP(1, 1e-6))
     small, large = (model.outlook(size=n, features=3) for n in (20, 1_000_000))
     assert not small.supported
     assert "needs about" in str(small)

@@ -11,7 +11,7 @@ from deniable.learning.rows import GRID, SQUARE_GRID, Ranges, Rows, on_grid, rea
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.privacy.accountants import gdp
 from deniable.privacy.units import Relation
-from learning.models import BUDGET, MODELS, fitted, made_up
+from learning.models import BUDGET, DRAWN, MODELS, fitted, made_up
 
 BUDGETS = [dp.ApproxDP(1.0, 1e-6), dp.ApproxDP(0.1, 1e-9), dp.ZCDP(0.02), dp.GDP(0.3)]
 RELATIONS = ["add_remove", "replace"]
@@ -223,10 +223,10 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("count", [0, 1, 30])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS | DRAWN)
 def test_private_faults_look_like_anything_else(name, count, fault):
     """Same shapes, same price, no word."""
-    example = MODELS[name]
+    example = (MODELS | DRAWN)[name]
     rows = [list(FAULTS[fault]) for _ in range(count)] or np.empty((0, 3))
     target = {"number": [math.nan] * count, "label": ["never declared"] * count, "": None}
     with warnings.catch_warnings():

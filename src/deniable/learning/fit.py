@@ -33,7 +33,7 @@ from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
 
 Estimator = TypeVar("Estimator", bound=PrivateEstimator)
 
-_LEARNED = ("coef_", "intercept_")
+_LEARNED = ("coef_", "intercept_", "coef_standard_errors_")
 
 
 def fit(

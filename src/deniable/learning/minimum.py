@@ -119,6 +119,21 @@ class PrivateMinimum:
         delta = self.budget.delta / (1 if self.way == Way.OUTPUT else 2)
         return Gaussian(epsilon=epsilon, delta=delta, sensitivity=far, relation=self.relation)
 
+    def deviation(self, width: int) -> float:
+        """The deviation that noise gives each weight, at most: noise on the slope moves it by 1/Λ.
+
+        An entry of the spherical noise has the variance (width + 1) s².
+        """
+        added = 0.0
+        if self.way != Way.OBJECTIVE:
+            drawn = self._output_noise(width)
+            laplace = isinstance(drawn, Laplace)
+            added = math.sqrt(2) * float(drawn.scale) if laplace else float(drawn.sigma)
+        if self.way == Way.OUTPUT:
+            return added
+        wide = math.sqrt(width + 1) if isinstance(self.budget, PureDP) else 1.0
+        return math.hypot(added, wide * self.scale() / self.penalty)
+
     @traced
     def release(self, value: Rows) -> Floats:
         """Solve, and release."""

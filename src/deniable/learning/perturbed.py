@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from deniable.errors import ParameterError
 from deniable.learning.linear_classifier import LinearClassifier
 from deniable.learning.minimum import PrivateMinimum, Way
+from deniable.learning.outlook import Outlook
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.scikit import read_positive
+from deniable.privacy.exact import whole
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 
+_LONG = 10.0  # weights of rows of length 1 that tell classes apart
 _LEAST_PENALTY = 1e-6  # below, floats cannot solve what is nearly flat
 
 
@@ -36,6 +41,7 @@ class PerturbedLogisticRegression(LinearClassifier):
 
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data.
+        coef_standard_errors_: deviations of `coef_` through noise, at most.
         label_: what the guarantee rests on.
     """
 
@@ -90,8 +96,20 @@ class PerturbedLogisticRegression(LinearClassifier):
         """What one fit costs, whatever the data are."""
         return self._mechanism().loss
 
+    def outlook(self, *, size: int, features: int) -> Outlook:
+        """Whether the budget can support the model on so many rows; nothing is read or spent.
+
+        Rows of typical length that agree give weights of size/4Λ, or of about 10 where Λ is small.
+        """
+        mechanism, rows = self._mechanism(), whole(size, "size")
+        width = whole(features, "features") + 1
+        signal = min(rows / (4 * mechanism.penalty), _LONG)
+        return Outlook(mechanism.deviation(width) * width**0.5 / signal, rows)
+
     def _train(self, rows: Rows, ranges: Ranges) -> None:
         mechanism = self._mechanism()
         weights = mechanism.release(rows)
         self._keep(weights[None, :] / 2**0.5, ranges)
+        error = mechanism.deviation(len(weights)) / 2**0.5
+        self.coef_standard_errors_ = np.full_like(self.coef_, error) / ranges.scale
         self.label_ = mechanism.label

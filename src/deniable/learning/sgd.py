@@ -13,7 +13,7 @@ import numpy.typing as npt
 from deniable.errors import ParameterError
 from deniable.learning.linear_classifier import LinearClassifier
 from deniable.learning.outlook import Outlook
-from deniable.learning.rows import GRID, Ranges, Rows
+from deniable.learning.rows import GRID, Floats, Ranges, Rows
 from deniable.learning.scikit import read_positive
 from deniable.learning.sums import Gradients, Integers
 from deniable.mechanisms.sampled_sum import SampledSum
@@ -84,6 +84,8 @@ class SGDClassifier(LinearClassifier):
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data: the mean of the last half
             of the steps.
+        coef_standard_errors_: deviations of `coef_` through noise and samples, at most: as of a
+            walk that no curvature calls back.
     """
 
     def __init__(
@@ -138,13 +140,24 @@ class SGDClassifier(LinearClassifier):
         weights = np.zeros((self._directions(), width))
         late = np.zeros_like(weights)
         half = self.max_iter // 2
-        for turn in range(self.max_iter):
+        sizes = step / np.sqrt(1 + np.arange(self.max_iter) / 10)
+        for turn, size in enumerate(sizes):
             gradients = Gradients(transform, weights)
             slope = gradients.read(mechanism.release(RowGradients(rows, gradients))) / batch
-            weights = weights - step / np.sqrt(1 + turn / 10) * slope
+            weights = weights - size * slope
             late += weights * (turn >= half)
         self._keep(late / (self.max_iter - half) @ transform, ranges)
+        # A sample's sum has a variance of `batch` at most: no gradient is longer than 1.
+        wobble = np.hypot(float(mechanism.sigma) / GRID, np.sqrt(batch)) / batch
+        error = wobble * _walked(sizes, half) / np.sqrt(2)
+        self.coef_standard_errors_ = np.full_like(self.coef_, error) / ranges.scale
         self.n_iter_ = self.max_iter
+
+
+def _walked(sizes: Floats, half: int) -> float:
+    """The deviation of the mean of the late places of a walk of such steps."""
+    late = np.minimum(len(sizes) - np.arange(len(sizes)), len(sizes) - half) / (len(sizes) - half)
+    return float(np.sqrt(np.square(sizes * late).sum()))
 
 
 @lru_cache(maxsize=64)
