@@ -10,8 +10,9 @@ an environment of its own with a scikit-learn that it works with, claims δ = 0.
 regression at δ = 0 perturbs the objective, which is private in real arithmetic, as diffprivlib's
 is. The adult table is read from --data or $DENIABLE_DATA; without it, it is left out, and named.
 
-Bars, at ε = 1: no worse than diffprivlib on any task, better by more than two standard errors on
-the logistic and linear tasks, R² of 0.9 on 50,000 rows, and a fit in twice its CPU time or 1 s.
+Bars, at ε = 1, at (ε, 1e-6) and at δ = 0 where it is offered: no worse than diffprivlib on any
+task, better by more than two standard errors on the logistic and linear tasks, R² of 0.9 on 50,000
+rows, and a fit in twice its CPU time or 1 s.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def ours(kind: str, budget: dp.ApproxDP | dp.PureDP) -> Make:
                 **common,
                 norm=norm,
                 classes=labels,
-                penalty=3.0,
+                penalty=1 / float(budget.epsilon),
                 method="objective",
                 allow_real_arithmetic=True,
             )
@@ -120,7 +121,7 @@ def main() -> int:
     )
     theirs = {(k, n, e): (s, t) for k, n, e, s, t in peer["found"]} if peer else {}
     table = Table(
-        "task", "data", "ε", "(ε, 1e-6)", "δ = 0", "diffprivlib", "σ above", "scikit-learn"
+        "task", "data", "ε", "(ε, 1e-6)", "δ = 0", "diffprivlib", "σ above", "δ = 0", "scikit-learn"
     )
     missed: list[str] = []
     for kind, name in tasks(folder):
@@ -130,9 +131,11 @@ def main() -> int:
             found, seconds = measured(*fits, ours(kind, dp.ApproxDP(epsilon, 1e-6)))
             pure: list[float] = []
             if offers_pure(kind, name):
-                pure, _ = measured(*fits, ours(kind, dp.PureDP(epsilon)))
+                pure, pure_seconds = measured(*fits, ours(kind, dp.PureDP(epsilon)))
+                seconds = max(seconds, pure_seconds)
             other, their_seconds = theirs.get((kind, name, epsilon), ([], 0.0))
-            far = above(found, other)
+            claims = {"(ε, 1e-6)": found, "δ = 0": pure} if pure else {"(ε, 1e-6)": found}
+            far = {claim: above(scores, other) for claim, scores in claims.items()}
             table.add_row(
                 kind,
                 name,
@@ -140,20 +143,21 @@ def main() -> int:
                 shown(found),
                 shown(pure) if pure else "none offered",
                 shown(other) if peer else "not here",
-                f"{far:+.1f}",
+                *(f"{far[claim]:+.1f}" if claim in far else "" for claim in ("(ε, 1e-6)", "δ = 0")),
                 shown(best),
             )
-            if epsilon == 1:
+            if epsilon == 1 and peer:
                 wanted = 2.0 if kind in {"logistic", "linear"} else 0.0
-                if peer and far < wanted:
-                    missed.append(f"{kind} on {name}: {far:+.1f} standard errors")
-                if peer and seconds > max(2 * their_seconds, 1.0):
+                for claim, scores in claims.items():
+                    if far[claim] < wanted:
+                        missed.append(f"{kind} on {name}, {claim}: {far[claim]:+.1f} σ")
+                    if name.startswith("regression") and np.mean(scores) < 0.9:
+                        missed.append(f"R² of {np.mean(scores):.3f} on {name}, {claim}")
+                if seconds > max(2 * their_seconds, 1.0):
                     missed.append(
                         f"{kind} on {name}: {seconds:.1f} s against {their_seconds:.1f} s"
                     )
-                if name.startswith("regression") and np.mean(found) < 0.9:
-                    missed.append(f"R² of {np.mean(found):.3f} on {name}")
-    Console(width=140).print(table)
+    Console(width=150).print(table)
     verdict = "bars met" if not missed else "BARS MISSED: " + "; ".join(missed)
     print(f"learning: {len(tasks(folder))} tasks at ε = 1 against diffprivlib; {verdict}")
     return 1 if arguments.check and (missed or peer is None) else 0

@@ -59,7 +59,7 @@ MODELS = {
 DRAWN = {
     "SGDClassifier": Example(
         lambda **k: dp.SGDClassifier(
-            size=200, rate=0.1, max_iter=20, **{**COMMON, "classes": ["a", "b"], **k}
+            **{**COMMON, "classes": ["a", "b"], "size": 200, "rate": 0.1, "max_iter": 20, **k}
         ),
         "label",
         ("coef_", "intercept_", "coef_standard_errors_"),

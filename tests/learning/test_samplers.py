@@ -112,7 +112,7 @@ PERFECT = PerfectExponential(epsilon=8.0, size=len(SIGNED), width=2, radius=3.0,
 
 
 def test_perfect_draws_have_the_exact_marginal():
-    drawn = np.array([PERFECT.draw(SIGNED) for _ in range(2000)])
+    drawn = np.array([PERFECT.draw(SIGNED) for _ in range(1000)])
     assert (np.linalg.norm(drawn, axis=1) <= 3).all()
     assert follows_continuous(drawn[:, 0], marginal(PERFECT.rate, 12.0, 3.0))
     assert not follows_continuous(drawn[:, 0], marginal(PERFECT.rate / 8, 12.0, 3.0))
@@ -122,7 +122,7 @@ def test_perfect_draws_have_the_exact_marginal():
 
 def test_a_small_ball_cuts_perfect_draws_off():
     tight = PerfectExponential(epsilon=0.5, size=len(SIGNED), width=2, radius=1.0, penalty=15.0)
-    drawn = np.array([tight.draw(SIGNED)[0] for _ in range(1500)])
+    drawn = np.array([tight.draw(SIGNED)[0] for _ in range(800)])
     assert follows_continuous(drawn, marginal(tight.rate, 15.0, 1.0))
     assert not follows_continuous(drawn, marginal(tight.rate, 1.0, 1.0))
 
@@ -171,7 +171,7 @@ def test_proposals_are_accepted_as_often_as_foreseen(monkeypatch):
 
 def test_the_proximal_sampler_has_the_exact_marginal():
     mechanism = RegularisedExponential(dp.ApproxDP(8.0, 1e-3), len(SIGNED), 2, 2.0)
-    drawn = np.array([mechanism.draw(SIGNED)[0] for _ in range(150)])
+    drawn = np.array([mechanism.draw(SIGNED)[0] for _ in range(100)])
     assert follows_continuous(drawn, marginal(mechanism.weight, mechanism.curvature))
     assert not follows_continuous(drawn, marginal(20 * mechanism.weight, mechanism.curvature))
 

@@ -55,7 +55,7 @@ class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
 
     def _sums(self) -> GroupSums:
         groups = len(read_classes(self.classes))
-        return GroupSums(groups=groups, one=0.2**0.5, row=0.4**0.5, square=0.4**0.5)
+        return GroupSums(groups=groups, one=0.2**0.5, row=0.6**0.5, square=0.2**0.5)
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         return [(self._sums(), _ALL)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.learning.descent import STEP, Descent
 from deniable.learning.linear_classifier import LinearClassifier
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges
@@ -19,8 +20,6 @@ from deniable.privacy.exact import whole
 _MOMENTS = Moments(row=0.8**0.5, one=0.2**0.5)
 _MOMENTS_SHARE = Share(Fraction(15, 100))
 _STEPS_PART = Fraction(85, 100)
-_STEP = 4.0  # 1/L: the logistic loss has second derivatives of 1/4 at most
-_CURVATURE = 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +52,6 @@ def whitened(matrix: Floats, noise: float, moments: Moments) -> Coordinates:
     root = (vectors / np.sqrt(values + level)) @ vectors.T
     doubt = np.sqrt(2) * noise / count / max(float(values.mean()), level)
     return Coordinates(weights[:, None] * root / stretch, stretch, count, float(doubt))
-
-
-def averaged_error(noise: float, count: float, steps: int) -> float:
-    """The deviation of the mean of the iterates, in whitened coordinates, to first order.
-
-    With curvature h each step forgets all but c = 1 - ηh of the noise before it; sampling adds
-    1/nh. h is taken as 1/8, between none and the most that a logistic loss has.
-    """
-    kept = 1 - _STEP * _CURVATURE
-    ages = (1 - kept ** np.arange(1, steps + 1)) / (1 - kept) / steps
-    drawn = (_STEP * noise) ** 2 * float(np.square(ages).sum())
-    return float(np.sqrt(drawn + 1 / (count * _CURVATURE)))
 
 
 class LogisticRegression(LinearClassifier, SumsEstimator):
@@ -125,21 +112,23 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
         noise = _MOMENTS.noise(deviation(mechanism), width)
         place = whitened(matrix, noise, _MOMENTS)
-        weights = np.zeros((self._directions(), width + 1))
-        total = np.zeros_like(weights)
-        for _ in range(self.max_iter):
-            gradients = Gradients(place.transform, place.stretch * weights)
-            stepping = self._noise(gradients, self._steps(), width)
+        weights = last = np.zeros((self._directions(), width + 1))
+        mean = np.zeros_like(weights)
+        stepping = self._noise(Gradients(place.transform, weights), self._steps(), width)
+        scale = place.stretch / place.count
+        heard = Gradients(place.transform, weights).noise(deviation(stepping)) * scale
+        descent = Descent(self.max_iter, heard, weights.size)
+        for turn, share in enumerate(descent.weights):
+            ahead = weights + descent.momentum(turn) * (weights - last)
+            gradients = Gradients(place.transform, place.stretch * ahead)
             slope = gradients.read(reader.draw(stepping, gradients))
-            weights = weights - _STEP * place.stretch / place.count * slope
-            total += weights
-            noise = gradients.noise(deviation(stepping))
+            last, weights = weights, ahead - STEP * scale * slope
+            mean += share * weights
         back = place.stretch * place.transform
-        self._keep(total / self.max_iter @ back.T, ranges)
-        error = averaged_error(noise * place.stretch / place.count, place.count, self.max_iter)
+        self._keep(mean @ back.T, ranges)
         # Noise on the moments turns and stretches the weights themselves.
-        turned = place.doubt * np.linalg.norm(total / self.max_iter, axis=1, keepdims=True)
+        turned = place.doubt * np.linalg.norm(mean, axis=1, keepdims=True)
         lengths = np.sqrt(np.square(back).sum(axis=1))[:-1] / ranges.scale
-        self.coef_standard_errors_ = np.hypot(error, turned) * lengths
+        self.coef_standard_errors_ = np.hypot(descent.error(place.count), turned) * lengths
         self.n_rows_ = place.count
         self.n_iter_ = self.max_iter

@@ -127,8 +127,7 @@ class PrivateMinimum:
         added = 0.0
         if self.way != Way.OBJECTIVE:
             drawn = self._output_noise(width)
-            laplace = isinstance(drawn, Laplace)
-            added = math.sqrt(2) * float(drawn.scale) if laplace else float(drawn.sigma)
+            added = float(math.sqrt(2) * drawn.scale if isinstance(drawn, Laplace) else drawn.sigma)
         if self.way == Way.OUTPUT:
             return added
         wide = math.sqrt(width + 1) if isinstance(self.budget, PureDP) else 1.0

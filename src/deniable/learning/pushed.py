@@ -176,7 +176,7 @@ def _(sums: Moments, source: Source) -> Pushed:
     pairs = list(combinations_with_replacement(range(len(parts)), 2))
     weights = tuple(DIAGONAL if i == j else OFF_DIAGONAL for i, j in pairs)
     select = f"SELECT {', '.join(f'SUM(z{i} * z{j})' for i, j in pairs)} FROM {KEPT}"
-    step = _step(source, select, _whole(BOUNDED, parts, SQUARE_GRID))
+    step = _step(source, select, _whole(BOUNDED, parts, SQUARE_GRID, sums.most(width)))
     return Pushed(step, len(pairs), weights=weights)
 
 
@@ -196,7 +196,7 @@ def _(sums: GroupSums, source: Source) -> Pushed:
     if sums.centres:
         tables |= _nearest(np.array(sums.centres), rows)
         rows, label = "deniable_nearest", "nearest"
-    tables |= _whole(rows, parts, GRID, label)
+    tables |= _whole(rows, parts, GRID, sums.most(width), label)
     summed = ", ".join(f"SUM(z{place})" for place in range(len(parts)))
     step = _step(source, f"SELECT g, {summed} FROM {KEPT} GROUP BY g", tables)
     return Pushed(step, len(parts), sums.groups, grouped=True)
@@ -236,7 +236,7 @@ def _(sums: Gradients, source: Source) -> Pushed:
         **_residuals(directions, ", ".join(inputs)),
     }
     parts = [f"e{d} / {AT_LEAST_1} * w{p}" for d in range(directions) for p in range(width)]
-    tables |= _whole("deniable_missed", parts, GRID)
+    tables |= _whole("deniable_missed", parts, GRID, sums.most(width - 1))
     summed = ", ".join(f"SUM(z{place})" for place in range(len(parts)))
     return Pushed(_step(source, f"SELECT {summed} FROM {KEPT}", tables), len(parts))
 
@@ -273,7 +273,9 @@ def _step(source: Source, select: str, tables: dict[str, str]) -> Step:
     return Step(select, source.taken(), {**source.tables(), **tables})
 
 
-def _whole(rows: str, parts: Sequence[str], grid: int, label: str = "") -> dict[str, str]:
+def _whole(
+    rows: str, parts: Sequence[str], grid: int, most: int, label: str = ""
+) -> dict[str, str]:
     """The table KEPT of z0, z1, ...: whole numbers, of rows that are short enough."""
     many = steps(len(parts), grid)
     rounded = ", ".join(
@@ -281,10 +283,11 @@ def _whole(rows: str, parts: Sequence[str], grid: int, label: str = "") -> dict[
         for place, part in enumerate(parts)
     )
     square = " + ".join(f"z{place} * z{place}" for place in range(len(parts)))
+    size = " + ".join(f"ABS(z{place})" for place in range(len(parts)))
     group = f", {label} AS g" if label else ""
     return {
         "deniable_whole": f"SELECT {rounded}{group} FROM {rows}",
-        KEPT: f"SELECT * FROM deniable_whole WHERE {square} <= {grid**2}",
+        KEPT: f"SELECT * FROM deniable_whole WHERE {square} <= {grid**2} AND {size} <= {most}",
     }
 
 

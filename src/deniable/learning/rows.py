@@ -132,8 +132,12 @@ class Rows:
     present: npt.NDArray[np.bool_]
 
 
-def on_grid(parts: Floats, present: npt.NDArray[np.bool_], grid: int) -> Floats:
+def on_grid(
+    parts: Floats, present: npt.NDArray[np.bool_], grid: int, most: int | None = None
+) -> Floats:
     """Rows of length 1 at most as whole numbers (in doubles) of squared length grid² at most.
+
+    With `most`, their sizes add up to that at most, too.
 
     Rounding lengthens a row by sqrt(k)/2 at most, so `steps(k, grid)` leaves room for it. What is
     longer all the same, through rounding of floats, becomes zero: the bound holds for any input.
@@ -142,8 +146,15 @@ def on_grid(parts: Floats, present: npt.NDArray[np.bool_], grid: int) -> Floats:
         whole = np.rint(parts * steps(parts.shape[1], grid))
         square = np.square(whole).sum(axis=1)
         kept = present & (square <= float(grid) ** 2)
+        if most is not None:
+            kept &= np.abs(whole).sum(axis=1) <= most
     made: Floats = np.where(kept[:, None], whole, 0.0)
     return made
+
+
+def most_steps(size: float, width: int, grid: int) -> int:
+    """What the sizes of `width` whole numbers add up to, if those of the parts add up to `size`."""
+    return math.ceil(grid * size * (1 + 2.0**-40)) + width
 
 
 def steps(width: int, grid: int) -> int:

@@ -15,7 +15,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from deniable.learning.rows import GRID, SQUARE_GRID, Floats, Labels, Rows, on_grid, steps
+from deniable.learning.rows import (
+    GRID,
+    SQUARE_GRID,
+    Floats,
+    Labels,
+    Rows,
+    most_steps,
+    on_grid,
+    steps,
+)
 from deniable.privacy.units import Relation
 
 Integers = npt.NDArray[np.int64]
@@ -65,7 +74,8 @@ class Moments:
         if self.target > 0:
             assert rows.target is not None
             parts.append(self.target * rows.target[:, None])
-        whole = on_grid(np.hstack(parts), rows.present, SQUARE_GRID)
+        most = self.most(rows.units.shape[1])
+        whole = on_grid(np.hstack(parts), rows.present, SQUARE_GRID, most)
         return weighted_triangle(products(whole))
 
     def moved(self, relation: Relation) -> int:
@@ -74,10 +84,16 @@ class Moments:
         return math.isqrt(2 * square) + 1 if relation == Relation.REPLACE else math.isqrt(square)
 
     def moved_l1(self, relation: Relation, width: int) -> int:
-        """Σz² on the diagonal; off it (|z|₁² - Σz²)/2 with |z|₁² <= k grid²."""
-        k = self.width(width)
-        once = SQUARE_GRID**2 * (2 * DIAGONAL + OFF_DIAGONAL * (k - 1)) // 2 + 1
-        return 2 * once if relation == Relation.REPLACE else once
+        """Σz² on the diagonal; off it (|z|₁² - Σz²)/2."""
+        twice = (2 * DIAGONAL - OFF_DIAGONAL) * SQUARE_GRID**2 + OFF_DIAGONAL * self.most(
+            width
+        ) ** 2
+        return twice + 2 if relation == Relation.REPLACE else twice // 2 + 1
+
+    def most(self, columns: int) -> int:
+        """What the sizes of a row's whole numbers add up to; |u|₁ <= sqrt(d)|u|."""
+        size = self.row * math.sqrt(columns) + self.one + self.target
+        return most_steps(size, self.width(columns), SQUARE_GRID)
 
     def matrix(self, noisy: Integers, columns: int) -> Floats:
         """The released triangle as the symmetric matrix of (u, 1, t)."""
@@ -120,7 +136,8 @@ class GroupSums:
             parts.append(self.row * rows.units)
         if self.square > 0:
             parts.append(self.square * centred_squares(rows.units))
-        whole = on_grid(np.hstack(parts), rows.present, GRID).astype(np.int64)
+        most = self.most(columns)
+        whole = on_grid(np.hstack(parts), rows.present, GRID, most).astype(np.int64)
         label = self._labels(rows)
         found = [whole[label == group].sum(axis=0) for group in range(self.groups)]
         made: Integers = np.array(found).reshape(self.groups * self.block(columns))
@@ -136,8 +153,13 @@ class GroupSums:
         return 2 * GRID if relation == Relation.REPLACE else GRID
 
     def moved_l1(self, relation: Relation, width: int) -> int:
-        """sqrt(block) times the length."""
-        return (math.isqrt(self.block(width)) + 1) * self.moved(relation)
+        """What a row adds in all, once or twice."""
+        return (2 if relation == Relation.REPLACE else 1) * self.most(width)
+
+    def most(self, columns: int) -> int:
+        """What the sizes of a row's whole numbers add up to; |u|₁ <= sqrt(d)|u|, and so for s."""
+        size = self.one + (self.row + self.square) * math.sqrt(columns)
+        return most_steps(size, self.block(columns), GRID)
 
     def read(self, noisy: Integers, columns: int) -> tuple[Floats, Floats, Floats]:
         """Counts, sums of u, and sums of u² by group, from released numbers."""
@@ -178,7 +200,7 @@ class Gradients:
             inputs = self.inputs(rows.units)
             residual = residuals(inputs @ self.weights.T, rows.label)
             parts = (residual[:, :, None] * inputs[:, None, :]).reshape(-1, self.weights.size)
-        return on_grid(parts, rows.present, GRID)
+        return on_grid(parts, rows.present, GRID, self.most(inputs.shape[1] - 1))
 
     def inputs(self, units: Floats) -> Floats:
         """The rows in the coordinates of the optimiser, of length 1 at most."""
@@ -192,8 +214,14 @@ class Gradients:
         return 2 * GRID if relation == Relation.REPLACE else GRID
 
     def moved_l1(self, relation: Relation, width: int) -> int:
-        """sqrt of how many numbers there are, times the length."""
-        return (math.isqrt(len(self.weights) * (width + 1)) + 1) * self.moved(relation)
+        """What a row adds in all, once or twice."""
+        return (2 if relation == Relation.REPLACE else 1) * self.most(width)
+
+    def most(self, columns: int) -> int:
+        """What the sizes of a row's whole numbers add up to: Σ|p - e_y| is 2 at most."""
+        directions = len(self.weights)
+        size = min(math.sqrt(directions), 2.0) * math.sqrt(columns + 1)
+        return most_steps(size, directions * (columns + 1), GRID)
 
     def read(self, noisy: Integers) -> Floats:
         """The released sum of gradients."""
