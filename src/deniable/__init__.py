@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         TokenStoreError,
     )
     from deniable.learning.bayes import GaussianNB
+    from deniable.learning.blocks import SubsampledEstimator
     from deniable.learning.clustering import KMeans
     from deniable.learning.fit import fit
     from deniable.learning.linear import LinearRegression, Ridge
@@ -209,6 +210,7 @@ __all__ = [
     "StandardScaler",
     "StreamExhaustedError",
     "SubsampleAggregate",
+    "SubsampledEstimator",
     "SurveyStoreError",
     "SyntheticTable",
     "TokenError",
@@ -332,6 +334,7 @@ _HOMES = {
         "SurveyStoreError",
     ),
     "deniable.learning.bayes": ("GaussianNB",),
+    "deniable.learning.blocks": ("SubsampledEstimator",),
     "deniable.learning.clustering": ("KMeans",),
     "deniable.learning.fit": ("fit",),
     "deniable.learning.linear": (

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.base import clone
 
 import deniable as dp
 from deniable.engines.base import Step
@@ -223,6 +224,18 @@ def test_a_fit_is_charged_what_it_states_and_given_again_for_free(name):
     predict = fitted.predict if hasattr(fitted, "predict") else fitted.transform
     assert len(predict(rows)) == 2
     assert not [each for each in vars(model) if each.endswith("_")]
+
+
+@pytest.mark.parametrize("name", ["linear", "kmeans", "logistic"])
+def test_pure_fits_are_charged_their_epsilon(name):
+    model, y = MODELS[name]
+    pure = clone(model).set_params(budget=dp.PureDP(0.7))
+    with session(budget=dp.PureDP(2)) as opened:
+        before = opened.remaining["p"].remaining["epsilon"]
+        assert dp.fit(opened, pure, "people", x=X, y=y).cost().pure == dp.PureDP(0.7).epsilon
+        left = opened.remaining["p"].remaining["epsilon"]
+        assert before - left == pytest.approx(Fraction(7, 10), abs=1e-15)
+        assert before - left >= Fraction(7, 10)
 
 
 def test_a_table_teaches_what_arrays_teach():

@@ -9,10 +9,12 @@ import numpy as np
 
 from deniable.auditing.outcomes import Several
 from deniable.auditing.self_audit import Subject
-from deniable.privacy.guarantees import PureDP
+from deniable.privacy.guarantees import ApproxDP, PureDP
 
 _AT_ONCE = 250
 _ENDS = [(0, 1)]
+_ROWS = [(1, 2)]
+_FEWER = 0.3  # a fit takes longer than a release
 
 
 def survey_subjects() -> list[Subject]:
@@ -38,6 +40,51 @@ def survey_subjects() -> list[Subject]:
     ]
     two_coins = survey.designs.two_coins()
     return [*found, Subject("survey", "two coins", _said(two_coins), two_coins.loss, _ENDS)]
+
+
+def learning_subjects() -> list[Subject]:
+    """Every private estimator, with little noise: one row more, at a corner, is a neighbour."""
+    from deniable.learning import (  # noqa: PLC0415  (scikit-learn is slow to load)
+        bayes,
+        clustering,
+        linear,
+        logistic,
+        pca,
+        perturbed,
+        scaling,
+        sgd,
+    )
+
+    known: dict[str, Any] = {"budget": ApproxDP(8, 1e-6), "bounds": (0, 1)}
+    named: dict[str, Any] = {**known, "classes": [0, 1]}
+    models: list[tuple[Any, str]] = [
+        (scaling.StandardScaler(**known), "mean_"),
+        (linear.LinearRegression(**known, y_bounds=(0, 1)), "coef_"),
+        (linear.Ridge(**known, y_bounds=(0, 1)), "coef_"),
+        (bayes.GaussianNB(**named), "theta_"),
+        (pca.PCA(1, **known), "explained_variance_"),
+        (clustering.KMeans(2, **known, max_iter=1), "cluster_centers_"),
+        (logistic.LogisticRegression(**named, max_iter=2), "coef_"),
+        (sgd.SGDClassifier(**named, size=2, rate=0.5, max_iter=2), "coef_"),
+        (perturbed.PerturbedLogisticRegression(**named, penalty=1.0), "coef_"),
+    ]
+    return [
+        Subject("learning", type(each).__name__, _fits(each, name), each.cost(), _ROWS, _FEWER)
+        for each, name in models
+    ]
+
+
+def _fits(model: Any, name: str) -> Callable[[int], tuple[float, ...]]:
+    """What is learned from `more` rows at one corner beside one at the other, with their number."""
+
+    def fit(more: int) -> tuple[float, ...]:
+        rows = np.array([[0.0]] + [[1.0]] * more)
+        target = rows[:, 0].astype(int)
+        fitted = model.fit(rows, target) if hasattr(model, "predict") else model.fit(rows)
+        told = np.ravel(getattr(fitted, name)).tolist()
+        return (*told, float(getattr(fitted, "n_rows_", 0.0)))
+
+    return fit
 
 
 def _reports(protocol: Any) -> Callable[[int], Several]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.errors import CalibrationError, ParameterTypeError
-from deniable.learning.sums import Sums
+from deniable.learning.sums import Bounded
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.privacy.accountants import gdp
@@ -64,7 +64,7 @@ def read_budget(budget: Any) -> Guarantee:
 
 
 def mechanism_for(
-    sums: Sums, width: int, share: Share, budget: Guarantee, neighbours: Neighbours
+    sums: Bounded, width: int, share: Share, budget: Guarantee, neighbours: Neighbours
 ) -> Mechanism:
     """The noise on one sum over rows of `width` columns, for its share of the budget."""
     relation, rows = neighbours.relation, neighbours.rows
@@ -95,7 +95,9 @@ def _mu_squared(budget: Guarantee) -> Fraction:
     return exact(mu, "mu") ** 2 * (1 - _HAIR)
 
 
-def price(parts: Sequence[tuple[Sums, Share]], budget: Guarantee, neighbours: Neighbours) -> Loss:
+def price(
+    parts: Sequence[tuple[Bounded, Share]], budget: Guarantee, neighbours: Neighbours
+) -> Loss:
     """What all draws of a fit cost together; it does not depend on the width of the rows."""
     losses: list[Loss] = []
     for sums, share in parts:
@@ -106,7 +108,7 @@ def price(parts: Sequence[tuple[Sums, Share]], budget: Guarantee, neighbours: Ne
     return total
 
 
-def _loss(sums: Sums, share: Share, budget: Guarantee, neighbours: Neighbours) -> Loss:
+def _loss(sums: Bounded, share: Share, budget: Guarantee, neighbours: Neighbours) -> Loss:
     if isinstance(budget, PureDP):
         return PureLoss(bound=budget.epsilon * share.each, relation=neighbours.relation)
     return mechanism_for(sums, 1, share, budget, neighbours).loss

@@ -187,7 +187,7 @@ def read_features(values: Any) -> Floats:
 
 def read_target(values: Any, count: int) -> Floats:
     """Read one number for each row; what is no number becomes NaN."""
-    return _numbers(_column(values, count), "y")
+    return _numbers(read_column(values, count), "y")
 
 
 def read_numbers(values: Any) -> Floats:
@@ -201,7 +201,9 @@ def read_numbers(values: Any) -> Floats:
 def read_labels(values: Any, count: int, classes: tuple[Any, ...]) -> Labels:
     """The place of each label among the declared classes; -1 for any other."""
     places = {label: place for place, label in enumerate(classes)}
-    return np.array([_place(places, label) for label in _column(values, count).tolist()], np.int64)
+    return np.array(
+        [_place(places, label) for label in read_column(values, count).tolist()], np.int64
+    )
 
 
 def _place(places: dict[Any, int], label: Any) -> int:
@@ -211,7 +213,8 @@ def _place(places: dict[Any, int], label: Any) -> int:
         return -1
 
 
-def _column(values: Any, count: int) -> npt.NDArray[Any]:
+def read_column(values: Any, count: int) -> npt.NDArray[Any]:
+    """One value for each row, as they are."""
     if values is None:
         raise ParameterError("y", None, "requires y to be passed, but the target y is None")
     array = _array(values)

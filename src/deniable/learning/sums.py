@@ -35,12 +35,8 @@ DIAGONAL, OFF_DIAGONAL = 29, 41
 _CHUNK = 1 << 18  # of rows: sums of products stay below 2^53, where doubles are exact
 
 
-class Sums(Protocol):
-    """Whole numbers in each row, to be summed."""
-
-    def totals(self, rows: Rows) -> Integers:
-        """The exact sums, flat."""
-        ...
+class Bounded(Protocol):
+    """Whole numbers that one unit moves by so much."""
 
     def moved(self, relation: Relation) -> int:
         """How far one unit moves the sums in L2, in steps, at most."""
@@ -48,6 +44,14 @@ class Sums(Protocol):
 
     def moved_l1(self, relation: Relation, width: int) -> int:
         """The same in L1, for rows of `width` columns."""
+        ...
+
+
+class Sums(Bounded, Protocol):
+    """Whole numbers in each row, to be summed."""
+
+    def totals(self, rows: Rows) -> Integers:
+        """The exact sums, flat."""
         ...
 
 

@@ -167,7 +167,22 @@ class SubsampleAggregate:
 def run_in_child(
     function: Callable[[list[Any]], float], block: list[Any], timeout: float
 ) -> float | None:
-    """The function's answer as a finite float; None for whatever else it does, or fails to do.
+    """The function's answer as a finite float; None for whatever else it does, or fails to do."""
+
+    def answer() -> bytes:
+        found: object = function(block)
+        number = isinstance(found, int | float | np.number) and not isinstance(found, bool)
+        return _ANSWER.pack(float(found)) if number else b""  # type: ignore[arg-type]
+
+    said = bytes_in_child(answer, _ANSWER.size, timeout)
+    if said is None:
+        return None
+    (found,) = _ANSWER.unpack(said)
+    return float(found) if math.isfinite(found) else None
+
+
+def bytes_in_child(make: Callable[[], bytes], size: int, timeout: float) -> bytes | None:
+    """So many bytes that a function makes; None for whatever else it does, or fails to do.
 
     It runs in a forked child of its own, silent, so that nothing it learns from one block reaches
     the next, and no fault of it reaches the caller.
@@ -175,41 +190,38 @@ def run_in_child(
     read_end, write_end = os.pipe()
     child = fork()
     if child == 0:
-        _child(function, block, write_end)
+        _child(make, write_end)
     os.close(write_end)
     try:
-        said = _read_until(read_end, timeout)
+        said = _read_until(read_end, size, timeout)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(read_end)
-    if len(said) != _ANSWER.size:
-        return None
-    (found,) = _ANSWER.unpack(said)
-    return float(found) if math.isfinite(found) else None
+    return said if len(said) == size else None
 
 
-def _child(function: Callable[[list[Any]], float], block: list[Any], write_end: int) -> NoReturn:
+def _child(make: Callable[[], bytes], write_end: int) -> NoReturn:
     try:
         silence = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(silence, descriptor)
         sys.stdout = sys.stderr = os.fdopen(silence, "w")
-        found: object = function(block)
-        if isinstance(found, int | float | np.number) and not isinstance(found, bool):
-            os.write(write_end, _ANSWER.pack(float(found)))
+        said = make()
+        while said:
+            said = said[os.write(write_end, said) :]
     except BaseException:  # noqa: S110  (a fault that depends on records must not show)
         pass
     finally:
         os._exit(0)
 
 
-def _read_until(descriptor: int, timeout: float) -> bytes:
-    """What is written within the time, up to one answer."""
+def _read_until(descriptor: int, size: int, timeout: float) -> bytes:
+    """What is written within the time, up to so many bytes."""
     said, end = b"", time.monotonic() + timeout
-    while len(said) < _ANSWER.size:
+    while len(said) < size:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
-        more = os.read(descriptor, _ANSWER.size - len(said)) if ready else b""
+        more = os.read(descriptor, size - len(said)) if ready else b""
         if not more:
             break
         said += more

@@ -1,0 +1,234 @@
+"""Subsample and aggregate for any estimator: fitted on blocks of the rows, its numbers averaged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.learning.noise import (
+    Mechanism,
+    Neighbours,
+    Share,
+    deviation,
+    mechanism_for,
+    read_budget,
+)
+from deniable.learning.rows import GRID, Floats, read_column, read_ends, read_features
+from deniable.learning.scikit import read_classes, read_positive
+from deniable.learning.sums import Integers
+from deniable.mechanisms.subsample import bytes_in_child
+from deniable.privacy.exact import whole
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.units import Relation, read_relation
+from deniable.randomness.bernoulli import uniform_below
+from deniable.randomness.source import SECURE
+from deniable.trace import traced
+
+_ALL = Share(Fraction(1))
+
+
+@dataclass(frozen=True)
+class BlockAnswers:
+    """The answers of blocks, `numbers` whole numbers from 0 to GRID each, summed.
+
+    One row, added, removed or exchanged, alters one block, and each of its numbers by GRID at most.
+    """
+
+    numbers: int
+
+    def moved(self, relation: Relation) -> int:
+        """GRID in each number."""
+        del relation
+        return math.isqrt(self.numbers * GRID**2 - 1) + 1
+
+    def moved_l1(self, relation: Relation, width: int) -> int:
+        """The same, adding up."""
+        del relation, width
+        return self.numbers * GRID
+
+
+@dataclass(frozen=True)
+class BlockSum:
+    """The sum of what a function says of random blocks of records, with noise.
+
+    Formal guarantee (Nissim, Raskhodnikova & Smith 2007). For any function whatsoever, one release
+    has the loss of `noise` for `BlockAnswers`: each record goes to one block, drawn without looking
+    at it, and the function runs in a forked child of its own for each block. Whatever it does but
+    return `numbers` finite numbers within `timeout` seconds (an exception, a wrong number of them,
+    NaN) counts as half of GRID in each; what lies beyond 0 and 1 is clamped. Nothing but running
+    time shows it. How many records there are does not matter: blocks may be empty.
+    """
+
+    noise: Mechanism
+    blocks: int
+    numbers: int
+    timeout: float
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs."""
+        return self.noise.loss
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.loss.relation
+
+    @traced
+    def release(self, value: Sequence[Any], function: Callable[[list[Any]], Any]) -> Integers:
+        """Split, run, sum, add noise. The function's numbers are of [0, 1]."""
+        parts: list[list[Any]] = [[] for _ in range(self.blocks)]
+        drawn = uniform_below(self.blocks, len(value), SECURE).tolist()
+        for record, place in zip(value, drawn, strict=True):
+            parts[place].append(record)
+        total = sum((self._answer(function, part) for part in parts), np.zeros(self.numbers, int))
+        return np.asarray(self.noise.release(total), np.int64)
+
+    def _answer(self, function: Callable[[list[Any]], Any], block: list[Any]) -> Integers:
+        def say() -> bytes:
+            return np.asarray(function(block), np.float64).ravel().tobytes()
+
+        said = bytes_in_child(say, 8 * self.numbers, self.timeout)
+        found = np.full(self.numbers, 0.5) if said is None else np.frombuffer(said)
+        if not np.isfinite(found).all():
+            found = np.full(self.numbers, 0.5)
+        return np.rint(np.clip(found, 0, 1) * GRID).astype(np.int64)
+
+
+class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Any scikit-learn estimator made private: fitted on blocks, what it learned averaged.
+
+    Formal guarantee. For any two tables that differ in one row under `relation`, a fit keeps
+    `budget` and costs `cost()`, whatever the estimator does: it is one release of `BlockSum`. Rows
+    with anything that is no finite number count as nothing.
+
+    Blocks cost accuracy of their own: each sees one row in `blocks`, and noise falls with `blocks`.
+    Where one of the estimators that read sums will do, it does better.
+
+    Args:
+        estimator: not private; it is cloned, and fitted in child processes alone.
+        learned: attributes that are averaged, with their shapes: {"coef_": (3,), "intercept_": ()}.
+        budget: what a fit may cost.
+        bounds: (low, high) of all numbers that are learned; beyond, they are clamped.
+        blocks: how many.
+        classes: all labels, for classifiers; nothing is read from the data.
+        timeout: seconds for one block.
+        relation: "add_remove" or "replace".
+
+    Attributes:
+        estimator_: a clone with the averages, ready to predict.
+        standard_error_: the deviation of the noise on each of them.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        learned: Any,
+        budget: Any,
+        bounds: Any,
+        blocks: Any = 50,
+        classes: Any = None,
+        timeout: Any = 60,
+        relation: Any = "add_remove",
+    ) -> None:
+        self.estimator = estimator
+        self.learned = learned
+        self.budget = budget
+        self.bounds = bounds
+        self.blocks = blocks
+        self.classes = classes
+        self.timeout = timeout
+        self.relation = relation
+
+    def cost(self) -> Loss:
+        """What one fit costs, whatever the data are."""
+        return self._mechanism().loss
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from private rows. Unledgered: the caller keeps the budget."""
+        mechanism = self._mechanism()
+        shapes, (low, high) = self._shapes(), self._ends()
+        values = read_features(X)
+        labels = None if y is None else read_column(y, len(values)).tolist()
+        records = [
+            (row, None if labels is None else labels[at])
+            for at, row in enumerate(values)
+            if np.isfinite(row).all()
+        ]
+
+        def learned(block: list[tuple[Floats, Any]]) -> npt.NDArray[Any]:
+            rows = np.array([row for row, _ in block])
+            model = clone(self.estimator)
+            model = model.fit(rows) if labels is None else model.fit(rows, [y for _, y in block])
+            parts = [np.asarray(getattr(model, name), np.float64) for name in shapes]
+            if [part.shape for part in parts] != list(shapes.values()):
+                raise ValueError("other shapes than declared")
+            return (np.concatenate([part.ravel() for part in parts]) - low) / (high - low)
+
+        noisy = mechanism.release(records, learned)
+        share = noisy / (GRID * mechanism.blocks)
+        self._keep(low + np.clip(share, 0, 1) * (high - low), shapes, values.shape[1])
+        spread = deviation(mechanism.noise) / (GRID * mechanism.blocks)
+        self.standard_error_ = spread * (high - low)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """What the averaged estimator predicts."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def _keep(self, flat: Floats, shapes: dict[str, tuple[int, ...]], width: int) -> None:
+        model, start = clone(self.estimator), 0
+        for name, shape in shapes.items():
+            size = math.prod(shape)
+            part = flat[start : start + size].reshape(shape)
+            setattr(model, name, part if shape else float(part))
+            start += size
+        model.n_features_in_ = width
+        if self.classes is not None:
+            model.classes_ = np.asarray(read_classes(self.classes))
+        self.estimator_ = model
+
+    def _mechanism(self) -> BlockSum:
+        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+            raise ParameterTypeError(
+                "estimator", type(self.estimator).__name__, "must be a scikit-learn estimator"
+            )
+        self._ends()
+        numbers, budget = _numbers(self._shapes()), read_budget(self.budget)
+        noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, budget, self._neighbours())
+        timeout = read_positive(self.timeout, "timeout")
+        return BlockSum(noise, whole(self.blocks, "blocks"), numbers, timeout)
+
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(read_relation(self.relation))
+
+    def _ends(self) -> tuple[float, float]:
+        low, high = read_ends(self.bounds)
+        if low.size != 1 or high.size != 1:
+            raise ParameterError("bounds", self.bounds, "must be a pair of numbers")
+        return float(low[0]), float(high[0])
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        if not isinstance(self.learned, Mapping) or not self.learned:
+            raise ParameterTypeError(
+                "learned", self.learned, "must name attributes and shapes: {'coef_': (3,)}"
+            )
+        return {
+            str(name): tuple(whole(each, "learned") for each in shape)
+            for name, shape in self.learned.items()
+        }
+
+
+def _numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    return sum(math.prod(shape) for shape in shapes.values())
