@@ -8,7 +8,8 @@ Columns are mapped to [-1, 1] by their ranges and rows shortened to half of the 
 alike for all. Deniable is measured at (ε, 1e-6), and at δ = 0 where it offers that; diffprivlib, in
 an environment of its own with a scikit-learn that it works with, claims δ = 0. Binary logistic
 regression at δ = 0 perturbs the objective, which is private in real arithmetic, as diffprivlib's
-is; its penalty is (1000/size)^¼/ε, from public numbers alone. The adult table is read from --data or $DENIABLE_DATA; without it, it is left out, and named.
+is; its penalty is (1000/size)^¼/ε, from public numbers alone. The adult table is read from --data
+or $DENIABLE_DATA; without it, it is left out, and named.
 
 Bars, at ε = 1, at (ε, 1e-6) and at δ = 0 where it is offered: no worse than diffprivlib on any
 task, better by more than two standard errors on the logistic and linear tasks, R² of 0.9 on 50,000

@@ -41,6 +41,16 @@ def test_the_surveys_are_audited(run):
         assert row["findings"] == []
 
 
+def test_the_estimators_are_audited(run):
+    """None is found to tell more than it claims; one that reads plain means tells something."""
+    found = json.loads(run("audit", "self", "--only", "learning", "--json"))
+    assert found["ok"]
+    assert len(found["subjects"]) == 9
+    assert max(row["lower"] for row in found["subjects"]) > 0.05
+    for row in found["subjects"]:
+        assert row["findings"] == []
+
+
 def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
     import deniable as dp
 
@@ -53,7 +63,7 @@ def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
 
 
 def test_errors_are_told_in_one_line(run):
-    assert "must be one of mechanisms, sql, survey" in run(
+    assert "must be one of mechanisms, sql, survey, learning" in run(
         "audit", "self", "--only", "nothing", code=2
     )
     assert "no such folder" in run("audit", "self", "--html", "nowhere/page.html", code=2)
