@@ -84,8 +84,8 @@ class SGDClassifier(LinearClassifier):
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data: the mean of the last half
             of the steps.
-        coef_standard_errors_: deviations of `coef_` through noise and samples, at most: as of a
-            walk that no curvature calls back.
+        coef_standard_errors_: deviations of `coef_` through noise and samples, as of a walk that
+            no curvature calls back; they are rather too large.
     """
 
     def __init__(
@@ -147,8 +147,9 @@ class SGDClassifier(LinearClassifier):
             weights = weights - size * slope
             late += weights * (turn >= half)
         self._keep(late / (self.max_iter - half) @ transform, ranges)
-        # A sample's sum has a variance of `batch` at most: no gradient is longer than 1.
-        wobble = np.hypot(float(mechanism.sigma) / GRID, np.sqrt(batch)) / batch
+        # A sample's sum has a variance of `batch` at most, which its entries share: no gradient is
+        # longer than 1.
+        wobble = np.hypot(float(mechanism.sigma) / GRID, np.sqrt(batch / weights.size)) / batch
         error = wobble * _walked(sizes, half) / np.sqrt(2)
         self.coef_standard_errors_ = np.full_like(self.coef_, error) / ranges.scale
         self.n_iter_ = self.max_iter
