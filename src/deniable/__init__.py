@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from deniable.synthesis.boosting import Boosting
     from deniable.synthesis.data import CodedRows
     from deniable.synthesis.domain import Domain
+    from deniable.synthesis.evaluate import evaluate
     from deniable.synthesis.fixed import FixedMarginals, Independent
     from deniable.synthesis.history import errors_in_theory, plot_history
     from deniable.synthesis.measure import open_draws
@@ -115,7 +116,7 @@ if TYPE_CHECKING:
     from deniable.synthesis.pmw import PrivateMultiplicativeWeights
     from deniable.synthesis.queries import Counting
     from deniable.synthesis.smalldb import SmallDB
-    from deniable.synthesis.synthesize import evaluate, synthesize
+    from deniable.synthesis.synthesize import synthesize
     from deniable.synthesis.synthetic import SyntheticTable
     from deniable.synthesis.workload import Workload
     from deniable.tables import PrivateTable, PublicTable
@@ -285,10 +286,8 @@ _HOMES = {
     "deniable.synthesis.pmw": ("PrivateMultiplicativeWeights",),
     "deniable.synthesis.queries": ("Counting",),
     "deniable.synthesis.smalldb": ("SmallDB",),
-    "deniable.synthesis.synthesize": (
-        "evaluate",
-        "synthesize",
-    ),
+    "deniable.synthesis.evaluate": ("evaluate",),
+    "deniable.synthesis.synthesize": ("synthesize",),
     "deniable.synthesis.synthetic": ("SyntheticTable",),
     "deniable.synthesis.workload": ("Workload",),
     "deniable.answer": ("Answer",),

@@ -39,6 +39,13 @@ class Releases(Protocol[Value_contra]):
         """One release."""
 
 
+class Asks(Protocol[Value_contra]):
+    """A stream that a draw opened at the price of all its answers."""
+
+    def ask(self, value: Value_contra, /) -> object:
+        """One more answer."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What came out, what it cost, and the entry of the ledger that proves it."""
@@ -88,6 +95,11 @@ class Door:
         return self._reservation.number
 
     @property
+    def head(self) -> str:
+        """The head of the reservation in its chain: no other door of any ledger has the same."""
+        return self._reservation.head
+
+    @property
     def cost(self) -> Price:
         """What the door cost, whatever is drawn."""
         return self._reservation.loss.price
@@ -110,6 +122,19 @@ class Door:
         raise ReleaseFailedError(
             f"a draw of reservation {self.number} failed after it was charged; it stays charged"
         )
+
+    def ask(self, stream: Asks[Value_contra], read: Callable[[], Value_contra]) -> object:
+        """Read a value and put it to a stream that a draw opened, and that is paid for as a whole.
+
+        It costs nothing more, and like a draw it ends with the door.
+        """
+        with self._lock:
+            self._check()
+        try:
+            return stream.ask(read())
+        except Exception:  # noqa: S110  (whatever it says may quote private data)
+            pass
+        raise ReleaseFailedError(f"a question to a stream of reservation {self.number} failed")
 
     def _debit(self, loss: Loss) -> None:
         with self._lock:

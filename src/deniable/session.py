@@ -131,6 +131,28 @@ class Session:
         options = _options(keys, bounds, max_rows, max_groups)
         return self._ask_tree(parse(question), options, Spend(epsilon, rho, error))
 
+    def unpaid(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        keys: Mapping[str, Any] | None = None,
+    ) -> tuple[Loss, ...]:
+        """What a question would be charged; nothing where it was answered before at this price."""
+        options = _options(keys, None, None, None)
+        asked = self._asked(parse(question), options, Spend(epsilon, rho, None))
+        plan, bought = asked.plan, asked.bought
+        if bought is not None:
+            found = self._ledger.recorded(plan.population, bought.loss, self._profile(bought))
+            if found is None:
+                return bought.loss, price(placeholder(plan), self._budget, asked.amount).loss
+            assert isinstance(found.value, dict)
+            asked = replace(asked, plan=bounded(asked, found.value))
+        if self._known(asked) is not None:
+            return ()
+        return (price(asked.plan, self._budget, asked.amount).loss,)
+
     @property
     def parts(self) -> Parts:
         """Catalogue, engine, ledger, budget and analyst, for synthesis and learning."""

@@ -8,7 +8,7 @@ import pytest
 from deniable.errors import ParameterError
 from deniable.synthesis.domain import Domain, project, widen
 from deniable.synthesis.measurement import Measurement
-from deniable.synthesis.model.dense import DenseModel, replayed
+from deniable.synthesis.model.dense import DenseModel, check_dense, replayed
 from deniable.synthesis.model.fit import fit, propagate, total_of
 from deniable.synthesis.model.graphical import GraphicalModel
 from deniable.synthesis.model.junction import junction_tree, tree_cells
@@ -165,7 +165,7 @@ def test_without_replay_of_history_multiplicative_weights_forget():
 
 def test_a_table_of_all_records_that_does_not_fit_is_refused_with_its_size():
     with pytest.raises(ParameterError, match=r"1,000,000,000 cells.*7,629 MB.*mst"):
-        DenseModel.uniform(Domain({f"c{i}": 10 for i in range(9)}), 1.0)
+        check_dense(Domain({f"c{i}": 10 for i in range(9)}))
 
 
 def test_wide_domains_have_exact_marginals():

@@ -1,6 +1,7 @@
 """Synthetic tables of real ones: declared domains, units with many rows, answers, files."""
 
 import math
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 import deniable as dp
 from deniable.ledger.entries import Kind
+from deniable.query.price import amount_of
+from deniable.synthesis.domain import Domain
+from deniable.synthesis.model.dense import DenseModel
 from synthesis.doors import KEY
 
 EDGES = [date(2024, 1, 1), date(2024, 4, 1), date(2024, 7, 1), date(2025, 1, 1)]
@@ -59,6 +63,14 @@ def made(opened, method="mst", epsilon=4, **more):
     return dp.synthesize(
         opened, "visits", epsilon=epsilon, method=method, bins=BINS, missing=["cost"], **more
     )
+
+
+def small(opened, method="mst", epsilon=4, **more):
+    """Three columns: few marginals, and so fast."""
+    call = {"columns": ["ward", "sex", "age"], "bins": {}} | more
+    if "age" in call["columns"]:
+        call["bins"] = {"age": 5}
+    return dp.synthesize(opened, "visits", epsilon=epsilon, method=method, **call)
 
 
 @pytest.fixture(scope="module")
@@ -150,17 +162,9 @@ def test_to_pandas(table):
 @pytest.mark.parametrize("method", ["aim", "mst", "mwem", "independent", "fixed"])
 def test_the_price_is_that_of_a_question_and_charged_once(method):
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger) as opened:
-        more = {"columns": ["ward", "sex", "cost"]} if method == "mwem" else {}
-        bins = {} if more else BINS
-        workload = [["ward", "sex"], ["age"], ["cost"], ["seen"], ["urgent"]]
-        call = dict(
-            epsilon=1,
-            method=method,
-            bins=bins,
-            missing=["cost"],
-            workload=workload if method == "fixed" else 2,
-            **more,
-        )
+        call = {"epsilon": 1, "method": method, "columns": ["ward", "sex", "urgent"]}
+        if method == "fixed":
+            call["workload"] = [["ward", "sex"], ["urgent"]]
         first = dp.synthesize(opened, "visits", **call)
         asked = opened.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
         assert first.cost.rho == asked.cost.rho
@@ -177,7 +181,7 @@ def test_the_price_is_that_of_a_question_and_charged_once(method):
 
 def test_a_pure_budget_gets_a_pure_synthesis():
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger, budget=dp.PureDP(10)) as opened:
-        table = made(opened, method="mst", epsilon=5)
+        table = small(opened, epsilon=5)
         assert table.cost.epsilon == 5
         assert ledger.balance("clinic/patient").totals[0].epsilon == 5 * 10**18
 
@@ -187,7 +191,7 @@ def test_a_unit_with_many_rows_counts_as_its_bound():
     heavy = light.slice(0, 1).to_pylist()[0] | {"patient": 10**6, "ward": "C"}
     many = pa.Table.from_pylist([heavy] * 5000, schema=light.schema)
     with session(pa.concat_tables([light, many]), max_rows=2) as opened:
-        table = made(opened, epsilon=20)
+        table = small(opened, epsilon=20)
         assert abs(table.rows - 402) < 40
 
 
@@ -197,12 +201,12 @@ def test_rows_outside_of_the_domain_are_counted_nowhere():
         schema=clinic(1).schema,
     )
     with session(pa.concat_tables([clinic(400), odd])) as opened:
-        assert abs(made(opened, epsilon=20).rows - 400) < 40
+        assert abs(small(opened, epsilon=20).rows - 400) < 40
 
 
 def test_values_are_discovered_for_a_part_of_the_price_on_one_receipt():
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger, keys={}, max_groups=2) as opened:
-        table = made(opened, epsilon=6, discover=["ward", "sex"])
+        table = small(opened, epsilon=6, discover=["ward", "sex"])
         assert [what for what, _ in table.receipt] == [
             "values of ward",
             "values of sex",
@@ -223,7 +227,6 @@ def test_values_are_discovered_for_a_part_of_the_price_on_one_receipt():
         ({}, {"columns": ["planet"]}, "unknown"),
         ({}, {"workload": [["ward", "planet"]]}, "unknown"),
         ({}, {"keys": {"ward": [f"w{i}" for i in range(5000)]}}, "group its values"),
-        ({"max_rows": None}, {}, "max_rows"),
         ({"size": 300}, {"epsilon": 0.001}, "Nothing was spent"),
         ({}, {"method": "fixed", "max_megabytes": 0.001}, "MB"),
     ],
@@ -251,10 +254,10 @@ def test_a_journal_goes_on_with_its_own_synthesis_alone(tmp_path):
             raise StoppedError
 
         with pytest.raises(StoppedError):
-            made(opened, journal=path, progress=stop)
+            small(opened, journal=path, progress=stop)
         for other in ({"epsilon": 5}, {"method": "aim"}):
             with pytest.raises(dp.ParameterError, match="another synthesis"):
-                made(opened, journal=path, **other)
+                small(opened, journal=path, **other)
         assert ledger.balance("clinic/patient").releases == 1
 
 
@@ -277,20 +280,43 @@ def test_an_interrupted_synthesis_goes_on_and_is_charged_once(tmp_path):
             raise StoppedError
 
         with session(ledger=ledger) as opened, pytest.raises(StoppedError):
-            made(opened, journal=path, progress=stop)
+            small(opened, journal=path, progress=stop)
         drawn = path.read_text().splitlines()
-        assert len(drawn) > 5
+        assert len(drawn) > 3
         with session(ledger=ledger) as opened:
-            table = made(opened, journal=path)
+            table = small(opened, journal=path)
         assert path.read_text().splitlines()[: len(drawn)] == drawn
         assert ledger.balance("clinic/patient").releases == 1
         assert ledger.balance("clinic/patient").totals[0].rho == table.cost.rho * 10**18
 
 
-def test_private_evaluation_costs_its_price_and_sees_a_bad_table(table):
+def test_private_evaluation_costs_its_price_and_sees_a_bad_table():
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger) as opened:
+        table = small(opened)
+        before = ledger.balance("clinic/patient").totals[0].rho
         good = dp.evaluate(opened, "visits", table, epsilon=5)
-        bad = dp.evaluate(opened, "visits", made(opened, method="independent"), epsilon=5)
+        charged = ledger.balance("clinic/patient").totals[0].rho - before
+        assert charged == amount_of(opened.parts.budget, epsilon=5, rho=None) * 10**18
+        bad = dp.evaluate(opened, "visits", small(opened, method="independent"), epsilon=5)
         assert list(good) == [1, 2, 3]
         assert good[2] < bad[2] - 0.02
         assert all(0 <= value <= 1 for value in good.values())
+        before = ledger.balance("clinic/patient").totals
+        assert dp.evaluate(opened, "visits", table, epsilon=5) == good
+        assert ledger.balance("clinic/patient").totals == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "epsilon", "said"),
+    [({"max_rows": None}, 1, "max_rows"), ({"size": 10}, 0.01, "too small"), ({}, 1, "cells")],
+)
+def test_evaluations_that_could_only_fail_are_refused_before_they_are_charged(
+    table, changed, epsilon, said
+):
+    with dp.Ledger(key=KEY) as ledger, session(ledger=ledger, **changed) as opened:
+        if not changed:
+            wide = Domain({f"c{n}": 200 for n in range(10)})
+            table = replace(table, model=DenseModel(wide, 1.0, np.zeros(())))
+        with pytest.raises(dp.ParameterError, match=said):
+            dp.evaluate(opened, "visits", table, epsilon=epsilon)
+        assert ledger.balance("clinic/patient").releases == 0

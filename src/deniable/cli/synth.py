@@ -34,8 +34,9 @@ def synth(  # noqa: PLR0917
     rho: Rho = None,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "aim",
     workload: Annotated[
-        int, typer.Option(help="How many columns the marginals have that matter.")
-    ] = 2,
+        str,
+        typer.Option(help="How many columns the marginals have that matter; or age+sex,ward+cost."),
+    ] = "2",
     columns: Annotated[
         list[str] | None, typer.Option("--column", help="A column. All unless some are named.")
     ] = None,
@@ -48,15 +49,16 @@ def synth(  # noqa: PLR0917
     ] = None,
     discover: Annotated[
         list[str] | None,
-        typer.Option("--discover", help="A text column whose values are found privately."),
+        typer.Option("--discover", help="A column whose values or bounds are found privately."),
     ] = None,
     rows: Annotated[
         int | None, typer.Option(help="How many rows; about as many as there are unless said.")
     ] = None,
     max_rows: MaxRows = None,
     max_memory: Annotated[
-        float, typer.Option("--max-memory", help="How large the model may become, in MB.")
-    ] = 1.0,
+        float | None,
+        typer.Option("--max-memory", help="How large the model may become, in MB; aim takes 1."),
+    ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(help="Keep what is drawn in this file, and go on from it if it is there."),
@@ -88,7 +90,7 @@ def synth(  # noqa: PLR0917
             bins=_bins(bins),
             missing=missing or (),
             discover=discover or (),
-            workload=workload,
+            workload=_workload(workload),
             max_megabytes=max_memory,
             max_rows=max_rows,
             journal=resume,
@@ -124,6 +126,13 @@ def _write(made: SyntheticTable, out: Path, rows: int | None) -> None:
         from pyarrow import parquet  # noqa: PLC0415  (slow to import)
 
         parquet.write_table(table, out)
+
+
+def _workload(given: str) -> int | list[list[str]]:
+    """A number, or columns joined by +, separated by commas."""
+    if given.strip().isdigit():
+        return int(given)
+    return [[name.strip() for name in each.split("+")] for each in given.split(",")]
 
 
 def _bins(given: list[str] | None) -> dict[str, int]:

@@ -65,15 +65,15 @@ class AIM:
         known = [merges.measurement(each) for each in singles]
         fitted = fit(draws.domain, known, iterations=self.last_iterations)
         weights = self.workload.closure()
-        while draws.left > 0:
-            if draws.left < 2 * share:
+        while True:
+            last = draws.left < 2 * share
+            if last:
                 share = draws.left
             room = cells * float((draws.spent + share) / draws.whole)
             cliques = _fitting(fitted.model.tree, known, list(weights), room)
             measured = _round(draws, fitted.model, {c: weights[c] for c in cliques}, share)
             known.append(measured)
             before = fitted.model.marginal(measured.clique)
-            last = draws.left < draws.whole / 10**9
             fitted = fit(
                 draws.domain,
                 known,

@@ -6,6 +6,7 @@ All of it is declared: keys, bounds, edges. Nothing is looked up in the data.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -19,7 +20,7 @@ from deniable.privacy.exact import whole
 from deniable.query.plan import literal
 from deniable.synthesis.domain import Codes
 from deniable.synthesis.model.rounding import uniforms
-from deniable.tables import NUMERIC, ColumnType, PrivateTable, Schema
+from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, check_keys
 
 BINS = 16
 _MOST_CODES = 2000
@@ -32,7 +33,8 @@ class Coding:
     """A column: its declared values, or the edges of its bins; and whether it may be missing.
 
     Of k values or bins, code k means missing, where that is a category. Values that no code means
-    are outside of the domain. Numbers and dates beyond the outer edges count in the outer bins.
+    are outside of the domain. Numbers and dates beyond the outer edges count in the outer bins. NaN
+    and infinities are missing, as NULL is: engines take NaN for the largest of all.
     """
 
     name: str
@@ -53,28 +55,33 @@ class Coding:
     def sql(self) -> str:
         """The code of a row as an expression; NULL outside of the domain."""
         column = quoted(self.name.lower())
-        none = str(self._known) if self.missing else "NULL"
+        none = f"WHEN {self._absent()} THEN {self._known if self.missing else 'NULL'}"
         if self.values:
             cases = [
                 f"WHEN {column} = {literal(value).sql('duckdb')} THEN {code}"
                 for code, value in enumerate(self.values)
             ]
-            return f"CASE WHEN {column} IS NULL THEN {none} {' '.join(cases)} ELSE NULL END"
+            return f"CASE {none} {' '.join(cases)} ELSE NULL END"
         cases = [
             f"WHEN {column} < {_edge(edge)} THEN {code}"
             for code, edge in enumerate(self.edges[1:-1])
         ]
-        return (
-            f"CASE WHEN {column} IS NULL THEN {none} {' '.join(cases)} ELSE {self._known - 1} END"
-        )
+        return f"CASE {none} {' '.join(cases)} ELSE {self._known - 1} END"
 
     def inside(self) -> str:
         """The condition that a row is inside of the domain; empty where every row is."""
         column = quoted(self.name.lower())
         if not self.values:
-            return "" if self.missing else f"{column} IS NOT NULL"
+            return "" if self.missing else f"NOT ({self._absent()})"
         listed = ", ".join(literal(value).sql("duckdb") for value in self.values)
-        return f"({column} IN ({listed}){f' OR {column} IS NULL' if self.missing else ''})"
+        return f"({column} IN ({listed}){f' OR {self._absent()}' if self.missing else ''})"
+
+    def _absent(self) -> str:
+        column = quoted(self.name.lower())
+        if self.kind != ColumnType.NUMBER:
+            return f"{column} IS NULL"
+        most = _edge(sys.float_info.max)
+        return f"{column} IS NULL OR NOT ({column} <= {most} AND {column} >= -{most})"
 
     def code(self, value: Any) -> int:
         """The code of a public value."""
@@ -127,9 +134,10 @@ def codings(
     columns: Sequence[str] | None,
     bins: Mapping[str, Bins],
     keys: Mapping[str, tuple[Any, ...]],
+    bounds: Mapping[str, Bounds],
     missing: Sequence[str],
 ) -> tuple[Coding, ...]:
-    """The codings of columns, from what the owner and the analyst declare.
+    """The codings of columns, from what the owner and the analyst declare, and bounds bought.
 
     All columns but the unit, unless some are named.
     """
@@ -139,17 +147,21 @@ def codings(
         names = [schema.find(name) for name in columns]
     if unit in {name.lower() for name in names}:
         raise ParameterError("columns", unit, "says whose row it is; it is not synthesised")
-    for argument, given in (("bins", bins), ("missing", missing), ("keys", keys)):
+    for argument, given in (
+        ("bins", bins),
+        ("missing", missing),
+        ("keys", keys),
+        ("discover", bounds),
+    ):
         for name in given:
             if schema.find(name) not in names:
                 raise ParameterError(argument, name, "is not among the columns to synthesise")
     wanted = {schema.find(name): each for name, each in bins.items()}
     known = {**table.keys, **{schema.find(name): each for name, each in keys.items()}}
     absent = {schema.find(name) for name in missing}
+    ends = {**table.bounds, **bounds}
     found = tuple(
-        _coding(
-            name, schema.columns[name], table, wanted.get(name), known.get(name), name in absent
-        )
+        _coding(name, schema.columns[name], ends, wanted.get(name), known.get(name), name in absent)
         for name in names
     )
     if sum(each.size for each in found) > _MOST_CODES:
@@ -166,22 +178,27 @@ def codings(
 def _coding(  # noqa: PLR0917
     name: str,
     kind: ColumnType,
-    table: PrivateTable,
+    bounds: Mapping[str, Bounds],
     bins: Bins | None,
     keys: tuple[Any, ...] | None,
     missing: bool,
 ) -> Coding:
     if bins is None and (keys is not None or kind == ColumnType.BOOLEAN):
         given = (False, True) if keys is None else keys
+        check_keys(name, given, kind)
         values = tuple(value for value in given if value is not None)
+        if not values:
+            raise ParameterError("keys", name, "name a value beside None, or leave the column out")
         return Coding(name, kind, values=values, missing=missing or None in given)
     if bins is not None and not isinstance(bins, int):
         return Coding(name, kind, edges=_read_edges(name, kind, bins), missing=missing)
     if kind in NUMERIC:
-        ends = table.bounds.get(name)
+        ends = bounds.get(name)
         if ends is None:
             raise ParameterError(
-                "columns", name, "has no declared bounds; declare bounds=, keys=, or edges in bins="
+                "columns",
+                name,
+                "has no declared bounds; declare bounds=, keys=, edges in bins=, or discover=",
             )
         return Coding(name, kind, edges=_even(ends, bins or BINS, kind), missing=missing)
     raise ParameterError(

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from deniable.errors import ParameterError
 
 Entry = dict[str, Any]
+_SEAL, _START = "seal", '{"draw": '
 
 
 class Journal:
     """Released values, in the order of their release; with a path, each is on disk at once.
 
-    A journal holds only what was released: it is as public as the answer.
+    A journal holds only what was released: it is as public as the answer. With a `key` every line
+    is sealed with all lines before it, and lines that were changed, moved or come from another door
+    are refused: what the ledger records as an answer was drawn.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        key: bytes | None = None,
+        entries: Sequence[Entry] = (),
+    ) -> None:
         self._path = None if path is None else Path(path)
-        self._entries: list[Entry] = []
+        self._key, self._last = key, ""
+        self._entries: list[Entry] = list(entries)
         if self._path is not None and self._path.exists():
-            self._entries = _read(self._path)
+            self._entries = [self._opened(entry) for entry in _read(self._path)]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -34,21 +47,49 @@ class Journal:
         self._entries.append(entry)
         if self._path is None:
             return
+        sealed = entry if self._key is None else {**entry, _SEAL: self._seal(entry)}
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+            file.write(json.dumps(sealed) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _opened(self, stored: Entry) -> Entry:
+        entry = {name: value for name, value in stored.items() if name != _SEAL}
+        if self._key is not None:
+            seal = str(stored.get(_SEAL, ""))
+            if not hmac.compare_digest(self._seal(entry).encode(), seal.encode()):
+                assert self._path is not None
+                raise ParameterError(
+                    "resume", self._path.name, "was changed, or belongs to another ledger"
+                )
+        return entry
+
+    def _seal(self, entry: Entry) -> str:
+        """Of this line and all before it; the next one is sealed with it."""
+        assert self._key is not None
+        text = json.dumps([self._last, entry], sort_keys=True)
+        self._last = hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+        return self._last
+
+
+def begun(path: str | Path) -> list[Any] | None:
+    """What the first line of a journal says that was opened, if there is one."""
+    file = Path(path)
+    entries = _read(file) if file.exists() else []
+    return list(entries[0]["draw"]) if entries else None
 
 
 def _read(path: Path) -> list[Entry]:
     """All whole lines; a last one that was cut off was never used."""
-    lines = path.read_text(encoding="utf-8").split("\n")
     try:
+        lines = path.read_text(encoding="utf-8").split("\n")
         found = [json.loads(line) for line in lines[:-1]]
     except ValueError:
         raise ParameterError("resume", path.name, "is no journal of a synthesis") from None
+    size = min(len(lines[-1]), len(_START))
+    whole = all(isinstance(entry, dict) and {"draw", "price"} <= set(entry) for entry in found)
+    if not whole or lines[-1][:size] != _START[:size]:
+        raise ParameterError("resume", path.name, "is no journal of a synthesis")
     if lines[-1]:  # cut off: what follows must begin on a line of its own
         path.write_text("".join(f"{line}\n" for line in lines[:-1]), encoding="utf-8")
-    if not all(isinstance(entry, dict) and "draw" in entry for entry in found):
-        raise ParameterError("resume", path.name, "is no journal of a synthesis")
     return found

@@ -21,7 +21,7 @@ from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTyp
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.mechanisms.selection import Exponential
-from deniable.mechanisms.sparse_vector import SparseStream, SparseVector
+from deniable.mechanisms.sparse_vector import AboveThreshold, SparseStream, SparseVector
 from deniable.privacy.exact import Number, positive, sqrt_up
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
@@ -121,7 +121,7 @@ class Draws:
 
     @property
     def spent(self) -> Fraction:
-        """What the draws cost so far."""
+        """What the draws cost so far, each with its part of what was lost in a crash."""
         return self._spent
 
     @property
@@ -155,7 +155,10 @@ class Draws:
 
     def deviation(self, amount: Fraction) -> float:
         """The standard deviation, in rows, of a marginal measured for this share."""
-        mechanism = self._noise(amount)
+        return self._wide(max(GRID, on_grid_below(amount * self._shrunk)))
+
+    def _wide(self, share: Fraction) -> float:
+        mechanism = self._noise(share)
         wide = mechanism.sigma if isinstance(mechanism, DiscreteGaussian) else mechanism.scale
         times = 1.0 if isinstance(mechanism, DiscreteGaussian) else math.sqrt(2)
         return float(wide) * times / self._data.steps
@@ -174,7 +177,7 @@ class Draws:
             mechanism = self._noise(share)
             noisy = self._opened.draw(mechanism, lambda: self._marginal(clique).ravel())
             assert isinstance(noisy, np.ndarray)
-            entry = {"values": noisy.tolist(), "deviation": self.deviation(share)}
+            entry = {"values": noisy.tolist(), "deviation": self._wide(share)}
             return entry, self._price(mechanism.loss)
 
         found = self._drawn(["measure", list(clique)], live)
@@ -185,10 +188,7 @@ class Draws:
 
     def choose(self, question: Question, amount: Fraction) -> int:
         """The place of a candidate with a high score, for a share of the price."""
-        if not isinstance(question, WrongMarginal | ClosestOffer | BoostedQuery):
-            raise ParameterTypeError(
-                "question", type(question).__name__, "must be one that the library scores"
-            )
+        self._check(question)
 
         def live() -> tuple[Entry, Fraction]:
             share = self._share(amount)
@@ -207,6 +207,7 @@ class Draws:
 
     def count(self, query: Counting, amount: Fraction) -> Measurement:
         """A noisy count, for a share of the price: one number, with the clique of its query."""
+        Counting.check(query, self.domain)
 
         def live() -> tuple[Entry, Fraction]:
             share = self._share(amount)
@@ -214,7 +215,7 @@ class Draws:
             read = lambda: query.of_exact(self._marginal(query.clique))  # noqa: E731
             noisy = self._opened.draw(mechanism, read)
             assert isinstance(noisy, int)
-            entry = {"values": noisy, "deviation": self.deviation(share)}
+            entry = {"values": noisy, "deviation": self._wide(share)}
             return entry, self._price(mechanism.loss)
 
         what = ["count", list(query.clique), [list(codes) for codes in query.codes]]
@@ -234,13 +235,14 @@ class Draws:
         stream = self._opened.draw(_Opening(mechanism), lambda: None)
         assert isinstance(stream, SparseStream)
         self._spent += self._price(mechanism.loss)
-        return Watch(stream, self._marginal, self._data.steps)
+        return Watch(self._opened, stream, self._marginal, self.domain, self._data.steps)
 
     def error_of(self, question: WrongMarginal, amount: Fraction) -> float:
         """The mean L1 error, in rows, of a public model over these marginals: a noisy number.
 
         The sum of all scores moves by what each of them moves.
         """
+        self._check(question)
         share = self._share(amount)
         moved, relation = self._moved * sum(question.weights), self._data.relation
         mechanism = (
@@ -271,21 +273,37 @@ class Draws:
         else:
             found, price = live()
             entry = {"draw": what, "price": str(price), **found}
+            if self._shrunk < 1:
+                entry["share"] = str(price / self._shrunk)
             self._journal.append(entry)
-        self._spent += Fraction(entry["price"])
+        self._spent += _share_of(entry)
         return entry
 
     def _factor_left(self) -> Fraction:
-        """How far shares shrink because a draw was charged and then lost in a crash."""
+        """How far shares shrink because a draw was charged and then lost in a crash.
+
+        What is left of the door is spread over what is left of the plan: a method goes on with the
+        shares that it would have had, each so much smaller.
+        """
         if self._door is None:
             return Fraction(1)
         kept = sum((Fraction(entry["price"]) for entry in self._known), Fraction(0))
         drawn = self._door.drawn
         charged = Fraction((drawn.epsilon or 0) if self.pure else drawn.rho) * GRID
-        lost = charged - kept
-        if lost < 0:
+        if charged < kept:
             raise ParameterError("resume", "a journal", "holds draws that this door never made")
-        return Fraction(1) if not lost else max(Fraction(0), 1 - lost / (self.whole - kept))
+        planned = self.whole - sum((_share_of(entry) for entry in self._known), Fraction(0))
+        if charged == kept and planned == self.whole - kept:
+            return Fraction(1)
+        return max(Fraction(0), self.whole - charged) / max(GRID, planned)
+
+    def _check(self, question: Question) -> None:
+        """Only the library's own questions score, not what a caller made of them."""
+        if type(question) not in (WrongMarginal, ClosestOffer, BoostedQuery):
+            raise ParameterTypeError(
+                "question", type(question).__name__, "must be one that the library scores"
+            )
+        question.check(self.domain)
 
     def _share(self, amount: Fraction) -> Fraction:
         share = on_grid_below(amount * self._shrunk)
@@ -328,6 +346,11 @@ class Draws:
         return found
 
 
+def _share_of(entry: Entry) -> Fraction:
+    """Which part of the plan a draw was: its price, and more where shares were shrunk."""
+    return Fraction(entry["share"] if "share" in entry else entry["price"])
+
+
 def _merged(table: Counts, axis: int, codes: Codes) -> Counts:
     """Sums of the slices that get the same new code."""
     out = np.zeros((int(codes.max()) + 1, *np.delete(table.shape, axis)), dtype=np.int64)
@@ -338,14 +361,20 @@ def _merged(table: Counts, axis: int, codes: Codes) -> Counts:
 class Watch:
     """An open sparse vector over counting queries. It says at most once that one is off."""
 
-    def __init__(self, stream: SparseStream, exact: Exact, steps: int) -> None:
-        self._stream, self._exact, self._steps = stream, exact, steps
+    def __init__(
+        self, door: Door, stream: SparseStream, exact: Exact, domain: Domain, steps: int
+    ) -> None:
+        self._door, self._stream, self._exact = door, stream, exact
+        self._domain, self._steps = domain, steps
 
     def off(self, query: Counting, estimate: float) -> bool:
         """Whether |exact - estimate| is above the threshold, nearly: it moves as a count does."""
+        Counting.check(query, self._domain)
         expected = int(in_steps(np.array(estimate), self._steps))
-        exact = query.of_exact(self._exact(query.clique))
-        return self._stream.ask(abs(exact - expected)).above
+        read = lambda: abs(query.of_exact(self._exact(query.clique)) - expected)  # noqa: E731
+        answer = self._door.ask(self._stream, read)
+        assert isinstance(answer, AboveThreshold)
+        return answer.above
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from deniable.synthesis.data import check_cells
+from deniable.errors import ParameterError
+from deniable.privacy.exact import Number, positive
 from deniable.synthesis.domain import Clique, Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
@@ -24,15 +25,25 @@ class MST:
     three standard deviations, are merged before pairs are looked at. Privacy: `Draws`.
     """
 
+    max_megabytes: Number = 80
     iterations: int = 1000
 
     def check(self, domain: Domain) -> None:
-        """Any domain whose largest pair of columns can be counted."""
-        check_cells(domain, tuple(sorted(domain.columns, key=domain.size_of)[-2:]))
+        """The marginals of all pairs must fit: they are looked at side by side."""
+        cells = (sum(domain.sizes) ** 2 - sum(size**2 for size in domain.sizes)) // 2
+        size, most = cells * 8 / 2**20, float(positive(self.max_megabytes, "max_megabytes"))
+        if size > most:
+            raise ParameterError(
+                "domain",
+                f"{size:,.3g} MB",
+                f"is what all pairs of columns take, above max_megabytes={most:g}; allow more, or "
+                "use fewer columns or bins",
+            )
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The fitted model."""
         third, declared = draws.whole / 3, draws.domain
+        self.check(declared)
         singles = [draws.measure((c,), third / len(declared)) for c in declared.columns]
         merges = merged(singles)
         draws.merge(merges.codes)

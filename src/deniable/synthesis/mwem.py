@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from deniable.privacy.exact import whole
+from deniable.privacy.exact import Number, positive, whole
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
@@ -31,10 +31,11 @@ class MWEM:
     workload: Workload
     rounds: int = 20
     passes: int = 100
+    max_megabytes: Number = 80
 
     def check(self, domain: Domain) -> None:
         """All records must fit into memory."""
-        check_dense(domain)
+        check_dense(domain, positive(self.max_megabytes, "max_megabytes"))
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         """The last iterate."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.errors import ParameterError
+from deniable.errors import ParameterTypeError
 from deniable.privacy.exact import whole
 from deniable.synthesis.domain import Clique, Floats
 from deniable.synthesis.measure import Draws, Watch
@@ -74,7 +74,8 @@ class PrivateMultiplicativeWeights:
     def answer(self, query: Counting) -> OnlineAnswer:
         """The answer to one query, chosen in whatever way from the answers before."""
         if not isinstance(query, Counting):
-            raise ParameterError("query", type(query).__name__, "must be a Counting query")
+            raise ParameterTypeError("query", type(query).__name__, "must be a Counting query")
+        Counting.check(query, self._draws.domain)
         estimate = self._estimate(query)
         if self._watch is None:
             return OnlineAnswer(estimate, verified=False, measured=False)

@@ -36,6 +36,16 @@ class Counting:
         object.__setattr__(self, "clique", clique)
         object.__setattr__(self, "codes", tuple(found))
 
+    def check(self, domain: Domain) -> None:
+        """Refuse queries about another domain, and those with counting code of their own."""
+        own = type(self) is Counting and len(self.clique) == len(self.codes)
+        if not own or self.clique != domain.clique(self.clique):
+            raise ParameterError("query", type(self).__name__, "must be a Counting query")
+        for column, codes in zip(self.clique, self.codes, strict=True):
+            size = domain.size_of(column)
+            if len(set(codes)) < len(codes) or not all(0 <= code < size for code in codes):
+                raise ParameterError("query", column, "has codes of another domain")
+
     def of(self, marginal: Floats) -> float:
         """The answer from expected counts over the query's columns."""
         return float(marginal[np.ix_(*self.codes)].sum())

@@ -1,7 +1,8 @@
 """What can be chosen by private scores, as a closed list: no caller's code sees an exact count.
 
 Each question holds public numbers alone. Its scores are whole numbers in steps, and its
-`sensitivity` says how far one of them moves when the counts of a marginal move by `moved` in L1.
+`sensitivity` says how far one of them moves when the counts of a marginal move by `moved` in L1,
+once `check` has found the public numbers to be what they should be.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import ParameterError
-from deniable.synthesis.domain import Clique, Counts, Floats
+from deniable.privacy.exact import whole
+from deniable.synthesis.domain import Clique, Counts, Domain, Floats
 from deniable.synthesis.queries import Counting
 
 Exact = Callable[[Clique], Counts]
 
 _LARGEST = 1 << 61
+_WIDEST = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,15 @@ class WrongMarginal:
         parts: list[Sequence[Any]] = [self.cliques, self.models, self.weights, self.handicaps]
         if len({len(part) for part in parts}) != 1 or not self.cliques:
             raise ParameterError("candidates", len(self.cliques), "must be one or more, all alike")
+
+    def check(self, domain: Domain) -> None:
+        """A model must have the shape of its marginal: others would count a row several times."""
+        for clique, model, weight in zip(self.cliques, self.models, self.weights, strict=True):
+            whole(weight, "weights")
+            if clique != domain.clique(clique) or np.shape(model) != domain.shape(clique):
+                raise ParameterError(
+                    "models", " x ".join(clique), "must have the shape of its marginal"
+                )
 
     @property
     def count(self) -> int:
@@ -71,6 +83,10 @@ class ClosestOffer:
     count: int
     offers: Callable[[], Iterable[Floats]]
 
+    def check(self, domain: Domain) -> None:
+        """Queries must be counting queries of this domain."""
+        _check_queries(self.queries, domain)
+
     def sensitivity(self, moved: int) -> int:
         """What one counting query moves."""
         return moved
@@ -97,6 +113,12 @@ class BoostedQuery:
     right: float
     width: float
 
+    def check(self, domain: Domain) -> None:
+        """Queries must be counting queries of this domain, and errors sums that do not wrap."""
+        _check_queries(self.queries, domain)
+        if not 0 <= min(self.right, self.width) <= max(self.right, self.width) < _WIDEST:
+            raise ParameterError("width", self.width, f"must be 0 to {_WIDEST:,}, like right")
+
     @property
     def count(self) -> int:
         """How many queries there are."""
@@ -118,6 +140,13 @@ class BoostedQuery:
 
 
 Question = WrongMarginal | ClosestOffer | BoostedQuery
+
+
+def _check_queries(queries: Sequence[Counting], domain: Domain) -> None:
+    if not queries:
+        raise ParameterError("queries", "none", "name one query or more")
+    for query in queries:
+        Counting.check(query, domain)
 
 
 def in_steps(model: Floats, steps: int) -> Counts:

@@ -6,7 +6,6 @@ than `max_rows` rows is scaled down so that its counts sum to `max_rows` at most
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,21 +43,26 @@ class TableMarginals:
     @lazy
     def bound(self) -> int:
         """What one unit adds at most."""
-        return self.plan(()).rows * SCALE
+        plan = self.plan(())
+        if plan.buys_rows:
+            raise ParameterError(
+                "max_rows", None, "say how many rows of one unit count: max_rows=, or on the table"
+            )
+        return plan.rows * SCALE
 
     @property
     def relation(self) -> Relation:
         """That of the table."""
         return self.catalogue.neighbours([self.table])
 
-    def plan(self, clique: Clique) -> Plan:
-        """The plan of one marginal: COUNT(*) by codes."""
+    def plan(self, clique: Clique, *, all_columns: bool = False) -> Plan:
+        """The plan of one marginal: COUNT(*) by codes; to check them, with those of all columns."""
         names = [f"c{self.domain.place(column)}" for column in clique]
         shown = ", ".join(names)
         coded = [
             f"{each.sql()} AS c{place}"
             for place, each in enumerate(self.codings)
-            if each.name in clique
+            if all_columns or each.name in clique
         ]
         inside = [each.inside() for each in self.codings if each.inside()]
         rows = (
@@ -72,16 +76,13 @@ class TableMarginals:
         sizes = self.domain.shape(clique)
         keys = {name: tuple(range(size)) for name, size in zip(names, sizes, strict=True)}
         options = Options(keys=keys, max_rows=self.max_rows)
-        plan = compile_tree(parse(text), self.catalogue, options)
-        if plan.buys_rows:
-            raise ParameterError(
-                "max_rows", None, "say how many rows of one unit count: max_rows=, or on the table"
-            )
-        return plan
+        return compile_tree(parse(text), self.catalogue, options)
 
-    def check(self, engine: Engine, cliques: Sequence[Clique]) -> None:
+    def check(self, engine: Engine) -> None:
         """Refuse, from names and types alone, what the engine would not run."""
-        engine.check([totals_step(self.plan(clique), l2=False) for clique in cliques])
+        _ = self.bound  # refused here, not when it is charged
+        every = self.plan(self.domain.columns[:1], all_columns=True)
+        engine.check([totals_step(self.plan(()), l2=False), totals_step(every, l2=False)])
 
     def exact(self, clique: Clique) -> Counts:
         """One marginal, in steps of 1/65536 row."""

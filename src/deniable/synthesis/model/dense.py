@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.synthesis.domain import Clique, Codes, Domain, Floats, project, widen
+from deniable.synthesis.domain import Codes, Domain, Floats, project, widen
 from deniable.synthesis.measurement import Measurement
 from deniable.synthesis.model.rounding import sample_conditionally
 
-MOST_CELLS = 10_000_000
+MOST_MEGABYTES = Fraction(80)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,6 @@ class DenseModel:
     @classmethod
     def uniform(cls, domain: Domain, total: float) -> DenseModel:
         """All records alike."""
-        check_dense(domain)
         return cls(domain, total, np.zeros(domain.sizes))
 
     @lazy
@@ -65,13 +65,14 @@ def replayed(model: DenseModel, history: Sequence[Measurement], *, passes: int) 
     return DenseModel(model.domain, model.total, logs)
 
 
-def check_dense(domain: Domain, within: Clique | None = None) -> None:
+def check_dense(domain: Domain, max_megabytes: Fraction = MOST_MEGABYTES) -> None:
     """Refuse domains that do not fit into memory, with their size and a way out."""
-    cells = domain.cells if within is None else domain.size(within)
-    if cells > MOST_CELLS:
+    size = Fraction(domain.cells * 8, 2**20)
+    if size > max_megabytes:
         raise ParameterError(
             "domain",
-            f"{cells:,} cells",
-            f"a table of all records takes {cells * 8 / 2**20:,.0f} MB; {MOST_CELLS:,} cells are "
-            "the most; use method='mst' or 'aim', fewer columns or fewer bins",
+            f"{domain.cells:,} cells",
+            f"a table of all records takes {float(size):,.0f} MB, above the "
+            f"{float(max_megabytes):g} MB allowed; use method='mst' or 'aim', fewer columns or "
+            "fewer bins",
         )

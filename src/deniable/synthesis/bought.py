@@ -1,0 +1,157 @@
+"""What nobody declared about a table, bought: values of text columns, bounds of numbers, rows.
+
+Each is found by a question of its own, like those of SQL, with noise: private key selection for
+values, histograms of units for bounds and for the number of rows that one unit has. What is made of
+the answers is post-processing. All of it is part of the price of the synthesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from deniable.engines.base import LazySnapshot
+from deniable.errors import ParameterError
+from deniable.privacy.guarantees import PureDP
+from deniable.privacy.price import GRID, Price
+from deniable.query.profile import Asked, Purchase, bounded, buy, purchase, rank_of
+from deniable.query.ranges import Range, seen_cells
+from deniable.release import Answer
+from deniable.session import Session
+from deniable.synthesis.measure import on_grid_below, reserved_loss
+from deniable.synthesis.run import Run
+from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, read_keys
+
+_EACH, _MOST = Fraction(1, 20), Fraction(1, 2)
+_ROUNDED = 16 * GRID  # the ledger rounds every draw of a question up
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What was found, what is left of the price, and what was paid for what."""
+
+    left: Fraction
+    keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    receipt: tuple[tuple[str, Price], ...] = ()
+
+
+def placeholders(schema: Schema, discover: Sequence[str]) -> Bought:
+    """Made-up values and bounds, to see what is wrong with everything else first."""
+    kinds = {schema.find(name): schema.columns[schema.find(name)] for name in discover}
+    for name, kind in kinds.items():
+        if kind not in (ColumnType.TEXT, *NUMERIC):
+            raise ParameterError(
+                "discover", name, f"holds {kind}; only text and numbers are found privately"
+            )
+    return Bought(
+        Fraction(0),
+        keys={name: ("?",) for name, kind in kinds.items() if kind == ColumnType.TEXT},
+        bounds={
+            name: (Fraction(0), Fraction(1)) for name, kind in kinds.items() if kind in NUMERIC
+        },
+    )
+
+
+def discovered(
+    session: Session, table: str, owner: PrivateTable, discover: Sequence[str], amount: Fraction
+) -> Bought:
+    """Buy the values or bounds of columns, each for a twentieth of the price or less.
+
+    If the whole price could not be paid, nothing is bought.
+    """
+    found = Bought(amount)
+    if not discover:
+        return found
+    schema = session.parts.catalogue.schemas[table]
+    names = list(dict.fromkeys(schema.find(name) for name in discover))
+    share = on_grid_below(amount * min(_EACH, _MOST / len(names)))
+    asked = {name: _questions(table, owner, schema, name) for name in names}
+    budget = session.parts.budget
+    pure = isinstance(budget.guarantee, PureDP)
+    prices = {name: on_grid_below(share / len(each)) for name, each in asked.items()}
+
+    def spent(name: str) -> tuple[Fraction | None, Fraction | None]:
+        return (prices[name], None) if pure else (None, prices[name])
+
+    losses = []
+    for name, each in asked.items():
+        epsilon, rho = spent(name)
+        for text, keys in each:
+            losses += session.unpaid(text, epsilon=epsilon, rho=rho, keys=keys)
+    if losses:
+        left = amount - sum(prices[name] * len(each) for name, each in asked.items())
+        rest = reserved_loss(left - _ROUNDED * len(names), pure=pure, relation=owner.relation)
+        session.parts.ledger.afford(owner.population, [*losses, rest], who=session.parts.who)
+    for name, each in asked.items():
+        epsilon, rho = spent(name)
+        answers = [session.sql(t, epsilon=epsilon, rho=rho, keys=keys) for t, keys in each]
+        paid = sum((answer.cost for answer in answers[1:]), answers[0].cost)
+        found = replace(found, left=found.left - prices[name] * len(each) - _ROUNDED)
+        if schema.columns[name] == ColumnType.TEXT:
+            values = [v for v in answers[0].to_arrow().column("value").to_pylist() if v is not None]
+            if not values:
+                raise ParameterError("discover", name, "no value was found that many units share")
+            found = replace(found, keys={**found.keys, name: read_keys(values)})
+            what = f"values of {name}"
+        else:
+            ends = _range(table, owner, schema, name).bounds([*map(seen_cells, answers)])
+            found = replace(found, bounds={**found.bounds, name: ends})
+            what = f"bounds of {name}"
+        found = replace(found, receipt=(*found.receipt, (what, paid)))
+    return found
+
+
+def _questions(
+    table: str, owner: PrivateTable, schema: Schema, name: str
+) -> list[tuple[str, Mapping[str, Any] | None]]:
+    """The questions that find what is to know about a column, and the keys of each."""
+    if schema.columns[name] == ColumnType.TEXT:
+        quoted = '"' + name.replace('"', '""') + '"'
+        text = f'SELECT {quoted} AS value, COUNT(*) AS n FROM "{table}" GROUP BY {quoted}'  # noqa: S608
+        return [(text, None)]
+    ends = _range(table, owner, schema, name).questions()
+    return [(tree.sql("duckdb"), options.keys) for tree, options in ends]
+
+
+def _range(table: str, owner: PrivateTable, schema: Schema, name: str) -> Range:
+    unit = owner.unit.lower() if isinstance(owner.unit, str) else None
+    return Range(table, name.lower(), schema.columns[name], unit)
+
+
+def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
+    """The run with a number of rows that one unit counts with: declared, or bought.
+
+    It is bought as a question in SQL buys it, by a noisy histogram of the rows of units.
+    """
+    with LazySnapshot(run.parts.engine) as snapshot:
+        plan = run.data(snapshot).plan(())
+        if not plan.buys_rows:
+            return run, ()
+        like = purchase(plan, run.parts.budget, run.amount)
+        assert like is not None
+        bought = Purchase(plan, ("rows",), like.noise)
+        rest = on_grid_below(run.amount - like.noise.amount) - GRID
+        rank = rank_of(plan, run.parts.budget, rest / len(run.domain))
+        asked = Asked(plan, lambda _: plan, bought, rest, rank)
+        question: dict[str, object] = {
+            "bought": "rows of a unit",
+            "columns": [each.inside() for each in run.coded],
+            "tables": {run.table: run.owner.describe()},
+        }
+        ledger, population = run.parts.ledger, run.owner.population
+        if ledger.recorded(population, bought.loss, question) is None:
+            after = reserved_loss(rest, pure=run.pure, relation=run.owner.relation)
+            ledger.afford(population, [bought.loss, after], who=run.parts.who)
+        door = run.gate.open(bought.loss, purpose="synthesis: rows of a unit", question=question)
+        if isinstance(door, Answer):
+            stored = door.value
+        else:
+            with door:
+                stored = door.close(buy(asked, door, snapshot)).value
+    assert isinstance(stored, dict)
+    rows = bounded(asked, stored).rows
+    price = bought.loss.price
+    return replace(run, amount=rest, max_rows=rows), (("rows of a unit", price),)

@@ -1,0 +1,161 @@
+"""One synthesis of one table: what is checked first, its door, and the door's journal."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from deniable.engines.base import LazySnapshot
+from deniable.errors import ParameterError
+from deniable.privacy.guarantees import PureDP
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.wire import loss_to_json
+from deniable.release import Answer, Door, Gate
+from deniable.session import Parts
+from deniable.synthesis.columns import Coding
+from deniable.synthesis.domain import Domain
+from deniable.synthesis.journal import Entry, Journal, begun
+from deniable.synthesis.measure import Draws, reserved_loss
+from deniable.synthesis.method import Method, Progress
+from deniable.synthesis.synthetic import SyntheticTable
+from deniable.synthesis.table_data import TableMarginals
+from deniable.synthesis.workload import Workload
+from deniable.tables import PrivateTable
+
+_LEAST = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One synthesis: its table, its domain and its price."""
+
+    parts: Parts
+    table: str
+    owner: PrivateTable
+    coded: tuple[Coding, ...]
+    domain: Domain
+    amount: Fraction
+    max_rows: int | None
+
+    @property
+    def pure(self) -> bool:
+        """Whether the price is an ε."""
+        return isinstance(self.parts.budget.guarantee, PureDP)
+
+    @property
+    def gate(self) -> Gate:
+        """The way to the people of the table."""
+        return Gate(self.parts.ledger, self.owner.population, self.parts.who)
+
+    def data(self, snapshot: LazySnapshot) -> TableMarginals:
+        """The marginals of the table, for the door."""
+        return TableMarginals(
+            self.parts.catalogue, snapshot, self.table, self.coded, self.max_rows, self.domain
+        )
+
+    def check(self) -> None:
+        """Refuse, before anything is spent, what could only fail or teach nothing."""
+        if self.amount < _LEAST:
+            raise ParameterError(
+                "epsilon", float(self.amount), "is too small for any synthesis; pay more"
+            )
+        with LazySnapshot(self.parts.engine) as snapshot:  # none is taken: nothing is run
+            data = self.data(snapshot)
+            data.check(self.parts.engine)
+            size = self.owner.size
+            if size is None:
+                return
+            each = self.amount / len(self.domain)
+            noise = Draws(None, data, self.amount, pure=self.pure).deviation(each)
+        if 3 * noise > size:
+            raise ParameterError(
+                "epsilon",
+                float(self.amount),
+                f"is too small: the noise on one count, ±{3 * noise:,.0f}, is above the declared "
+                f"size of {size:,}; pay more, or take fewer columns. Nothing was spent",
+            )
+
+    def synthesized(
+        self,
+        method: Method,
+        name: str,
+        wanted: Workload,
+        path: str | Path | None,
+        progress: Progress,
+    ) -> SyntheticTable:
+        """The synthetic table: drawn now, gone on with, or made of the recorded answer."""
+        with LazySnapshot(self.parts.engine) as snapshot:
+            data = self.data(snapshot)
+            loss = reserved_loss(self.amount, pure=self.pure, relation=data.relation)
+            door, kept = self._door(loss, self._question(repr(method), wanted), path)
+            draws = Draws(door, data, self.amount, pure=self.pure, journal=kept)
+            if door is None:
+                model = method.run(draws, progress)
+            else:
+                with door:
+                    model = method.run(draws, progress)
+                    draws.close({"drawn": list(draws.journal.entries)})
+        progress(1.0)
+        return SyntheticTable(
+            self.coded, model, tuple(draws.measurements), name, (("marginals", loss.price),)
+        )
+
+    def _question(self, method: str, wanted: Workload) -> dict[str, object]:
+        """All that the answer depends on, but the data and the price."""
+        return {
+            "synthesis": method,
+            "workload": [[list(clique) for clique in wanted.cliques], list(wanted.weights)],
+            "columns": [each.sql() for each in self.coded],
+            "max_rows": self.max_rows,
+            "table": self.table,
+            "tables": {self.table: self.owner.describe()},
+        }
+
+    def _door(
+        self, loss: Loss, question: Mapping[str, object], path: str | Path | None
+    ) -> tuple[Door | None, Journal]:
+        """A door and what was drawn from it: newly opened, resumed, or the recorded answer."""
+        first = None if path is None else begun(path)
+        if first is not None:
+            if first[0] != "open" or first[2:] != [_digest(loss, question)]:
+                raise ParameterError(
+                    "journal", str(path), "was begun with another synthesis, price or version"
+                )
+            if self.parts.ledger.recorded(self.owner.population, loss, question) is None:
+                door = self.gate.resume(int(first[1]))
+                return door, _Tail(path, key=self._key(door))
+        opened = self.gate.open(
+            loss, purpose="synthesis", question=question, resumable=path is not None
+        )
+        if isinstance(opened, Answer):
+            assert isinstance(opened.value, dict)
+            return None, Journal(entries=opened.value["drawn"])
+        if path is None:
+            return opened, Journal()
+        kept = _Tail(path, key=self._key(opened))
+        kept.append({"draw": ["open", opened.number, _digest(loss, question)], "price": "0"})
+        return opened, kept
+
+    def _key(self, door: Door) -> bytes:
+        """What seals the journal of one door of one ledger."""
+        text = f"a journal of {door.head}".encode()
+        return hmac.new(self.parts.ledger.key, text, hashlib.sha256).digest()
+
+
+def _digest(loss: Loss, question: Mapping[str, object]) -> str:
+    text = json.dumps([loss_to_json(loss), question], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Tail(Journal):
+    """A journal in a file, without the line that says which door it belongs to."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What was drawn."""
+        return super().entries[1:]

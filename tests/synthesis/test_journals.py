@@ -1,0 +1,149 @@
+"""Interrupted runs: nothing is bought twice, nothing is forged, nothing more is drawn."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import deniable as dp
+from deniable.synthesis.data import CodedRows
+from deniable.synthesis.journal import Journal
+from deniable.synthesis.measure import Draws, reserved_loss
+from synthesis.doors import KEY, related
+from synthesis.test_methods import METHODS, ON_SMALL, SIZES, SMALL
+from synthesis.test_synthesize import session, small
+
+ROWS = related(400, SIZES)
+
+
+class StoppedError(Exception):
+    pass
+
+
+class Crashes(Journal):
+    """A journal that loses the n-th draw: it was charged, and never came to the disk."""
+
+    def __init__(self, path, lost):
+        super().__init__(path)
+        self._lost = lost
+
+    def append(self, entry):
+        if len(self.entries) == self._lost:
+            raise StoppedError
+        super().append(entry)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("name", [*METHODS, *ON_SMALL])
+def test_every_method_goes_on_after_losing_draws_and_fits_its_price(name, pure, tmp_path):
+    method = {**METHODS, **ON_SMALL}[name]
+    sizes = SMALL if name in ON_SMALL else SIZES
+    data, path = CodedRows(ROWS[:, : len(sizes)] % 2, sizes), tmp_path / "journal"
+    with dp.Ledger(key=KEY) as ledger:
+        budget = dp.Budget(dp.PureDP(2) if pure else dp.ZCDP(2))
+        ledger.open("people", budget, who="owner")
+        gate = dp.Gate(ledger, "people", "owner")
+        loss = reserved_loss(Fraction(1), pure=pure, relation=data.relation)
+        number = gate.open(loss, purpose="a test", resumable=True).number
+
+        def again(journal):
+            return Draws(gate.resume(number), data, Fraction(1), pure=pure, journal=journal)
+
+        for lost in (0, 0) if name == "smalldb" else (1, 2):  # which has one large draw to lose
+            with pytest.raises(StoppedError):
+                method.run(again(Crashes(path, lost)))
+        last = again(Journal(path))
+        model = method.run(last)
+        assert last.left < Fraction(1, 10**6)
+        totals = ledger.balance("people").totals[0]
+        assert (totals.epsilon if pure else totals.rho) == 10**18
+        other = method.run(Draws(None, data, Fraction(1), pure=pure, journal=Journal(path)))
+        columns = list(sizes)[:2]
+        assert np.array_equal(other.marginal(columns), model.marginal(columns))
+
+
+def stop(_):
+    raise StoppedError
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """A ledger and a journal of a run that was interrupted."""
+    with dp.Ledger(key=KEY) as ledger:
+        path = tmp_path / "run.journal"
+        with session(ledger=ledger) as each, pytest.raises(StoppedError):
+            small(each, journal=path, progress=stop)
+        yield ledger, path
+
+
+def forged(lines, place, **changed):
+    entry = json.loads(lines[place]) | changed
+    return [*lines[:place], json.dumps(entry), *lines[place + 1 :]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: forged(lines, 1, values=[0, 0, 0]),
+        lambda lines: forged(lines, 1, price="1/1000000"),
+        lambda lines: forged(lines, 1, share="1/1000000"),
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+        lambda lines: [lines[0], *lines[2:]],
+        lambda lines: [*lines, lines[-1]],
+    ],
+)
+def test_a_journal_that_was_changed_is_refused(stopped, change):
+    ledger, path = stopped
+    path.write_text("\n".join(change(path.read_text().splitlines())) + "\n")
+    with session(ledger=ledger) as each, pytest.raises(dp.ParameterError, match="was changed"):
+        small(each, journal=path)
+    assert ledger.balance("clinic/patient").releases == 1
+
+
+def test_a_journal_of_another_ledger_is_refused(stopped):
+    _, path = stopped
+    with dp.Ledger(key=KEY) as other, session(ledger=other) as each:
+        with pytest.raises(StoppedError):
+            small(each, journal=path.with_name("second"), progress=stop)
+        with pytest.raises(dp.ParameterError, match="another ledger"):
+            small(each, journal=path)
+
+
+def test_a_journal_of_a_run_that_ended_gives_its_answer_for_nothing(stopped):
+    ledger, path = stopped
+    with session(ledger=ledger) as each:
+        first = small(each, journal=path)
+        before = ledger.balance("clinic/patient").totals
+        again = small(each, journal=path)
+        without = small(each)
+        assert ledger.balance("clinic/patient").totals == before
+    for other in (again, without):
+        assert np.array_equal(first.marginal(["ward"]).values, other.marginal(["ward"]).values)
+
+
+def test_a_run_that_found_values_first_goes_on_too(tmp_path):
+    path = tmp_path / "run.journal"
+    more = {"discover": ["ward"], "max_rows": None}
+    with dp.Ledger(key=KEY) as ledger:
+        declared = {"keys": {"sex": ["F", "M"]}, "max_rows": None, "max_groups": 1}
+        with session(ledger=ledger, **declared) as each, pytest.raises(StoppedError):
+            small(each, epsilon=8, journal=path, progress=stop, **more)
+        before = ledger.balance("clinic/patient").totals
+        with session(ledger=ledger, **declared) as each:
+            table = small(each, epsilon=8, journal=path, **more)
+        assert ledger.balance("clinic/patient").totals == before
+        assert [what for what, _ in table.receipt] == [
+            "values of ward",
+            "rows of a unit",
+            "marginals",
+        ]
+
+
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path):
+    for text in ("no journal\n", '{"draw": []}\n', "[1]\n{", "a diary without an end"):
+        path = tmp_path / "file"
+        path.write_text(text)
+        with pytest.raises(dp.ParameterError, match="no journal"):
+            Journal(path)
+        assert path.read_text() == text
