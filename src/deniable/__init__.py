@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from deniable.synthesis.measure import open_draws
     from deniable.synthesis.mst import MST
     from deniable.synthesis.mwem import MWEM
+    from deniable.synthesis.online import answer_online
     from deniable.synthesis.pmw import PrivateMultiplicativeWeights
     from deniable.synthesis.queries import Counting
     from deniable.synthesis.smalldb import SmallDB
@@ -224,6 +225,7 @@ __all__ = [
     "Workload",
     "WorstPair",
     "advanced_composition",
+    "answer_online",
     "attacks",
     "audit",
     "basic_composition",
@@ -283,6 +285,7 @@ _HOMES = {
     "deniable.synthesis.measure": ("open_draws",),
     "deniable.synthesis.mst": ("MST",),
     "deniable.synthesis.mwem": ("MWEM",),
+    "deniable.synthesis.online": ("answer_online",),
     "deniable.synthesis.pmw": ("PrivateMultiplicativeWeights",),
     "deniable.synthesis.queries": ("Counting",),
     "deniable.synthesis.smalldb": ("SmallDB",),

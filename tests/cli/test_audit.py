@@ -52,6 +52,16 @@ def test_the_estimators_are_audited(run):
         assert row["findings"] == []
 
 
+def test_syntheses_are_audited(run):
+    """Draws are not found to tell more than they claim, and one of them something."""
+    names = ("a marginal, 1-DP", "a choice, 0.5-zCDP", "online answers, 1-DP")
+    only = [part for name in names for part in ("--only", name)]
+    found = json.loads(run("audit", "self", *only, "--json"))
+    assert found["ok"]
+    assert sorted(row["subject"] for row in found["subjects"]) == sorted(names)
+    assert max(row["lower"] for row in found["subjects"]) > 0.1
+
+
 def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
     import deniable as dp
 
@@ -65,6 +75,9 @@ def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
 
 def test_errors_are_told_in_one_line(run):
     assert "must be one of mechanisms, sql, survey, learning" in run(
+
+
+    assert "must be one of mechanisms, sql, survey, synthesis" in run(
         "audit", "self", "--only", "nothing", code=2
     )
     assert "no such folder" in run("audit", "self", "--html", "nowhere/page.html", code=2)

@@ -10,6 +10,9 @@ import pytest
 
 import deniable as dp
 from corpus import hospital
+from engines.loading import to_postgres
+from engines.marginals import CLIQUES, marginals
+from engines.marginals import HOSTILE as ROWS
 
 
 @pytest.fixture
@@ -260,3 +263,29 @@ def test_a_question_can_be_cancelled(server, raw):
         thread.join()
         assert session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)["n"]
     raw.execute("DROP TABLE many")
+
+
+def test_marginals_of_a_synthesis_are_counted_in_postgres(server):
+    to_postgres(server.url, "hostile", ROWS)
+    given = {"unit": "u", "population": "p", "max_rows": 2}
+    sources = ROWS, dp.postgres(server.url).table("hostile")
+    counted, rows = [], []
+    for source in sources:
+        with dp.Session(
+            {"v": dp.PrivateTable(source, bounds={"x": (-9, 9)}, **given)},
+            budget=dp.ApproxDP(1e9, 1e-6),
+            ledger=dp.Ledger(key=bytes(32)),
+        ) as session:
+            counted.append(marginals(session, CLIQUES))
+            made = dp.synthesize(
+                session,
+                "v",
+                epsilon=1000,
+                method="independent",
+                columns=["x", "b"],
+                missing=["x", "b"],
+            )
+            rows.append(made.rows)
+    assert counted[0] == counted[1]
+    assert sum(counted[0][1]) > 0
+    assert rows == pytest.approx([80, 80], abs=10)  # 40 units, 2 rows of each count

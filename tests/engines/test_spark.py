@@ -17,6 +17,7 @@ from deniable.privacy.exact import read_bounds
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
 from deniable.query.price import price
+from engines.marginals import CLIQUES, marginals
 from engines.spark_session import local_spark
 
 from pyspark.sql import types  # isort: skip  (after the engine, which quiets its warnings)
@@ -350,3 +351,14 @@ def test_dates_that_no_calendar_has_fail_nowhere(home, tmp_path, question):
         {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
     ) as session:
         assert session.sql(question, epsilon=1e6) is not None
+
+
+def test_marginals_of_a_synthesis_are_counted_in_spark(both):
+    known, asked = both
+    counted = marginals(asked, CLIQUES)
+    assert counted == marginals(known, CLIQUES)
+    assert sum(counted[1]) > 0
+    made = dp.synthesize(
+        asked, "v", epsilon=1000, method="independent", columns=["x", "b"], missing=["x", "b"]
+    )
+    assert made.rows == pytest.approx(80, abs=10)  # 40 units, 2 rows of each count

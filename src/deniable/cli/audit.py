@@ -21,7 +21,7 @@ from deniable.auditing.self_audit import (
     self_audit,
     sql_subjects,
 )
-from deniable.cli.audited import learning_subjects, survey_subjects
+from deniable.cli.audited import learning_subjects, survey_subjects, synthesis_subjects
 from deniable.cli.failures import told
 from deniable.cli.query import check_file, plain_console
 from deniable.errors import ParameterError
@@ -31,6 +31,7 @@ LAYERS: dict[str, Callable[[], list[Subject]]] = {
     "sql": sql_subjects,
     "survey": survey_subjects,
     "learning": learning_subjects,
+    "synthesis": synthesis_subjects,
 }
 
 app = typer.Typer(help="Attack the library's own claims.", no_args_is_help=True)
@@ -57,7 +58,7 @@ def audit_self(
         Path | None, typer.Option("--html", help="Also write a page with pictures here.")
     ] = None,
 ) -> None:
-    """Audit mechanisms, the SQL path, surveys and estimators; exit with 1 where a claim is refuted.
+    """Audit everything that this library ships; exit with 1 where a claim is refuted.
 
     Example: deniable audit self --only sql --html certificate.html
     """

@@ -11,8 +11,11 @@ import numpy as np
 from deniable.auditing.gaps import Gap, gap
 from deniable.auditing.outcomes import Several
 from deniable.auditing.self_audit import Subject
-from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.ledger.filters import Budget
+from deniable.ledger.ledger import Ledger
+from deniable.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from deniable.privacy.units import Relation
+from deniable.release import Gate
 
 _AT_ONCE = 250
 _ENDS = [(0, 1)]
@@ -132,3 +135,69 @@ def _shares(protocol: Any) -> Callable[[int], Several]:
 
 def _said(design: Any) -> Callable[[int], Several]:
     return lambda value: Several([str(r) for r in design.randomize([bool(value)] * _AT_ONCE)])
+
+
+_DOORS = 25
+_SIZES = {"a": 2, "b": 2}
+
+
+def synthesis_subjects() -> list[Subject]:
+    """What a synthesis draws, and whole ones: of two tables, one has one row more."""
+    from deniable.synthesis.aim import AIM  # noqa: PLC0415  (only where it is asked for)
+    from deniable.synthesis.domain import Domain  # noqa: PLC0415
+    from deniable.synthesis.mst import MST  # noqa: PLC0415
+    from deniable.synthesis.mwem import MWEM  # noqa: PLC0415
+    from deniable.synthesis.pmw import PrivateMultiplicativeWeights  # noqa: PLC0415
+    from deniable.synthesis.queries import Counting  # noqa: PLC0415
+    from deniable.synthesis.scores import WrongMarginal  # noqa: PLC0415
+    from deniable.synthesis.workload import Workload  # noqa: PLC0415
+
+    domain = Domain(_SIZES)
+    pairs = Workload.all_of(domain, 2)
+    singles: list[tuple[str, ...]] = [("a",), ("b",)]
+    wrong = WrongMarginal(singles, [np.zeros(2), np.full(2, 2.0)], [1, 1], [0.0, 0.0])
+    queries = [Counting(domain, {"a": 1, "b": code}) for code in (1, 0, 1)]
+
+    def online(draws: Any) -> tuple[float, ...]:
+        desk = PrivateMultiplicativeWeights(draws, queries=3, updates=2, passes=2)
+        return tuple(desk.answer(query).value for query in queries)
+
+    def fitted(method: Any) -> Callable[[Any], tuple[float, ...]]:
+        return lambda draws: tuple(method.run(draws).marginal(["a", "b"]).ravel().tolist())
+
+    asked: dict[str, tuple[Callable[[Any], object], float]] = {
+        "a marginal": (lambda d: tuple(d.measure(("a",), d.whole).values.tolist()), 1.0),
+        "a choice": (lambda d: d.choose(wrong, d.whole), 1.0),
+        "online answers": (online, 1.0),
+        "MWEM": (fitted(MWEM(workload=pairs, rounds=2, passes=2)), 0.5),
+        "MST": (fitted(MST(iterations=5)), 0.5),
+        "AIM": (fitted(AIM(workload=pairs, iterations=3, last_iterations=5)), 0.2),
+    }
+    return [
+        Subject(
+            "synthesis", f"{name}, {claim}", _drawing(ask, claim), claim, [(False, True)], share
+        )
+        for name, (ask, share) in asked.items()
+        for claim in (PureDP(1), ZCDP(0.5))
+    ]
+
+
+def _drawing(ask: Callable[[Any], object], claim: PureDP | ZCDP) -> Callable[[bool], Several]:
+    """Several doors to the same rows, each with its own price and noise."""
+    from deniable.synthesis.data import CodedRows  # noqa: PLC0415  (only where it is asked for)
+    from deniable.synthesis.measure import open_draws  # noqa: PLC0415
+
+    pure = isinstance(claim, PureDP)
+    price: dict[str, Any] = {"epsilon": 1} if pure else {"rho": 0.5}
+
+    def outputs(more: bool) -> Several:
+        rows = np.array([[0, 0], [1, 1], [1, 0]] + [[1, 1]] * more)
+        data = CodedRows(rows, _SIZES)
+        with Ledger(key=bytes(32)) as ledger:
+            ledger.open("people", Budget(type(claim)(10**6)), who="auditor")
+            gate = Gate(ledger, "people", "auditor")
+            return Several(
+                [ask(open_draws(gate, data, purpose="an audit", **price)) for _ in range(_DOORS)]
+            )
+
+    return outputs

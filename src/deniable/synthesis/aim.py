@@ -11,18 +11,18 @@ from deniable.errors import ParameterError
 from deniable.privacy.exact import Number, positive
 from deniable.synthesis.domain import Clique, Domain
 from deniable.synthesis.measure import Draws
-from deniable.synthesis.measurement import Measurement, averaged
+from deniable.synthesis.measurement import Measurement
 from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
-from deniable.synthesis.model.fit import fit, total_of
+from deniable.synthesis.model.fit import fit
 from deniable.synthesis.model.junction import JunctionTree, tree_cells
 from deniable.synthesis.rare import Unmerged, merged
 from deniable.synthesis.scores import WrongMarginal
+from deniable.synthesis.singles import measured_singles
 from deniable.synthesis.workload import Workload
 
 _MEASURED = Fraction(9, 10)
 _ROUNDS = 16
-_DROWNED = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,9 @@ class AIM:
         self.check(declared)
         cells = float(positive(self.max_megabytes, "max_megabytes")) * 2**20 / 8
         share = draws.whole / (_ROUNDS * len(declared))
-        singles = _singles(draws, _MEASURED * share)
+        once = _MEASURED * share
+        rest = draws.whole - once * len(declared)
+        singles = measured_singles(draws, once, rest / 3)
         merges = merged(singles)
         draws.merge(merges.codes)
         known = [merges.measurement(each) for each in singles]
@@ -87,19 +89,6 @@ class AIM:
                 share *= 2 if draws.pure else 4  # half the noise
             progress(float(draws.spent / draws.whole))
         return Unmerged(fitted.model, merges, declared)
-
-
-def _singles(draws: Draws, share: Fraction) -> list[Measurement]:
-    """All single columns; once more, for a third of what is left, where noise drowns them.
-
-    Whether it does is told by the number of rows as measured, and so by released values alone.
-    """
-    first = [draws.measure((column,), share) for column in draws.domain.columns]
-    rows = total_of(first)
-    if np.mean([each.noise for each in first]) / rows / 2 < _DROWNED:
-        return first
-    more = draws.left / 3 / len(first)
-    return [averaged([each, draws.measure(each.clique, more)]) for each in first]
 
 
 def _round(draws: Draws, model: Model, weights: dict[Clique, int], share: Fraction) -> Measurement:

@@ -15,6 +15,7 @@ from typing import Any
 from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError
 from deniable.privacy.guarantees import PureDP
+from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
 from deniable.query.profile import Asked, Purchase, bounded, buy, purchase, rank_of
 from deniable.query.ranges import Range, seen_cells
@@ -76,7 +77,7 @@ def discovered(
     def spent(name: str) -> tuple[Fraction | None, Fraction | None]:
         return (prices[name], None) if pure else (None, prices[name])
 
-    losses = []
+    losses: list[Loss] = []
     for name, each in asked.items():
         epsilon, rho = spent(name)
         for text, keys in each:

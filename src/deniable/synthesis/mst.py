@@ -14,13 +14,15 @@ from deniable.synthesis.model.base import Model
 from deniable.synthesis.model.fit import fit
 from deniable.synthesis.rare import Unmerged, merged
 from deniable.synthesis.scores import WrongMarginal
+from deniable.synthesis.singles import measured_singles
 
 
 @dataclass(frozen=True, kw_only=True)
 class MST:
     """Measure all columns, choose a spanning tree of pairs, measure those, fit a tree model.
 
-    A third of the price goes to each step. Pairs are chosen one after another among those that join
+    A third of the price goes to each step; where noise drowns single columns, they get half of what
+    is for choices besides. Pairs are chosen one after another among those that join
     two parts of the forest (Kruskal), by how wrong independent columns get them. Rare values, below
     three standard deviations, are merged before pairs are looked at. Privacy: `Draws`.
     """
@@ -44,7 +46,7 @@ class MST:
         """The fitted model."""
         third, declared = draws.whole / 3, draws.domain
         self.check(declared)
-        singles = [draws.measure((c,), third / len(declared)) for c in declared.columns]
+        singles = measured_singles(draws, third / len(declared), third / 2)
         merges = merged(singles)
         draws.merge(merges.codes)
         known = [merges.measurement(each) for each in singles]
@@ -61,7 +63,7 @@ class MST:
         part = {column: column for column in draws.domain.columns}
         every = {pair: model.marginal(pair) for pair in combinations(part, 2)}
         chosen: list[Clique] = []
-        share = draws.whole / 3 / max(1, len(part) - 1)
+        share = (draws.left - draws.whole / 3) / max(1, len(part) - 1)
         for _ in range(len(part) - 1):
             joining = [pair for pair in every if part[pair[0]] != part[pair[1]]]
             place = draws.choose(

@@ -1,0 +1,132 @@
+"""`dp.answer_online`: counting queries about a private table, one by one, in its own values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from deniable.engines.base import LazySnapshot
+from deniable.errors import ParameterTypeError
+from deniable.privacy.exact import Number, whole
+from deniable.privacy.price import Price
+from deniable.query.price import amount_of
+from deniable.release import Door
+from deniable.session import Session
+from deniable.synthesis.bought import with_rows
+from deniable.synthesis.columns import Bins, Coding, codings
+from deniable.synthesis.domain import Domain
+from deniable.synthesis.evaluate import private_table
+from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
+from deniable.synthesis.model.dense import check_dense
+from deniable.synthesis.pmw import OnlineAnswer, PrivateMultiplicativeWeights
+from deniable.synthesis.queries import Counting
+from deniable.synthesis.run import Run
+from deniable.tables import read_keys
+
+
+class OnlineDesk:
+    """Answers about one table until it is closed; its whole price was reserved when it opened.
+
+    All answers together, of however many queries, cost that price (`PrivateMultiplicativeWeights`).
+    """
+
+    def __init__(self, run: Run, queries: int, updates: int) -> None:
+        self._coded = {each.name: each for each in run.coded}
+        self._snapshot = LazySnapshot(run.parts.engine)
+        data = run.data(self._snapshot)
+        loss = reserved_loss(run.amount, pure=run.pure, relation=data.relation)
+        door = run.gate.open(loss, purpose="synthesis: online answers")
+        assert isinstance(door, Door)  # no question is named, so none is found again
+        self._door, self._draws = door, Draws(door, data, run.amount, pure=run.pure)
+        try:
+            self._weights = PrivateMultiplicativeWeights(
+                self._draws, queries=queries, updates=updates
+            )
+        except BaseException:
+            self._snapshot.__exit__(None, None, None)
+            raise
+
+    def __enter__(self) -> OnlineDesk:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def cost(self) -> Price:
+        """What all answers cost together."""
+        return self._door.cost
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether answers are no longer verified."""
+        return self._weights.exhausted
+
+    @property
+    def updates_left(self) -> int:
+        """How many more queries can be found wrong and measured."""
+        return self._weights.updates_left
+
+    def answer(self, conditions: Mapping[str, Any]) -> OnlineAnswer:
+        """About how many rows have these values: {"ward": "A", "age": [30, 40]}."""
+        given: object = conditions
+        if not isinstance(given, Mapping):
+            raise ParameterTypeError("conditions", type(given).__name__, "maps columns to values")
+        codes = {}
+        for name, values in conditions.items():
+            coding = self._coding(name)
+            listed = values if isinstance(values, list | tuple | set) else [values]
+            codes[coding.name] = [coding.code(value) for value in listed]
+        return self._weights.answer(Counting(self._draws.domain, codes))
+
+    def close(self) -> None:
+        """End the door and let go of the table."""
+        try:
+            self._draws.close({"updates left": self.updates_left})
+        finally:
+            self._snapshot.__exit__(None, None, None)
+
+    def _coding(self, name: str) -> Coding:
+        return self._coded[self._draws.domain.columns[self._draws.domain.place(name)]]
+
+
+def answer_online(
+    session: Session,
+    table: str,
+    *,
+    queries: int,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    columns: Sequence[str] | None = None,
+    bins: Mapping[str, Bins] | None = None,
+    keys: Mapping[str, Sequence[Any]] | None = None,
+    missing: Sequence[str] = (),
+    max_rows: int | None = None,
+    updates: int = 50,
+) -> OnlineDesk:
+    """Open a desk that answers about `queries` counting queries on a private table.
+
+    The domain is declared as for `dp.synthesize`, and all of its records must fit into memory.
+    """
+    parts, owner = session.parts, private_table(session, table)
+    expected, most = whole(queries, "queries"), whole(updates, "updates")
+    amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
+    coded = codings(
+        owner,
+        parts.catalogue.schemas[table.lower()],
+        columns=columns,
+        bins=bins or {},
+        keys={name: read_keys(values) for name, values in (keys or {}).items()},
+        bounds={},
+        missing=missing,
+    )
+    domain = Domain({each.name: each.size for each in coded})
+    check_dense(domain)
+    limit = None if max_rows is None else whole(max_rows, "max_rows")
+    supposed = Run(parts, table.lower(), owner, coded, domain, amount, limit or owner.max_rows or 1)
+    supposed.check()
+    run, _ = with_rows(Run(parts, table.lower(), owner, coded, domain, amount, limit))
+    return OnlineDesk(run, expected, most)
