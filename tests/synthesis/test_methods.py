@@ -193,3 +193,20 @@ def test_queries_name_codes_of_the_domain():
     for conditions in ({}, {"a": 3}, {"a": -1}, {"z": 0}):
         with pytest.raises(dp.ParameterError):
             dp.Counting(DOMAIN, conditions)
+
+
+def test_error_bars_hold_what_they_say(ledger):
+    """95 % bars, and a check with power: bars a quarter as long hold far less."""
+    rows = ROWS[:5000]
+    exact, held, short, cells = CodedRows(rows, SIZES), 0, 0, 0
+    for _ in range(4):
+        draws = opened(rows, SIZES, ledger=ledger, rho=0.05)
+        model = METHODS["fixed"].run(draws)
+        table = dp.SyntheticTable((), model, tuple(draws.measurements), "fixed", ())
+        for clique in combinations(SIZES, 2):
+            found = table.marginal(clique)
+            wrong = np.abs(found.values - exact.exact(clique))
+            held += int((wrong <= found.half_width).sum())
+            short += int((wrong <= found.half_width / 4).sum())
+            cells += wrong.size
+    assert held > 0.85 * cells > short

@@ -140,8 +140,12 @@ def test_a_table_comes_back_from_its_file(table, tmp_path):
         assert again.marginal(columns).deviation == table.marginal(columns).deviation
     assert again.sample(5).schema == table.sample(5).schema
     (tmp_path / "other").write_bytes(b"something else")
-    with pytest.raises(dp.ParameterError, match="no synthetic table"):
-        dp.SyntheticTable.load(tmp_path / "other")
+    about = np.frombuffer(b'{"format": 1, "codings": [1]}', dtype=np.uint8)
+    np.savez(tmp_path / "hollow.npz", about=about)
+    np.savez(tmp_path / "list.npz", about=np.frombuffer(b"[1]", dtype=np.uint8))
+    for name in ("other", "hollow.npz", "list.npz", "nowhere", "."):
+        with pytest.raises(dp.ParameterError, match="no synthetic table"):
+            dp.SyntheticTable.load(tmp_path / name)
 
 
 def test_the_report_tells_fit_noise_and_where_independence_would_do(table):

@@ -150,15 +150,15 @@ class SyntheticTable:
                 arrays = {name[2:]: file[name] for name in file.files if name.startswith("a ")}
             if about["format"] != _FORMAT:
                 raise ValueError
-        except (ValueError, KeyError, zipfile.BadZipFile):
+            codings = tuple(_coding(each) for each in about["codings"])
+            model = restored(about["model"], arrays)
+            receipt = tuple((what, _price(*numbers)) for what, *numbers in about["receipt"])
+            measured = [Measurement.from_json(each) for each in about["measurements"]]
+            return cls(codings, model, tuple(measured), about["method"], receipt)
+        except (LookupError, TypeError, ValueError, OSError, zipfile.BadZipFile):
             raise ParameterError(
                 "path", str(path), "is no synthetic table of this version"
             ) from None
-        codings = tuple(_coding(each) for each in about["codings"])
-        model = restored(about["model"], arrays)
-        receipt = tuple((what, _price(*numbers)) for what, *numbers in about["receipt"])
-        measured = [Measurement.from_json(each) for each in about["measurements"]]
-        return cls(codings, model, tuple(measured), about["method"], receipt)
 
     def report(self, private: Mapping[int, float] | None = None) -> str:
         """A page in HTML: how well the model fits what was measured, which costs nothing.
