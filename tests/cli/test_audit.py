@@ -74,10 +74,7 @@ def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
 
 
 def test_errors_are_told_in_one_line(run):
-    assert "must be one of mechanisms, sql, survey, learning" in run(
-
-
-    assert "must be one of mechanisms, sql, survey, synthesis" in run(
+    assert "must be one of mechanisms, sql, survey, learning, synthesis" in run(
         "audit", "self", "--only", "nothing", code=2
     )
     assert "no such folder" in run("audit", "self", "--html", "nowhere/page.html", code=2)
