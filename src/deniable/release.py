@@ -20,7 +20,8 @@ from typing import NoReturn, Protocol, TypeVar
 
 from deniable.errors import BudgetError, DoorError, ParameterTypeError, ReleaseFailedError
 from deniable.ledger.filters import Totals, charge
-from deniable.ledger.ledger import Ledger, Recorded, Reservation
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.reservation import Recorded, Reservation
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
 from deniable.trace import stated

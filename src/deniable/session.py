@@ -15,7 +15,8 @@ from deniable.engines.base import Engine, LazySnapshot, Served
 from deniable.engines.duckdb import DuckDB
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
 from deniable.ledger.filters import Budget
-from deniable.ledger.ledger import Balance, Ledger
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.reservation import Balance
 from deniable.privacy.exact import Number, read_bounds, whole
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss

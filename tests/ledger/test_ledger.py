@@ -11,7 +11,8 @@ import pytest
 import deniable as dp
 from clinic import CLINIC, TENTH, reserve
 from deniable.ledger.filters import Budget
-from deniable.ledger.ledger import Ledger, Recorded, Reservation
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.reservation import Recorded, Reservation
 from deniable.ledger.verify import verify
 
 

@@ -16,7 +16,8 @@ from deniable.answer import Answer
 from deniable.cli.clinic import MOST, PATIENTS, VISITS, WARDS, write_clinic
 from deniable.cli.failures import told
 from deniable.cli.query import check_picture, left_line, plain_console, waiting
-from deniable.ledger.ledger import Balance, Ledger
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.reservation import Balance
 from deniable.ledger.verify import Verified
 from deniable.ledger.verify import verify as verify_chain
 from deniable.privacy.guarantees import ApproxDP

@@ -19,7 +19,8 @@ from deniable.cli.failures import told
 from deniable.errors import ParameterError
 from deniable.ledger.entries import Row, state_of
 from deniable.ledger.filters import Budget
-from deniable.ledger.ledger import Balance, Ledger
+from deniable.ledger.ledger import Ledger
+from deniable.ledger.reservation import Balance
 from deniable.ledger.verify import verify as verify_chain
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.wire import loss_from_json

@@ -34,7 +34,7 @@ from deniable.cli.question import (
     read_text,
 )
 from deniable.errors import MissingExtraError, ParameterError
-from deniable.ledger.ledger import Balance
+from deniable.ledger.reservation import Balance
 from deniable.privacy.price import Price
 from deniable.session import Session
 

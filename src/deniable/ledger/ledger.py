@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,6 +46,7 @@ from deniable.ledger.policy import (
     spent,
 )
 from deniable.ledger.record import tight_epsilon
+from deniable.ledger.reservation import Balance, Recorded, Reservation
 from deniable.ledger.stores.base import Decide, LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
@@ -56,41 +56,6 @@ from deniable.privacy.wire import loss_from_json, loss_to_json
 from deniable.trace import stated
 
 _LARGEST_ANSWER = 50_000_000
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A price that is spent. `head` names the end of the chain: keep it to prove this entry."""
-
-    population: str
-    number: int
-    who: str
-    loss: Loss
-    head: str
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """An answer from the ledger. `head` names the entry that holds it."""
-
-    value: object
-    number: int
-    head: str
-    repeated: bool = False
-
-
-@dataclass(frozen=True)
-class Balance:
-    """What a population's budget is, what was spent and what is left."""
-
-    population: str
-    budgets: tuple[Budget, ...]
-    totals: tuple[Totals, ...]
-    remaining: Mapping[str, Fraction]
-    largest_epsilon: float
-    spent: float
-    releases: int
-    head: str
 
 
 class Ledger:
