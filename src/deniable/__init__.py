@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from deniable.learning.logistic import LogisticRegression
     from deniable.learning.pca import PCA
     from deniable.learning.perturbed import PerturbedLogisticRegression
+    from deniable.learning.projected import ProjectedDescent
     from deniable.learning.scaling import StandardScaler
     from deniable.learning.sgd import SGDClassifier
     from deniable.ledger.filters import Budget
@@ -187,6 +188,7 @@ __all__ = [
     "PrivateMultiplicativeWeights",
     "PrivateTable",
     "PrivateValueError",
+    "ProjectedDescent",
     "ProposeTestRelease",
     "PublicTable",
     "PureDP",
@@ -345,6 +347,7 @@ _HOMES = {
     ),
     "deniable.learning.logistic": ("LogisticRegression",),
     "deniable.learning.pca": ("PCA",),
+    "deniable.learning.projected": ("ProjectedDescent",),
     "deniable.learning.scaling": ("StandardScaler",),
     "deniable.learning.perturbed": ("PerturbedLogisticRegression",),
     "deniable.learning.sgd": ("SGDClassifier",),

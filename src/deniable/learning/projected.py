@@ -1,0 +1,280 @@
+"""Noisy projected gradient descent on a ball, for convex losses of w·x."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.errors import ParameterError
+from deniable.learning.noise import (
+    Mechanism,
+    Neighbours,
+    Share,
+    deviation,
+    mechanism_for,
+    price,
+    read_budget,
+)
+from deniable.learning.rows import (
+    GRID,
+    Floats,
+    Rows,
+    most_steps,
+    on_grid,
+    read_features,
+    read_target,
+    steps,
+)
+from deniable.learning.sgd import sampled_sigma
+from deniable.learning.sums import Integers
+from deniable.mechanisms.sampled_sum import SampledSum
+from deniable.privacy.composition import repeat
+from deniable.privacy.exact import Number, positive, probability, whole
+from deniable.privacy.guarantees import ApproxDP, Guarantee
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.units import Relation, read_relation
+
+
+class Objective(StrEnum):
+    """A convex loss φ(w·x, y) whose slope in w·x is 1 in size at most, for |y| <= 1."""
+
+    LOGISTIC = "logistic"  # ln(1 + exp(-y w·x))
+    HINGE = "hinge"  # max(0, 1 - y w·x)
+    ABSOLUTE = "absolute"  # |w·x - y|
+    LINEAR = "linear"  # y w·x
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The sum of the gradients of a loss at released weights, each of length 1 at most."""
+
+    objective: Objective
+    weights: Floats
+
+    def totals(self, rows: Rows) -> Integers:
+        """Σ φ'(w·x, y) x."""
+        whole_numbers: Integers = self.each(rows).astype(np.int64).sum(axis=0)
+        return whole_numbers
+
+    def each(self, rows: Rows) -> Floats:
+        """The whole numbers of each row, in doubles."""
+        assert rows.target is not None
+        with np.errstate(all="ignore"):  # a warning would tell of rows
+            slope = _slope(self.objective, rows.units @ self.weights, rows.target)
+            parts = slope[:, None] * rows.units
+        return on_grid(parts, rows.present, GRID, self._most)
+
+    @property
+    def _most(self) -> int:
+        width = self.weights.size
+        return most_steps(math.sqrt(width), width, GRID)
+
+    def moved(self, relation: Relation) -> int:
+        """The length of the longest gradient."""
+        return 2 * GRID if relation == Relation.REPLACE else GRID
+
+    def moved_l1(self, relation: Relation, width: int) -> int:
+        """What a row adds in all, once or twice."""
+        del width
+        return (2 if relation == Relation.REPLACE else 1) * self._most
+
+    def read(self, noisy: npt.NDArray[Any]) -> Floats:
+        """The released sum of gradients."""
+        made: Floats = noisy / steps(self.weights.size, GRID)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Some:
+    """Gradients of those rows that are sampled."""
+
+    rows_: Rows
+    slopes: Slopes
+
+    @property
+    def count(self) -> int:
+        return len(self.rows_.units)
+
+    @property
+    def width(self) -> int:
+        return self.slopes.weights.size
+
+    def rows(self, at: npt.NDArray[np.int64]) -> Integers:
+        target = self.rows_.target
+        assert target is not None
+        some = Rows(self.rows_.units[at], target[at], None, self.rows_.present[at])
+        made: Integers = self.slopes.each(some).astype(np.int64)
+        return made
+
+
+@dataclass(frozen=True, init=False)
+class ProjectedDescent:
+    """Weights w, |w| <= radius, at which the mean of φ(w·x, y) is small.
+
+    Formal guarantee. For any two tables that differ in one row under `relation`:
+
+    * a release keeps `budget`, and costs `loss`: `steps` sums of gradients with exact noise,
+      adaptively composed (Dong, Roth & Su 2022, Cor. 3.3; Bun & Steinke 2016, Lemma 1.7); with
+      `rate`, sums of Poisson samples, composed numerically;
+    * rows x longer than 1 are shortened and y is clamped to [-1, 1], so that a gradient has length
+      1 at most, which is checked in whole numbers; a row with anything that is no finite number
+      counts as nothing;
+    * sums are divided by `size`, which is public, and step lengths follow from public numbers.
+
+    Utility. Where there are `size` rows, the mean loss is above its least on the ball by `risk` at
+    most, in expectation: steps of radius/(G sqrt(T)), G² = 1 + dσ² (+ 1/(rate·size) for samples),
+    and the mean of all places (Bassily, Smith & Thakurta 2014, Theorem 2.4; Shalev-Shwartz &
+    Ben-David 2014, Theorem 14.8).
+
+    A bare release is unledgered: the caller keeps the budget. A `Gate` releases it as it does any
+    mechanism.
+
+    Args:
+        objective: "logistic", "hinge", "absolute" or "linear".
+        budget: what a release may cost.
+        width: how many columns there are.
+        radius: of the ball.
+        size: about how many rows there are, a public number.
+        steps: how many gradients are released.
+        rate: with what probability a row is in a sample; None: all rows count in each step.
+        relation: "add_remove" or "replace".
+    """
+
+    objective: Objective
+    budget: Guarantee
+    width: int
+    radius: Fraction
+    size: int
+    steps: int
+    rate: Fraction | None
+    relation: Relation
+
+    def __init__(
+        self,
+        objective: Objective | str,
+        *,
+        budget: Guarantee,
+        width: int,
+        radius: Number,
+        size: int,
+        steps: int = 100,
+        rate: Number | None = None,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        object.__setattr__(self, "objective", _read_objective(objective))
+        object.__setattr__(self, "budget", read_budget(budget))
+        object.__setattr__(self, "width", whole(width, "width"))
+        object.__setattr__(self, "radius", positive(radius, "radius"))
+        object.__setattr__(self, "size", whole(size, "size"))
+        object.__setattr__(self, "steps", whole(steps, "steps"))
+        object.__setattr__(self, "rate", None if rate is None else probability(rate, "rate"))
+        object.__setattr__(self, "relation", read_relation(relation))
+        if self.rate is not None and not isinstance(budget, ApproxDP):
+            raise ParameterError("budget", str(budget), "samples are priced under dp.ApproxDP only")
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs, whatever the data are."""
+        mechanism = self._mechanism()
+        if isinstance(mechanism, SampledSum):
+            return repeat(mechanism.loss, self.steps)
+        return price([(self._slopes(), self._share)], self.budget, self._neighbours)
+
+    @property
+    def risk(self) -> float:
+        """How far the mean loss is above its least on the ball, in expectation, at most."""
+        return float(self.radius) * self._longest / math.sqrt(self.steps)
+
+    def release(self, value: Any) -> Floats:
+        """The weights, from (X, y)."""
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise ParameterError("value", type(value).__name__, "must be a pair (X, y)")
+        rows, mechanism = self._rows(*value), self._mechanism()
+        place = mean = np.zeros(self.width)
+        length = float(self.radius) / (self._longest * math.sqrt(self.steps))
+        for turn in range(self.steps):
+            mean = mean + (place - mean) / (turn + 1)
+            slopes = Slopes(self.objective, place)
+            if isinstance(mechanism, SampledSum):
+                heard = slopes.read(mechanism.release(_Some(rows, slopes))) / float(mechanism.rate)
+            else:
+                heard = slopes.read(np.asarray(mechanism.release(slopes.totals(rows))))
+            place = place - length * heard / self.size
+            far = float(np.linalg.norm(place))
+            place = place * min(1.0, float(self.radius) / far) if far > 0 else place
+        return mean
+
+    def _rows(self, values: Any, target: Any) -> Rows:
+        table = read_features(values)
+        if table.shape[1] != self.width:
+            raise ParameterError("X", f"{table.shape[1]} columns", f"must have {self.width}")
+        wanted = read_target(target, len(table))
+        present = np.isfinite(table).all(axis=1) & np.isfinite(wanted)
+        with np.errstate(all="ignore"):
+            units = np.where(present[:, None], table, 0.0)
+            large = np.maximum(np.abs(units).max(axis=1, initial=0.0), 1.0)
+            units = units / large[:, None]  # or squares of large numbers would be infinite
+            length = large * np.sqrt(np.square(units).sum(axis=1))
+            units = units * (large / np.maximum(length, 1.0))[:, None]
+        return Rows(units, np.clip(np.where(present, wanted, 0.0), -1, 1), None, present)
+
+    @property
+    def _share(self) -> Share:
+        return Share(Fraction(1), self.steps)
+
+    @property
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self.relation)
+
+    def _slopes(self) -> Slopes:
+        return Slopes(self.objective, np.zeros(self.width))
+
+    def _mechanism(self) -> Mechanism | SampledSum:
+        if self.rate is None:
+            return mechanism_for(
+                self._slopes(), self.width, self._share, self.budget, self._neighbours
+            )
+        assert isinstance(self.budget, ApproxDP)
+        sigma = sampled_sigma(self.budget, self.rate, self.steps, self.relation)
+        return SampledSum(rate=self.rate, bound=GRID, sigma=sigma * GRID, relation=self.relation)
+
+    @property
+    def _longest(self) -> float:
+        """G: the root of the mean squared length of a released mean of gradients, at most."""
+        mechanism = self._mechanism()
+        if isinstance(mechanism, SampledSum):
+            assert self.rate is not None
+            noise = float(mechanism.sigma) / float(self.rate)
+            sampled = 1 / (float(self.rate) * self.size)
+        else:
+            noise, sampled = deviation(mechanism), 0.0
+        each = noise / steps(self.width, GRID) / self.size
+        return math.sqrt(1 + sampled + self.width * each**2)
+
+
+def _read_objective(objective: Objective | str) -> Objective:
+    try:
+        return Objective(objective)
+    except ValueError:
+        known = ", ".join(Objective)
+        raise ParameterError("objective", objective, f"must be one of {known}") from None
+
+
+def _slope(objective: Objective, at: Floats, target: Floats) -> Floats:
+    """φ'(w·x, y), or a subgradient."""
+    if objective == Objective.LOGISTIC:
+        found = -target / (1 + np.exp(np.clip(target * at, -500, 500)))
+    elif objective == Objective.HINGE:
+        found = np.where(target * at < 1, -target, 0.0)
+    elif objective == Objective.ABSOLUTE:
+        found = np.sign(at - target)
+    else:
+        found = target
+    made: Floats = np.asarray(found, np.float64)
+    return made
