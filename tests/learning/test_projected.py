@@ -41,7 +41,8 @@ def test_the_price_keeps_the_budget_and_is_what_is_drawn(budget, relation):
     from deniable.trace import LISTENER
 
     class Listener:
-        losses = []
+        def __init__(self):
+            self.losses = []
 
         def release(self, subject, *given):
             self.losses.append(subject.loss)
@@ -138,7 +139,7 @@ def test_replay_finds_nothing_on_nasty_neighbours(relation):
         return made.release((rows, [row["x0"] for row in table]))
 
     names = ("x0", "x1", "x2")
-    pairs = dp.nasty_neighbours(bounds={name: (-1, 1) for name in names}, relation=relation)
+    pairs = dp.nasty_neighbours(bounds=dict.fromkeys(names, (-1, 1)), relation=relation)
     for pair in list(pairs)[::4]:
         found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
         assert found.ok, f"{pair.name}\n{found}"
