@@ -1,37 +1,61 @@
-"""The `deniable` command."""
+"""The `deniable` command: each of its commands is loaded when it is asked for."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command as as_command
 
 from deniable import __version__
-from deniable.cli import audit, ledger, survey
-from deniable.cli.attack import attack
-from deniable.cli.demo import demo
-from deniable.cli.explain import explain
-from deniable.cli.init import init
-from deniable.cli.learn import learn
-from deniable.cli.query import query
-from deniable.cli.synth import synth
+
+# Where each command is, in the order of the help. One command need not wait for the others.
+_HOMES = {
+    "init": "init",
+    "query": "query",
+    "explain": "explain",
+    "attack": "attack",
+    "learn": "learn",
+    "synth": "synth",
+    "demo": "demo",
+    "ledger": "app",
+    "audit": "app",
+    "survey": "app",
+}
+
+
+class _OnDemand(TyperGroup):
+    """A group that knows its commands by name and loads them by need."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names."""
+        del ctx
+        return list(_HOMES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, loaded now; None where there is none."""
+        del ctx
+        if cmd_name not in _HOMES:
+            return None
+        found = getattr(import_module(f"deniable.cli.{cmd_name}"), _HOMES[cmd_name])
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
+            alone.command(cmd_name)(found)
+            found = alone
+        command = as_command(found)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="deniable",
+    cls=_OnDemand,
     help="Answers about people that give no person away.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-app.command()(init)
-app.command()(query)
-app.command()(explain)
-app.command()(attack)
-app.command()(learn)
-app.command()(synth)
-app.command()(demo)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(audit.app, name="audit")
-app.add_typer(survey.app, name="survey")
 
 
 def _version(wanted: bool) -> None:
