@@ -43,8 +43,15 @@ def test_the_surveys_are_audited(run):
 
 def test_the_estimators_are_audited(run):
     """None is found to tell more than it claims; one that reads plain means tells something."""
-    assert len(command.LAYERS["learning"]()) == 9
-    some = ("--only", "StandardScaler", "--only", "PerturbedLogisticRegression")
+    assert len(command.LAYERS["learning"]()) == 10
+    some = (
+        "--only",
+        "StandardScaler",
+        "--only",
+        "ProjectedDescent",
+        "--only",
+        "PerturbedLogisticRegression",
+    )
     found = json.loads(run("audit", "self", *some, "--json"))
     assert found["ok"]
     assert max(row["lower"] for row in found["subjects"]) > 0.05

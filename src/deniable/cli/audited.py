@@ -58,6 +58,7 @@ def learning_subjects() -> list[Subject]:
         minimum,
         pca,
         perturbed,
+        projected,
         scaling,
         sgd,
     )
@@ -76,9 +77,19 @@ def learning_subjects() -> list[Subject]:
         (sgd.SGDClassifier(**named, size=2, rate=0.5, max_iter=2), "coef_"),
         (perturbed.PerturbedLogisticRegression(**named, penalty=1.0), "coef_"),
     ]
+    descent = projected.ProjectedDescent(
+        "absolute", budget=known["budget"], width=1, radius=1, size=2, steps=2
+    )
+
+    def descend(more: int) -> float:
+        return float(descent.release(([[1.0]] * more, [1.0] * more))[0])
+
     return [
-        Subject("learning", type(each).__name__, _fits(each, name), each.cost(), _ROWS, _FEWER)
-        for each, name in models
+        Subject("learning", "ProjectedDescent", descend, descent.loss, _ROWS, _FEWER),
+        *(
+            Subject("learning", type(each).__name__, _fits(each, name), each.cost(), _ROWS, _FEWER)
+            for each, name in models
+        ),
     ]
 
 
