@@ -10,7 +10,7 @@ from scipy import stats
 
 from chance import FALSE_ALARM, plausible_share
 from deniable.service.brief import brief
-from deniable.service.pages import script_hashes
+from deniable.service.pages import page_hashes
 from deniable.service.store import SurveyStore
 from deniable.survey.estimate import estimate
 from service.chromium import chromium
@@ -116,7 +116,8 @@ def test_the_first_throw_stands_on_a_reload(browser, server, store):
         before = seen.page.evaluate("JSON.stringify({...localStorage})")
         state = json.loads(next(iter(json.loads(before).values())))
         assert state.keys() == {
-            "version", "epsilon", "nonce", "token", "blinding", "reports", "tried", "sent",
+            "version", "nonce", "token", "blinding", "reports", "thrown", "tried", "refused",
+            "sent", "from", "others",
         }  # fmt: skip
         assert [*state["reports"]] == ["drugs", "stress", "hours", "which"]
         assert all(type(report) is int for report in state["reports"].values())
@@ -211,7 +212,7 @@ def test_check_it_yourself_shows_the_bytes_and_the_hashes(browser, server, store
         seen.page.locator("#hash", has_text="token key").wait_for()
         lines = (line.split("  ") for line in seen.page.inner_text("#hash").splitlines())
         assert {name: digest for digest, name in lines} == {
-            **script_hashes(),
+            "script": page_hashes(CROWD)["script"],
             "token key": store.tokens(CROWD).fingerprint,
         }
 
@@ -239,11 +240,11 @@ def test_a_refused_code_is_said(browser, server, store):
 
 
 def test_javascript_gives_the_vectors(browser, server):
-    with Watched(browser) as seen:
+    with Watched(browser, bypass_csp=True) as seen:
         seen.page.goto(f"{server.url}/s/{CROWD.id}")
         found = seen.page.evaluate(
             """async ({items, vectors}) => {
-                const { respond } = await import("/static/respondent.js");
+                const { respond } = await import("/static/chance.js");
                 return vectors.map(({item, answer, words}) => {
                     let at = 0;
                     const thrown = respond(items[item], answer, () => words[at++]);
@@ -271,11 +272,11 @@ def test_the_pages_own_function_draws_the_channel(browser, server):
     calls = DRAWS // len(cases) + 1
     given = {"items": brief(document, "en")["items"], "cases": cases, "calls": calls}
     started = time.monotonic()
-    with Watched(browser) as seen:
+    with Watched(browser, bypass_csp=True) as seen:
         seen.page.goto(f"{server.url}/s/{CROWD.id}")
         counts = seen.page.evaluate(
             """async ({items, cases, calls}) => {
-                const { respond } = await import("/static/respondent.js");
+                const { respond } = await import("/static/chance.js");
                 return cases.map(([at, answer]) => {
                     const item = items[at];
                     const ends = [Number(item.low), Number(item.high)];

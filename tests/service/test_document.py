@@ -64,6 +64,8 @@ HOSTILE = {
     "a kind that is a list": written([{**YES_NO, "kind": []}]),
     "epsilon 0": written([{**YES_NO, "epsilon": 0}]),
     "epsilon below 0": written([{**YES_NO, "epsilon": -1}]),
+    "epsilon above 8": written([{**YES_NO, "epsilon": 8.001}]),
+    "ln 3000": written([{**YES_NO, "epsilon": "ln 3000"}]),
     "epsilon of 1000": written([{**YES_NO, "epsilon": 1000}]),
     "epsilon true": written([{**YES_NO, "epsilon": True}]),
     "epsilon as text": written([{**YES_NO, "epsilon": "1"}]),

@@ -1,8 +1,6 @@
 """Attacks on the pages, in a real browser: markup in texts, two tabs, lost storage, traces."""
 
 import json
-import math
-import re
 from pathlib import Path
 
 import pytest
@@ -138,7 +136,7 @@ def unharmed(page):
     """No text became an element or ran."""
     return page.evaluate(
         "window.hit === undefined && document.querySelector('img, svg:not(.growth)') === null "
-        "&& [...document.scripts].every(script => script.src.startsWith(location.origin))"
+        "&& [...document.scripts].every(script => script.src === '')"
     )
 
 
@@ -193,96 +191,6 @@ def test_a_browser_that_keeps_nothing_throws_nothing(browser, server, store):
         seen.page.locator("#code-error", has_text="keeps nothing").wait_for()
         assert seen.asked == []
         assert seen.console == []
-
-
-def test_the_device_tells_what_it_sent_before(browser, server, store):
-    """Another wave or survey throws anew: who answers sees the sum, whoever asks."""
-    (first,), (second,) = store.invite(TABS, [None]), store.invite(NASTY, [None])
-    with Watched(browser) as seen:
-        walk(seen.page, f"{server.url}/s/{TABS.id}#{first}", [0, 3])
-        seen.page.goto(f"{server.url}/s/{NASTY.id}?lang=en#{second}")
-        seen.page.wait_for_selector("#before")
-        told = float(re.search(r"ε = ([\d.]+)\.", seen.page.inner_text("#before"))[1])
-        both = float(TABS.epsilon + NASTY.epsilon)
-        assert both - 1e-9 <= told <= both + 2e-4
-        assert "1 submissions" in seen.page.inner_text("#before")
-        (third,) = store.invite(TABS, [None])
-        seen.page.goto(f"{server.url}/s/{TABS.id}#{third}")  # another code is another submission
-        seen.page.wait_for_selector("#before")
-        seen.page.goto("about:blank")
-        seen.page.goto(f"{server.url}/s/{TABS.id}#{first}")  # the same again is not another one
-        seen.page.wait_for_selector("#agree")
-        assert seen.page.query_selector("#before") is None
-
-
-def test_a_refused_submission_is_not_thrown_again_under_another_code(browser, server, store):
-    """An operator could refuse one code after another, and average what comes in."""
-    store.add(CODES)
-    (code,) = store.invite(CODES, [None])
-    url = f"{server.url}/s/{CODES.id}#"
-    with Watched(browser) as seen:
-        walk(seen.page, f"{url}0000000000000000", [17, 4], send=False)
-        seen.page.press("#send", "Enter")
-        seen.page.wait_for_selector("#send:not([disabled])")
-        assert "not one of this survey" in seen.page.inner_text("#status")
-        seen.page.goto(f"{url}{code}")
-        seen.page.wait_for_selector("#agree")
-        seen.page.press("#agree", "Enter")
-        for _ in CODES.items:
-            seen.page.wait_for_selector("#kept")
-            seen.page.press("#next", "Enter")
-        seen.page.press("#send", "Enter")
-        seen.page.wait_for_selector("#done")
-        first, second = map(json.loads, seen.sent)
-        assert first["reports"] == second["reports"]
-    # Somebody else on the same device, after it was stored, throws for themselves.
-    (another,) = store.invite(CODES, [None])
-    with Watched(browser) as seen:
-        walk(seen.page, f"{url}{another}", [17, 4])
-        (third,) = store.invite(CODES, [None])
-        walk(seen.page, f"{url}{third}", [17, 4])
-        assert len(seen.sent) == 2
-
-
-def tampered(page, change):
-    """Let the page get a brief that somebody changed."""
-
-    def answer(route):
-        told = route.fetch().json()
-        for item in told["items"]:
-            change(item)
-        route.fulfill(json=told)
-
-    page.route("**/brief/*.json", answer)
-
-
-@pytest.mark.parametrize("truth", [2**64, 2**64 - 1, 0, -1], ids=["all", "most", "none", "less"])
-def test_a_law_that_protects_less_than_it_says_is_not_thrown(browser, server, store, truth):
-    """The truth is always or never sent; the hashes of the scripts are the published ones."""
-    (code,) = store.invite(TABS, [None])
-    with Watched(browser) as seen:
-        tampered(seen.page, lambda item: item["law"]["thresholds"].update(truth=str(truth)))
-        seen.page.goto(f"{server.url}/s/{TABS.id}#{code}")
-        seen.page.wait_for_selector("#weaker")
-        assert seen.page.query_selector("#agree") is None
-
-
-def test_the_script_states_the_epsilon_of_what_it_throws(browser, server, store):
-    def bolder(item):
-        item["law"]["thresholds"]["truth"] = str(2**64 - 2**50)
-        item["epsilon"] = 100  # and the promise in words is left as it was
-
-    with Watched(browser) as seen:
-        seen.page.goto(f"{server.url}/s/{NASTY.id}?preview&lang=en")
-        seen.page.wait_for_selector("#agree")
-        assert seen.page.text_content("#laws").splitlines() == [
-            f"ε = {item.shown_epsilon()}  {item.id}" for item in NASTY.items
-        ]
-        tampered(seen.page, bolder)
-        seen.page.reload()
-        seen.page.wait_for_selector("#agree")
-        first = seen.page.text_content("#laws").splitlines()[0]
-        assert float(first.split()[2]) == pytest.approx(math.log(2**14 - 1), abs=2e-4)
 
 
 def test_a_closed_survey_says_so(browser, server, store):

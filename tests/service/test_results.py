@@ -10,7 +10,7 @@ import pytest
 
 from chance import FALSE_ALARM
 from deniable.errors import ParameterError
-from deniable.service.brief import brief
+from deniable.service.brief import promise
 from deniable.service.device import respond
 from deniable.service.export import export, no_formula
 from deniable.service.paper import paper_item
@@ -163,14 +163,14 @@ def test_no_paper_where_no_die_throws_the_law(question):
 
 
 def test_sentences_state_the_design_and_nothing_smaller():
-    shown = brief(survey([YES_NO]), "en")
-    (item,) = shown["items"]
-    assert "can think at most 25%" in item["deniable"][1]
-    assert "more than 3 times as likely" in item["promise"]
-    assert "ε = 1.0987" in item["promise"]
-    assert shown["together"] == "All answers together: ε = 1.0987."
-    exact = brief(survey([{**YES_NO, "epsilon": 1}]), "en")["items"][0]
-    assert "ε = 1)" in exact["promise"]
+    (item,) = survey([YES_NO]).items
+    assert "more than 3 times as likely" in promise(item, words_of("en"))
+    assert "ε = 1.0987)" in promise(item, words_of("en"))
+    (exact,) = survey([{**YES_NO, "epsilon": 1}]).items
+    assert "ε = 1)" in promise(exact, words_of("en"))
+    many = survey([{**YES_NO, "id": f"q{n}", "epsilon": 7.00142} for n in range(20)])
+    assert many.shown_epsilon() == "140.0284"
+    assert float(many.shown_epsilon()) >= many.epsilon
 
 
 def test_all_languages_have_all_words():

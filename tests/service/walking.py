@@ -46,7 +46,8 @@ class Watched:
         """All that the page holds after sending."""
         return self.page.evaluate(
             "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, "
-            "location.href, history.state, document.documentElement.outerHTML, "
+            "location.href, history.state, [...document.scripts].reduce((page, script) => "
+            "page.replace(script.textContent, ''), document.documentElement.outerHTML), "
             "[...document.querySelectorAll('input')].map(i => [i.value, i.checked])])"
         )
 

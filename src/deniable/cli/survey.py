@@ -153,7 +153,7 @@ def serve(
     """
     try:
         from deniable.service.app import run  # noqa: PLC0415  (part of an extra)
-        from deniable.service.pages import script_hashes  # noqa: PLC0415
+        from deniable.service.pages import page_hashes  # noqa: PLC0415
     except ImportError:
         raise MissingExtraError("survey pages", "serve") from None
     survey, place = load_document(document), _place(document, store)
@@ -175,7 +175,7 @@ def serve(
         typer.echo(f"respondents: {base}/s/{survey.id}")
         for code in fresh:
             typer.echo(f"  invitation {base}/s/{survey.id}#{code}")
-        for name, digest in script_hashes().items():
+        for name, digest in page_hashes(survey).items():
             typer.echo(f"publish:     {digest}  {name}")
         if fingerprint is not None:
             typer.echo(f"publish:     {fingerprint}  token key")

@@ -22,6 +22,7 @@ from deniable.survey.wire import Question
 Text = tuple[tuple[str, str], ...]
 
 MOST_OPTIONS = 32
+MOST_EPSILON = 8  # `brief.js` keeps to it, too
 
 
 def said(text: Text, language: str) -> str:
@@ -31,7 +32,13 @@ def said(text: Text, language: str) -> str:
 
 def rounded_epsilon(value: Fraction) -> str:
     """ε for the eye: up at the fourth decimal, apart from the 1e-40 by which logarithms exceed."""
-    return f"{math.ceil(value * 10**4 - Fraction(1, 10**30)) / 10**4:g}"
+    return rounded_up(value - Fraction(1, 10**34), 4)
+
+
+def rounded_up(value: Fraction, places: int) -> str:
+    """A number for the eye, never below itself: all digits down to this place."""
+    whole, rest = divmod(math.ceil(value * 10**places), 10**places)
+    return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,13 @@ class Item(ABC):
     asked: Fraction
 
     def __post_init__(self) -> None:
-        _ = self.law  # an ε or a size that cannot be served is refused here
+        if self.asked > MOST_EPSILON:
+            raise ParameterError(
+                f"epsilon of {self.id}",
+                rounded_epsilon(self.asked),
+                f"must be {MOST_EPSILON} at most: beyond it a report all but tells the answer",
+            )
+        _ = self.law  # a size that cannot be served is refused here
 
     @property
     @abstractmethod

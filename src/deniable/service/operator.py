@@ -19,7 +19,7 @@ from deniable.service.document import LONGEST, read_document
 from deniable.service.draft import draft_from_form, template
 from deniable.service.entry import read_sheets
 from deniable.service.export import export
-from deniable.service.pages import TEMPLATES, read_body, script_hashes, store_of, survey_of
+from deniable.service.pages import TEMPLATES, page_hashes, read_body, store_of, survey_of
 from deniable.service.picture import growth_svg
 from deniable.service.plan import planned
 from deniable.service.results import crossed, growth, in_the_crowd, results
@@ -127,7 +127,7 @@ def survey_page(request: Request, survey: str) -> Any:
         status=store.status(document),
         found=found,
         crowd=in_the_crowd(document, len(reports)),
-        hashes=script_hashes(),
+        hashes=page_hashes(document),
         key=store.tokens(document).fingerprint,
         base=str(request.base_url).rstrip("/"),
     )

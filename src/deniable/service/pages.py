@@ -3,25 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
+import re
+from functools import cache
 from pathlib import Path
 
 from fastapi import HTTPException, Request
 from fastapi.templating import Jinja2Templates
+from markupsafe import Markup
 from starlette.requests import ClientDisconnect
 
 from deniable.service.document import SurveyDocument
+from deniable.service.item import said
 from deniable.service.store import SurveyStore
+from deniable.service.words import words_of
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
-SCRIPTS = ("respondent.js", "tokens.js", "blind.js")
+# In the order in which they need each other.
+SCRIPTS = (
+    "blind.js", "tokens.js", "chance.js", "brief.js", "memory.js", "words.js", "respondent.js",
+)  # fmt: skip
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z]+\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
 TEMPLATES = Jinja2Templates(directory=_HERE / "templates")
 
 
-def script_hashes() -> dict[str, str]:
-    """SHA-256 of the scripts as they are served: what to publish with a survey."""
-    return {name: hashlib.sha256((STATIC / name).read_bytes()).hexdigest() for name in SCRIPTS}
+@cache
+def script() -> str:
+    """The whole script of the respondent's page: all files one after the other, in the page itself.
+
+    A page that names no other file can be hashed whole, and the policy can name its only script by
+    hash, in every browser.
+    """
+    texts = ((STATIC / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    whole = "\n" + "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts)
+    assert "</script" not in whole
+    assert "<!--" not in whole
+    return whole
+
+
+def script_source() -> str:
+    """The script as a Content-Security-Policy names it."""
+    digest = hashlib.sha256(script().encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def answer_html(document: SurveyDocument, language: str, *, preview: bool = False) -> str:
+    """The respondent's page: the same text for everybody."""
+    return TEMPLATES.get_template("respondent.html").render(
+        survey=document.id,
+        admission=document.admission,
+        title=said(document.title, language),
+        language=language,
+        languages=document.languages,
+        words=words_of(language),
+        preview=preview,
+        script=Markup(script()),  # noqa: S704  (our own file)
+    )
+
+
+def page_hashes(document: SurveyDocument) -> dict[str, str]:
+    """SHA-256 of the script, and of the page in each language: what to publish with a survey."""
+    texts = {"script": script()}
+    texts |= {f"page ?lang={each}": answer_html(document, each) for each in document.languages}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 
 def store_of(request: Request) -> SurveyStore:

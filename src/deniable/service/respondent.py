@@ -8,14 +8,14 @@ from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from deniable.errors import ReportError
 from deniable.service import submission
 from deniable.service.brief import brief, promise
 from deniable.service.document import SurveyDocument
 from deniable.service.item import said
-from deniable.service.pages import TEMPLATES, read_body, store_of, survey_of
+from deniable.service.pages import TEMPLATES, answer_html, read_body, store_of, survey_of
 from deniable.service.paper import paper_item
 from deniable.service.store import Outcome
 from deniable.service.words import words_of
@@ -26,19 +26,12 @@ _HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 @router.get("/{survey}")
-def answer_page(request: Request, survey: str, lang: str | None = None) -> Any:
+def answer_page(request: Request, survey: str, lang: str | None = None) -> HTMLResponse:
     """The respondent's page: the same for everybody."""
     document = survey_of(request, survey)
     language = _language(document, request, lang)
-    values = {
-        "survey": document.id,
-        "title": said(document.title, language),
-        "language": language,
-        "languages": document.languages,
-        "words": words_of(language),
-        "preview": "preview" in request.query_params,
-    }
-    return TEMPLATES.TemplateResponse(request, "respondent.html", values)
+    preview = "preview" in request.query_params
+    return HTMLResponse(answer_html(document, language, preview=preview))
 
 
 @router.get("/{survey}/brief/{language}.json")

@@ -174,7 +174,8 @@ function join(...parts) {
   return whole;
 }
 
-function toHex(bytes) {
+/** Bytes in hexadecimal digits. */
+export function toHex(bytes) {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

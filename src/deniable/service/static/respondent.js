@@ -2,161 +2,23 @@
 //   1. You choose an answer. It lives in one variable of one function (`throwFor`).
 //   2. That function throws the coins at once, keeps the randomised report, and forgets the answer.
 //   3. Only reports are stored on this device (so that a reload cannot throw again) and sent.
-// There is no other script, no cookie, and no other place to which anything is sent.
+// The page is one text with all its scripts inside: no other script, no cookie, and no other place to
+// which anything is sent. Numbers about privacy are worked out here from what is thrown.
 
+import { toHex } from "./blind.js";
+import { faultOf } from "./brief.js";
+import {
+  epsilonOf, respond, shownEpsilon, shownRatio, shownSuspicion, toldShare,
+} from "./chance.js";
+import { leftBefore, openMemory, printOf } from "./memory.js";
 import { keyFingerprint, obtainToken } from "./tokens.js";
-
-const WORD = 1n << 64n;
-
-// ---------------------------------------------------------------- chance
-
-/** Random 32-bit words from the browser's cryptographic generator. */
-export function deviceWords() {
-  const one = new Uint32Array(1);
-  return () => crypto.getRandomValues(one)[0];
-}
-
-function word64(words) {
-  const high = words();
-  return (BigInt(high) << 32n) | BigInt(words());
-}
-
-/** A whole number below `count`, each alike: words beyond the last full round are drawn again. */
-function below(count, words) {
-  const limit = 2 ** 32 - (2 ** 32 % count);
-  let word = words();
-  while (word >= limit) word = words();
-  return word % count;
-}
-
-/** The bit with probability 2p - 1, else a fair coin; so the bit is sent with probability p. */
-function coin(bit, threshold, words) {
-  if (word64(words) < 2n * threshold - WORD) return { report: bit, told: true };
-  return { report: words() & 1, told: false };
-}
-
-/** The answer with probability p, else one of the others, each alike. */
-function die(answer, k, threshold, words) {
-  if (word64(words) < threshold) return { report: answer, told: true };
-  const other = below(k - 1, words);
-  return { report: other + (other >= answer ? 1 : 0), told: false };
-}
-
-/** A number's place on a grid of 2^30 parts between the bounds. */
-function place(value, low, high) {
-  const inside = Math.min(Math.max(value, low), high);
-  return Math.floor(((inside - low) / (high - low)) * 2 ** 30 + 0.5);
-}
-
-/** Randomise one answer: an option's place, or a number for a question on a number. */
-export function respond(item, answer, words = deviceWords()) {
-  const threshold = BigInt(item.law.thresholds.truth);
-  if (item.kind === "number") {
-    const bit = words() >>> 2 < place(answer, Number(item.low), Number(item.high)) ? 1 : 0;
-    return coin(bit, threshold, words);
-  }
-  const k = item.options.length;
-  return k === 2 ? coin(answer, threshold, words) : die(answer, k, threshold, words);
-}
-
-/** ε of what `respond` throws for an item at most: how far two answers can be apart, as a log. */
-export function epsilonOf(item) {
-  const threshold = BigInt(item.law.thresholds.truth);
-  if (threshold >= WORD) return Infinity;
-  const others = BigInt(item.options.length - 1);
-  const digits = 10n ** 15n;
-  const ratio = Number((digits * threshold * others) / (WORD - threshold)) / Number(digits);
-  return Math.abs(Math.log(ratio)); // an answer that is never sent tells as much as one that always is
-}
-
-/** The share of the wheel on which the answer counts. */
-function toldShare(item) {
-  const threshold = BigInt(item.law.thresholds.truth);
-  const told = item.options.length === 2 ? 2n * threshold - WORD : threshold;
-  return Number((told * 1000000n) / WORD) / 1000000;
-}
-
-// ---------------------------------------------------------------- memory: reports, never answers
-
-class Memory {
-  constructor({ survey, epsilon }, code, kept) {
-    this.key = `deniable:${survey}:${code}`;
-    this.kept = kept;
-    this.state = {
-      version: 1, epsilon, nonce: randomHex(16), token: null, blinding: null,
-      reports: kept ? refusedReports(survey) : {}, tried: false, sent: false,
-    };
-    this.keep(() => ({}));
-  }
-
-  /** Change what is kept, beginning from what is kept now: another tab may have been faster. */
-  keep(change) {
-    if (this.kept) {
-      const known = localStorage.getItem(this.key);
-      if (known !== null) this.state = JSON.parse(known);
-    }
-    this.state = { ...this.state, ...change(this.state) };
-    if (this.kept) localStorage.setItem(this.key, JSON.stringify(this.state));
-    return this.state;
-  }
-
-  /** The report on a question, if it was thrown for before, in whatever tab. */
-  report(item) {
-    const { reports } = this.keep(() => ({}));
-    return Object.keys(reports).includes(item.id) ? reports[item.id] : null;
-  }
-}
-
-/** All that is kept here, as [key, state]. */
-function memories() {
-  return Object.keys(localStorage)
-    .filter((key) => key.startsWith("deniable:"))
-    .map((key) => [key, JSON.parse(localStorage.getItem(key))]);
-}
-
-/**
- * Reports of this survey that left the device and were not stored: refused, or never heard of.
- * Whoever comes back with another code sends the same again, for they may have been seen.
- */
-function refusedReports(survey) {
-  const found = memories().find(
-    ([key, state]) => key.startsWith(`deniable:${survey}:`) && state.tried && !state.sent);
-  return found ? found[1].reports : {};
-}
-
-/** The memory of this code; null where the browser keeps nothing. */
-function openMemory(brief, code) {
-  try {
-    return new Memory(brief, code, !preview);
-  } catch {
-    return null;
-  }
-}
-
-/** What this device sent before: how many submissions, and their ε together with this survey's. */
-function sentBefore({ survey, epsilon }, code) {
-  try {
-    const sent = memories().filter(
-      ([key, state]) => key !== `deniable:${survey}:${code}` && state.sent);
-    const total = sent.reduce((sum, [, state]) => sum + state.epsilon, epsilon);
-    return sent.length === 0 ? null : { count: sent.length, epsilon: Math.ceil(total * 1e4) / 1e4 };
-  } catch {
-    return null; // what cannot be read is not counted; nothing can be answered here either
-  }
-}
-
-function randomHex(count) {
-  return toHex(crypto.getRandomValues(new Uint8Array(count)));
-}
-
-function toHex(bytes) {
-  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+import { wordsOf } from "./words.js";
 
 // ---------------------------------------------------------------- the page
 
 const page = document.getElementById("page");
 const preview = document.body.dataset.preview === "yes";
+const words = wordsOf(document.documentElement.lang);
 
 /** Make an element; children that are text become text, never markup. */
 function make(tag, attributes = {}, ...children) {
@@ -183,29 +45,35 @@ function button(label, act, id) {
 }
 
 async function begin() {
-  const survey = document.body.dataset.survey;
   const language = document.documentElement.lang;
+  const { survey, admission } = document.body.dataset;
   const answer = await fetch(`/s/${survey}/brief/${language}.json`, { credentials: "omit" });
   const brief = await answer.json();
+  const fault = faultOf(brief, { survey, admission });
+  if (fault !== null) {
+    page.append(make("p", { role: "alert", id: "weaker" }, fill(words.weaker, { why: fault })));
+    return;
+  }
   const code = readCode(location.hash);
   for (const link of document.querySelectorAll(".languages a")) link.hash = location.hash;
   document.getElementById("check").hidden = false;
   document.getElementById("laws").textContent = brief.items.map(
-    (item) => `ε = ${Math.ceil(epsilonOf(item) * 1e4 - 1e-9) / 1e4}  ${item.id}`).join("\n");
-  document.getElementById("check").addEventListener("toggle", () => showHash(brief), { once: true });
+    (item) => `ε = ${shownEpsilon(epsilonOf(item))}  ${item.id}`).join("\n");
+  document.getElementById("check").addEventListener("toggle", () => showHash(brief));
   if (!globalThis.crypto || !crypto.getRandomValues) {
-    show(brief.title, make("p", { role: "alert" }, brief.words.no_random));
-    return;
-  }
-  if (brief.items.some((item) => !(epsilonOf(item) <= item.epsilon + 1e-9))) {
-    show(brief.title, make("p", { role: "alert", id: "weaker" }, brief.words.weaker));
+    show(brief.title, make("p", { role: "alert" }, words.no_random));
     return;
   }
   if (brief.closed && !preview) {
-    show(brief.title, make("p", { role: "alert", id: "closed" }, brief.words.closed));
+    show(brief.title, make("p", { role: "alert", id: "closed" }, words.closed));
     return;
   }
   consent(brief, code);
+}
+
+/** The guarantee of one question in one sentence. */
+function promise(item) {
+  return fill(words.promise, { ratio: shownRatio(item), epsilon: shownEpsilon(epsilonOf(item)) });
 }
 
 /** A code as it was meant: letters that are misread are put right. */
@@ -214,8 +82,11 @@ function readCode(text) {
 }
 
 function consent(brief, code) {
-  const words = brief.words;
-  const before = preview ? null : sentBefore(brief, code);
+  const before = leftBefore(brief.survey, preview ? null : code);
+  const epsilon = brief.items.reduce((sum, item) => sum + epsilonOf(item), 0);
+  const told = brief.items.flatMap((item) => [
+    make("p", { class: "help" }, `${item.text} – ${promise(item)}`), ...answeredBefore(item, before),
+  ]);
   const form = make("form", { novalidate: "", autocomplete: "off" });
   const input = make("input", {
     id: "code", value: code, autocomplete: "off", autocapitalize: "characters",
@@ -237,7 +108,7 @@ function consent(brief, code) {
       input.focus();
       return;
     }
-    const memory = openMemory(brief, given);
+    const memory = openMemory(brief.survey, given, !preview);
     if (memory === null) {
       error.textContent = words.no_memory;
       return;
@@ -252,13 +123,40 @@ function consent(brief, code) {
     brief.title,
     preview ? make("p", { class: "notice" }, words.preview) : "",
     make("p", {}, words.intro),
+    make("p", { id: "admission" },
+      brief.admission === "blind tokens" ? words.admission_blind : words.admission_linkable),
     make("h2", {}, words.consent),
     ...brief.consent.split("\n").map((line) => make("p", {}, line)),
-    ...brief.items.map((item) => make("p", { class: "help" }, `${item.text} – ${item.promise}`)),
-    make("p", { class: "help" }, brief.together),
-    before ? make("p", { class: "notice", id: "before" }, fill(words.before, before)) : "",
+    ...told,
+    make("p", { class: "help", id: "together" },
+      fill(words.together, { epsilon: shownEpsilon(epsilon) })),
+    before.count && !preview ? make("p", { class: "notice", id: "before" }, fill(words.before, {
+      count: before.count, spent: shownEpsilon(before.spent),
+      epsilon: shownEpsilon(before.spent + epsilon),
+    })) : "",
     form,
   );
+}
+
+/** That the same question left this device before, under whatever name. */
+function answeredBefore(item, { questions }) {
+  const spent = questions.get(printOf(item));
+  if (spent === undefined || preview) return [];
+  return [make("p", { class: "notice again" }, fill(words.again, { spent: shownEpsilon(spent) }))];
+}
+
+/** Ask whose the reports are that were refused here under another code; false where there are none. */
+function askWhose(brief, memory, at) {
+  const found = memory.refused();
+  if (found === null) return false;
+  const choose = (act) => () => {
+    act(found.key);
+    ask(brief, memory, at);
+  };
+  show(words.mine, make("p", { id: "mine" }, fill(words.mine_help, found)),
+    button(words.mine_yes, choose((key) => memory.adopt(key)), "mine-yes"),
+    button(words.mine_no, choose((key) => memory.disown(key)), "mine-no"));
+  return true;
 }
 
 function ask(brief, memory, at) {
@@ -267,7 +165,6 @@ function ask(brief, memory, at) {
     return;
   }
   const item = brief.items[at];
-  const words = brief.words;
   const heading = fill(words.question, { place: at + 1, count: brief.items.length });
   const next = () => ask(brief, memory, at + 1);
   const stands = () => {
@@ -279,15 +176,21 @@ function ask(brief, memory, at) {
     stands();
     return;
   }
+  if (askWhose(brief, memory, at)) return;
   const form = make("form", { novalidate: "", autocomplete: "off" });
   const error = make("p", { class: "error", role: "alert", id: "answer-error" });
-  const field = item.kind === "number" ? numberField(item, words) : radioField(item, words);
+  const field = item.kind === "number" ? numberField(item) : radioField(item);
   form.append(field.element, error, make("button", { type: "submit", id: "throw" }, words.throw));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (memory.report(item) !== null) { // thrown in another tab meanwhile
       field.wipe();
       stands();
+      return;
+    }
+    if (memory.refused() !== null) { // refused under another code meanwhile
+      field.wipe();
+      askWhose(brief, memory, at);
       return;
     }
     const thrown = throwFor(item, field, memory);
@@ -297,7 +200,7 @@ function ask(brief, memory, at) {
     }
     form.remove();
     show(heading, make("p", { class: "question" }, item.text),
-      ...fallen(item, thrown, words), button(words.next, next, "next"));
+      ...fallen(item, thrown), button(words.next, next, "next"));
   });
   show(heading, form);
 }
@@ -308,14 +211,14 @@ function throwFor(item, field, memory) {
   if (answer === null) return null;
   const thrown = respond(item, answer);
   try {
-    memory.keep(({ reports }) => ({ reports: { ...reports, [item.id]: thrown.report } }));
+    memory.throwOnce(item, thrown.report);
   } finally {
     field.wipe();
   }
   return thrown;
 }
 
-function radioField(item, words) {
+function radioField(item) {
   const group = make("fieldset", { "aria-describedby": "choose-help answer-error" },
     make("legend", { class: "question" }, item.text),
     make("p", { class: "help", id: "choose-help" }, words.choose));
@@ -337,7 +240,7 @@ function radioField(item, words) {
   };
 }
 
-function numberField(item, words) {
+function numberField(item) {
   const input = make("input", {
     type: "number", id: "number", step: "any", min: item.low, max: item.high, inputmode: "decimal",
     autocomplete: "off", "aria-describedby": "choose-help number-help answer-error",
@@ -360,25 +263,32 @@ function numberField(item, words) {
 }
 
 /** The coins as they fell, what will be sent, and why it tells little. */
-function fallen(item, thrown, words) {
+function fallen(item, thrown) {
   const told = toldShare(item);
   const two = item.options.length === 2;
   const coins = make("ol", { class: "throws", id: "throws" });
   if (item.kind === "number") coins.append(make("li", {}, fill(words.rounding, item)));
-  coins.append(firstThrow(told, thrown.told, words));
-  if (!thrown.told) coins.append(two ? secondCoin(item, thrown, words) : secondDie(item, thrown, words));
+  coins.append(firstThrow(told, thrown.told));
+  if (!thrown.told) coins.append(two ? secondCoin(item, thrown) : secondDie(item, thrown));
   return [
     make("h2", {}, words.fell), coins,
     make("h2", {}, words.will_send),
     make("p", { class: "report", id: "report", "aria-live": "polite" }, item.options[thrown.report]),
     make("h2", {}, words.why),
-    ...(item.deniable.length ? [make("p", {}, item.deniable[thrown.report])] : []),
-    make("p", {}, item.promise),
+    ...(item.kind === "number" ? [] : [make("p", { id: "deniable" }, deniable(item, thrown.report))]),
+    make("p", { id: "promise" }, promise(item)),
     make("p", { class: "help" }, words.not_honest),
   ];
 }
 
-function firstThrow(told, truthful, words) {
+function deniable(item, report) {
+  const option = item.options[report];
+  return fill(words.deniable, {
+    report: option, answer: option, before: "10%", after: shownSuspicion(item),
+  });
+}
+
+function firstThrow(told, truthful) {
   if (told === 0.5) {
     const face = make("span", { class: `coin ${truthful ? "heads" : "tails"}`, "aria-hidden": "true" });
     return make("li", {}, face, truthful ? words.coin_truth : words.coin_chance);
@@ -391,13 +301,13 @@ function firstThrow(told, truthful, words) {
   return make("li", {}, wheel, fill(truthful ? words.wheel_truth : words.wheel_chance, shares));
 }
 
-function secondCoin(item, thrown, words) {
+function secondCoin(item, thrown) {
   const side = thrown.report === 1 ? "heads" : "tails";
   const face = make("span", { class: `coin second ${side}`, "aria-hidden": "true" });
   return make("li", {}, face, fill(words.second_coin, { side: words[side], report: item.options[thrown.report] }));
 }
 
-function secondDie(item, thrown, words) {
+function secondDie(item, thrown) {
   const face = make("span", { class: "die", "aria-hidden": "true" }, String(thrown.report + 1));
   return make("li", {}, face, fill(words.second_die, { report: item.options[thrown.report] }));
 }
@@ -407,7 +317,6 @@ function percent(share) {
 }
 
 function review(brief, memory) {
-  const words = brief.words;
   const status = make("p", { id: "status", role: "status" });
   const list = make("dl", { class: "reports" });
   for (const item of brief.items) {
@@ -450,7 +359,7 @@ async function admit(brief, memory, code) {
     }
     return null;
   } catch (problem) {
-    return problem instanceof TypeError ? brief.words.network : problem.message;
+    return problem instanceof TypeError ? words.network : problem.message;
   }
 }
 
@@ -464,17 +373,22 @@ async function submit(brief, memory) {
       method: "POST", body: bytes, credentials: "omit", referrerPolicy: "no-referrer",
       headers: { "Content-Type": "application/json" },
     });
-    if (!answer.ok) return (await answer.json()).error;
-    memory.keep(() => ({ sent: true }));
-    return null;
+    if (answer.ok) {
+      memory.settle();
+      return null;
+    }
+    // Refused: who comes back with another code sends the same. A server that is only busy, or
+    // cannot be reached, is asked again under this one.
+    if (answer.status >= 400 && answer.status < 500) memory.keep(() => ({ refused: true }));
+    return (await answer.json()).error;
   } catch (problem) {
-    return problem instanceof TypeError ? brief.words.network : problem.message;
+    return problem instanceof TypeError ? words.network : problem.message;
   }
 }
 
 function done(brief, memory, message) {
   showBytes(body(brief, memory, memory.state.token));
-  show(brief.words.sent, make("p", { id: "done" }, message));
+  show(words.sent, make("p", { id: "done" }, message));
 }
 
 // ---------------------------------------------------------------- check it yourself
@@ -483,17 +397,18 @@ function showBytes(bytes) {
   document.getElementById("bytes").textContent = bytes;
 }
 
-/** The hash of every script of this page, from the bytes that the browser got. */
+/** The hash of every script in this page, from the text that runs, and of the key. */
 async function showHash(brief) {
   const shown = document.getElementById("hash");
   if (!globalThis.crypto || !crypto.subtle) {
-    shown.textContent = brief.words.check_no_hash;
+    shown.textContent = words.check_no_hash;
     return;
   }
   const lines = [];
-  for (const name of ["respondent.js", "tokens.js", "blind.js"]) {
-    const source = await (await fetch(new URL(name, import.meta.url), { credentials: "omit" })).arrayBuffer();
-    lines.push(`${toHex(await crypto.subtle.digest("SHA-256", source))}  ${name}`);
+  for (const script of document.scripts) {
+    const source = new TextEncoder().encode(script.textContent);
+    const hash = toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", source)));
+    lines.push(script.src ? `–  ${script.src}` : `${hash}  script`);
   }
   const key = await keyFingerprint(brief);
   if (key) lines.push(`${key}  token key`);

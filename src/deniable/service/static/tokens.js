@@ -5,7 +5,7 @@
 // cannot recognise it later. Until that is done the blinding is kept on the device, so that a lost
 // answer can be asked for again.
 
-import { blind, finalize, prepare, readPublicKey } from "./blind.js";
+import { blind, finalize, prepare, readPublicKey, toHex } from "./blind.js";
 
 export async function obtainToken(brief, code, memory) {
   const encoder = new TextEncoder();
@@ -38,10 +38,6 @@ export async function obtainToken(brief, code, memory) {
 /** The fingerprint of the key that tokens are signed with; null where there is none. */
 export async function keyFingerprint(brief) {
   return brief.key ? (await readPublicKey(brief.key)).fingerprint : null;
-}
-
-function toHex(bytes) {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function fromHex(text) {

@@ -1,0 +1,317 @@
+"""Our page and our script with a server that lies: nothing is thrown, or what is told is true."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from deniable.service.pages import page_hashes
+from deniable.service.store import SurveyStore
+from service.chromium import chromium
+from service.server import Server
+from service.surveys import SCALE, YES_NO, survey
+from service.walking import Watched, walk
+
+BLIND = survey([YES_NO, {**SCALE, "low": 1, "high": 30}], admission="blind tokens")
+CODES = survey(
+    [{**SCALE, "id": name, "text": {"en": name}, "low": 1, "high": 30} for name in ("one", "two")],
+    name="codes",
+)
+KINDS = survey(name="kinds")
+SAME = survey([{**YES_NO, "id": "another", "text": {"en": "DRUGS ?"}}], name="same")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = Server(tmp_path_factory.mktemp("evil"), BLIND)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def store(server):
+    opened = SurveyStore(server.store, keys=Path(server.store).with_suffix(".keys"))
+    for document in (CODES, KINDS, SAME):
+        opened.add(document)
+    yield opened
+    opened.close()
+
+
+def tampered(page, change):
+    """Let the page get a brief that somebody changed."""
+
+    def answer(route):
+        told = route.fetch().json()
+        change(told)
+        route.fulfill(json=told)
+
+    page.route("**/brief/*.json", answer)
+
+
+def law(truth):
+    return lambda told: told["items"][0]["law"]["thresholds"].update(truth=truth)
+
+
+def item(**changes):
+    return lambda told: told["items"][0].update(changes)
+
+
+FAULTS = {
+    "always the truth": law(str(2**64)),
+    "all but always": law(str(2**64 - 1)),
+    "above 8": law(str(2**64 - 2**52)),
+    "never the truth": law("0"),
+    "below 0": law("-1"),
+    "a number for a text": law(2**63),
+    "less than chance": law(str(2**62)),
+    "no law": item(law=None),
+    "an id that is a number": item(id=1),
+    "an id that is a list": item(id=["drugs"]),
+    "an id twice": lambda told: told["items"][1].update(id=told["items"][0]["id"]),
+    "three options of two": item(options=["a", "b", "c"]),
+    "options that are a text": item(options="ab"),
+    "one option": item(options=["a"]),
+    "an unknown kind": item(kind="open"),
+    "a number without bounds": item(kind="number", low="0", high="zero"),
+    "no questions": lambda told: told.update(items=[]),
+    "questions by name": lambda told: told.update(items={"0": told["items"][0]}),
+    "another survey": lambda told: told.update(survey="ab" * 16),
+    "a tag for a survey": lambda told: told.update(survey="tag-of-bob"),
+    "linkable after all": lambda told: told.update({"admission": "linkable codes", "key": None}),
+    "linkable with a key": lambda told: told.update(admission="linkable codes"),
+    "another admission": lambda told: told.update(admission="none"),
+    "no key": lambda told: told.update(key=None),
+}
+
+
+def test_a_brief_that_is_not_as_it_must_be_throws_nothing(browser, server, store):
+    (code,) = store.invite(BLIND, [None])
+    with Watched(browser) as seen:
+        for name, change in FAULTS.items():
+            tampered(seen.page, change)
+            seen.page.goto("about:blank")
+            seen.page.goto(f"{server.url}/s/{BLIND.id}#{code}")
+            seen.page.wait_for_selector("#weaker, #agree")
+            assert seen.page.query_selector("#agree") is None, name
+            seen.page.unroute("**/brief/*.json")
+        assert all(request.method == "GET" for request in seen.requests)
+        seen.page.goto("about:blank")
+        seen.page.goto(f"{server.url}/s/{BLIND.id}#{code}")
+        seen.page.wait_for_selector("#agree")  # as it must be
+
+
+def test_the_script_states_what_it_throws_whatever_it_is_told(browser, server, store):
+    """The sentences are the script's, and so are their numbers."""
+
+    def bolder(told):
+        told["items"][0]["law"]["thresholds"]["truth"] = str(2**64 - 2**54)
+        words = {"promise": "ε = 0.1", "together": "ε = 0.1", "wheel_truth": "First coin: heads."}
+        told.update(epsilon=0.1, together="ε = 0.1", words=words)
+        told["items"][0].update(epsilon=100, promise="ε = 0.1", deniable=["ε = 0.1"] * 2)
+
+    with Watched(browser) as seen:
+        page = seen.page
+        page.goto(f"{server.url}/s/{KINDS.id}?preview")
+        page.wait_for_selector("#agree")
+        shown = [item.shown_epsilon() for item in KINDS.items]
+        assert re.findall(r"\(ε = ([\d.]+)\)", page.inner_text("#page")) == shown
+        assert page.inner_text("#together").endswith(f"ε = {KINDS.shown_epsilon()}.")
+        laws = page.text_content("#laws").splitlines()
+        assert laws == [f"ε = {item.shown_epsilon()}  {item.id}" for item in KINDS.items]
+        page.press("#agree", "Enter")
+        page.press("#option-1", "Space")
+        page.press("#throw", "Enter")
+        assert "can think at most 25%" in page.inner_text("#deniable")
+        assert "more than 3 times as likely" in page.inner_text("#promise")
+        tampered(page, bolder)
+        page.reload()
+        page.wait_for_selector("#agree")
+        said, epsilon = page.inner_text("#page"), math.log(2**10 - 1)
+        first = float(re.findall(r"\(ε = ([\d.]+)\)", said)[0])
+        assert first == pytest.approx(epsilon, abs=2e-4)
+        assert first >= epsilon
+        assert "more than 1023 times as likely" in said
+        assert float(page.inner_text("#together").split("ε = ")[1][:-1]) > 10
+        page.press("#agree", "Enter")
+        page.press("#option-1", "Space")
+        page.press("#throw", "Enter")
+        assert "can think at most 99.2%" in page.inner_text("#deniable")
+        assert "wheel" in page.inner_text("#throws")
+        assert "0.1" not in said + page.inner_text("#page")
+
+
+def test_who_is_let_in_how_is_said_by_the_script(browser, server, store):
+    with Watched(browser) as seen:
+        for document, said in ((BLIND, "signed blindly"), (CODES, "can tell that")):
+            seen.page.goto(f"{server.url}/s/{document.id}")
+            seen.page.locator("#admission", has_text=said).wait_for()
+
+
+def test_no_script_but_the_one_that_was_published_runs(browser, server, store):
+    """A page with another script beside ours: the browser refuses it, and the panel names it."""
+
+    def richer(route):
+        answer = route.fetch()
+        more = "<script src='/static/x.js'></script><script>window.hit = 1</script></head>"
+        route.fulfill(response=answer, body=answer.text().replace("</head>", more))
+
+    with Watched(browser) as seen:
+        page = seen.page
+        page.route(f"**/s/{CODES.id}", richer)
+        page.route(
+            "**/static/x.js",
+            lambda route: route.fulfill(content_type="text/javascript", body="window.hit = 1"),
+        )
+        page.goto(f"{server.url}/s/{CODES.id}")
+        page.wait_for_selector("#agree")
+        assert page.evaluate("window.hit") is None
+        page.click("#check summary")
+        page.locator("#hash", has_text="script").wait_for()
+        lines = page.inner_text("#hash").splitlines()
+        assert lines[0] == f"{page_hashes(CODES)['script']}  script"
+        assert "/static/x.js" in lines[1]
+        assert len(lines) == 3
+
+
+def test_the_published_hash_is_that_of_the_whole_page(server, store):
+    import hashlib
+
+    status, _, page = server.get(f"/s/{CODES.id}?lang=en")
+    assert status == 200
+    published = page_hashes(CODES)
+    assert hashlib.sha256(page).hexdigest() == published["page ?lang=en"]
+    assert f"{page_hashes(BLIND)['page ?lang=en']}  page ?lang=en" in server.log.read_text()
+    other = survey([{**YES_NO, "text": {"en": "Else?"}}], name="codes")
+    assert page_hashes(other)["page ?lang=en"] != published["page ?lang=en"]
+
+
+def ways(page, url, answers):
+    """Through the page, with whatever is asked; how many questions were thrown for."""
+    page.goto("about:blank")
+    page.goto(url)
+    page.press("#agree", "Enter")
+    thrown = 0
+    for answer in answers:
+        page.wait_for_selector("#throw, #kept")
+        if page.query_selector("#throw"):
+            thrown += 1
+            page.press(f"#option-{answer}", "Space")
+            page.press("#throw", "Enter")
+        page.press("#next", "Enter")
+    page.press("#send", "Enter")
+    page.wait_for_selector("#done, #send:not([disabled])")
+    return thrown
+
+
+def test_refused_reports_are_sent_again_by_who_threw_them_and_by_nobody_else(
+    browser, server, store
+):
+    """An operator could refuse one code after another, and average what comes in."""
+    codes = store.invite(CODES, [None] * 3)
+    url = f"{server.url}/s/{CODES.id}#"
+    with Watched(browser) as seen:
+        page = seen.page
+        # The right code was opened before, and nothing thrown for.
+        page.goto(f"{url}{codes[1]}")
+        page.press("#agree", "Enter")
+        page.wait_for_selector("#throw")
+        early = seen.context.new_page()
+        early.goto(f"{url}{codes[2]}")
+        early.press("#agree", "Enter")
+        early.press("#option-4", "Space")
+        assert ways(page, f"{url}0000000000000000", [17, 4]) == 2
+        assert "not one of this survey" in page.inner_text("#status")
+        # Somebody else, who stood before the question meanwhile, is asked before anything falls.
+        early.press("#throw", "Enter")
+        assert "ends in 0000" in early.inner_text("#mine")
+        early.press("#mine-no", "Enter")
+        early.press("#option-4", "Space")
+        early.press("#throw", "Enter")
+        early.wait_for_selector("#report")
+        # Somebody else comes after.
+        page.goto("about:blank")
+        page.goto(f"{url}{codes[0]}")
+        page.press("#agree", "Enter")
+        page.press("#mine-no", "Enter")
+        assert ways(page, f"{url}{codes[0]}", [28, 28]) == 2
+        page.wait_for_selector("#done")
+        # Who threw them sends the same.
+        page.goto("about:blank")
+        page.goto(f"{url}{codes[1]}")
+        page.press("#agree", "Enter")
+        page.press("#mine-yes", "Enter")
+        assert ways(page, f"{url}{codes[1]}", [17, 4]) == 0
+        page.wait_for_selector("#done")
+        first, _, third = (json.loads(body)["reports"] for body in seen.sent)
+        assert first == third
+        # It is settled now: nobody is asked any more.
+        (last,) = store.invite(CODES, [None])
+        assert ways(page, f"{url}{last}", [3, 3]) == 2
+
+
+def test_who_could_not_reach_the_server_leaves_nothing_to_others(browser, server, store):
+    codes = store.invite(CODES, [None] * 2)
+    url = f"{server.url}/s/{CODES.id}#"
+    with Watched(browser) as seen:
+        for stop in (
+            lambda route: route.abort(),
+            lambda route: route.fulfill(status=503, json={"error": "busy"}),
+        ):
+            seen.page.route("**/reports", stop)
+            ways(seen.page, f"{url}{codes[0]}", [17, 4])
+            seen.page.unroute("**/reports")
+        assert ways(seen.page, f"{url}{codes[1]}", [3, 3]) == 2
+        assert ways(seen.page, f"{url}{codes[0]}", [17, 4]) == 0  # and the first throw stands
+        bodies = [json.loads(body) for body in seen.sent]
+        assert bodies[0] == bodies[1] == bodies[3]
+
+
+def test_the_device_counts_whatever_left_it(browser, server, store):
+    """Whether it was taken or not, under whatever name the same question comes back."""
+    (first,), (second,), (third,) = (
+        store.invite(document, [None]) for document in (BLIND, KINDS, SAME)
+    )
+    with Watched(browser) as seen:
+        page = seen.page
+        page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": "later"}))
+        ways(page, f"{server.url}/s/{BLIND.id}#{first}", [0, 3])
+        page.unroute("**/reports")
+        page.goto(f"{server.url}/s/{KINDS.id}#{second}")
+        page.wait_for_selector("#before")
+        told = [float(each) for each in re.findall(r"ε = (\d+\.?\d*)", page.inner_text("#before"))]
+        both = [float(BLIND.epsilon), float(BLIND.epsilon + KINDS.epsilon)]
+        assert all(b - 1e-9 <= a <= b + 2e-4 for a, b in zip(told, both, strict=True))
+        assert "1 submissions" in page.inner_text("#before")
+        assert page.locator(".again").count() == 1  # the first question is in both
+        page.goto("about:blank")
+        walk(page, f"{server.url}/s/{KINDS.id}#{second}", [0, 1, 2, "3"])
+        page.goto(f"{server.url}/s/{SAME.id}#{third}")
+        again = page.locator(".again").inner_text()  # another name, another spelling
+        assert float(re.search(r"ε = (\d+\.\d+)", again)[1]) == pytest.approx(2.1973, abs=2e-4)
+        page.goto("about:blank")
+        page.goto(f"{server.url}/s/{BLIND.id}#{first}")  # the same again is not another one
+        page.wait_for_selector("#before")
+        assert "1 submissions" in page.inner_text("#before")
+
+
+def test_all_languages_say_everything(browser, server):
+    with Watched(browser, bypass_csp=True) as seen:
+        seen.page.goto(f"{server.url}/s/{BLIND.id}")
+        english, german, other = seen.page.evaluate(
+            """async () => {
+                const { wordsOf } = await import("/static/words.js");
+                return ["en", "de-AT", "fr"].map(wordsOf);
+            }"""
+        )
+    assert english == other
+    assert english.keys() == german.keys()
+    places = {name: sorted(re.findall(r"\{\w+\}", text)) for name, text in english.items()}
+    assert places == {name: sorted(re.findall(r"\{\w+\}", text)) for name, text in german.items()}
