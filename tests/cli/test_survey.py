@@ -130,4 +130,29 @@ def test_bad_input_is_one_line(document, tmp_path):
     assert load_document(tmp_path / "Ünï cöde!.json").name == "n--c-de"
     (tmp_path / "bad.json").write_text("{}")
     run("serve", tmp_path / "bad.json", code=1)
+    run("invite", document, "--count", 1)
     assert run("results", document) == "no answers yet\n"
+    run("export", document, tmp_path / "out")
+    assert "is there already" in run("export", document, tmp_path / "out", code=1)
+    (tmp_path / "noise.db").write_bytes(b"no database" * 500)
+    assert "store" in run("results", document, "--store", tmp_path / "noise.db", code=1)
+
+
+@pytest.mark.parametrize("command", ["status", "results", "close", "export"])
+def test_only_what_was_served_is_looked_at(document, tmp_path, command):
+    """A word changed in the document is another survey; a name mistyped is another store."""
+    more = (tmp_path / "out",) if command == "export" else ()
+    assert "is not there" in run(command, document, *more, code=1)
+    assert not document.with_suffix(".db").exists()
+    run("invite", document, "--count", 1)
+    served = load_document(document).id
+    kept = document.read_text()
+    document.write_text(kept.replace("twelve", "12"))
+    assert served in " ".join(run(command, document, *more, code=1).split())
+    assert not (tmp_path / "out").exists()
+    document.write_text(kept)
+    assert "answers, 1 invited\n" in run("status", document)  # and it is not closed
+    (tmp_path / "empty.db").touch()
+    said = run(command, document, *more, "--store", tmp_path / "empty.db", code=1)
+    assert "holds no surveys" in said
+    run(command, document, *more)

@@ -115,6 +115,40 @@ def test_no_token_is_issued_beyond_what_was_promised(folder):
     store.close()
 
 
+def test_a_code_without_a_name_gets_no_token_once_a_limit_was_promised(folder):
+    store = SurveyStore(folder / "nameless.db", keys=folder / "nameless.keys")
+    first = survey([YES_NO], admission="blind tokens")
+    store.add(first)
+    early, late = store.invite(first, [None, None])
+    blinding, _ = token_of(store, first, early)
+    store.add(survey([YES_NO], wave=2, limit=5, admission="blind tokens"))
+    with pytest.raises(BudgetError, match="no name"):
+        token_of(store, first, late)
+    store.issue(first, early, blinding.blinded)  # what was issued before stands
+    store.close()
+
+
+def test_the_same_signature_is_made_once(folder):
+    """Who sends the same blinded bytes over and over keeps nobody waiting."""
+    store = SurveyStore(folder / "often.db", keys=folder / "often.keys")
+    document = survey([YES_NO], admission="blind tokens")
+    store.add(document)
+    (code,) = store.invite(document, [None])
+    blinding, _ = token_of(store, document, code)
+    system, made = store.tokens(document), []
+
+    class Counted:
+        def sign(self, blinded):
+            made.append(blinded)
+            return system.sign(blinded)
+
+    store._tokens[document.id] = Counted()
+    (signed,) = {store.issue(document, code, blinding.blinded) for _ in range(5)}
+    assert made == []
+    assert signed == system.sign(blinding.blinded)
+    store.close()
+
+
 def test_a_wave_whose_tokens_are_out_keeps_its_text(folder):
     store = SurveyStore(folder / "text.db", keys=folder / "text.keys")
     document = survey([YES_NO], admission="blind tokens")

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from chance import FALSE_ALARM
+from deniable.errors import ParameterError
 from deniable.service.brief import brief
 from deniable.service.device import respond
 from deniable.survey.thresholds import WORD
@@ -29,6 +30,15 @@ def test_python_gives_the_vectors():
         item, words = DOCUMENT.items[vector["item"]], iter(vector["words"])
         thrown = respond(item, Fraction(str(vector["answer"])), words.__next__)
         assert (thrown.report, thrown.told) == (vector["report"], vector["told"])
+
+
+@pytest.mark.parametrize(("at", "answer"), [(0, 2), (0, -1), (1, 3), (2, 5), (2, 1.5), (0, 7)])
+def test_an_answer_that_is_none_is_not_thrown_for(at, answer):
+    """A scale from 1 to 5 has places 0 to 4; the error does not quote the answer."""
+    with pytest.raises(ParameterError, match="whole number from 0") as error:
+        respond(DOCUMENT.items[at], answer)
+    assert f"'{answer}'" not in str(error.value)
+    assert f"={answer}" not in str(error.value)
 
 
 def test_vectors_touch_both_sides_of_every_threshold():

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from chance import FALSE_ALARM
 from deniable.errors import ParameterError
@@ -15,11 +16,11 @@ from deniable.service.device import respond
 from deniable.service.export import export, no_formula
 from deniable.service.paper import paper_item
 from deniable.service.picture import growth_svg
-from deniable.service.results import crossed, growth, in_the_crowd, item_result, results
+from deniable.service.results import _scale, crossed, growth, in_the_crowd, item_result, results
 from deniable.service.words import _ENGLISH, _GERMAN, words_of
 from deniable.survey.codebook import read_codebook
 from deniable.survey.duchi import OneBitMean
-from deniable.survey.estimate import estimate
+from deniable.survey.estimate import estimate, estimate_counts
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
 
 DOCUMENT = survey()
@@ -57,6 +58,48 @@ def test_a_number_is_estimated_as_the_library_does(reports):
     law = OneBitMean(epsilon=2, bounds=(0, 12))
     plain = law.aggregate(np.array(bits)).estimate()
     assert item_result(DOCUMENT.items[3], bits).mean.value == pytest.approx(plain.mean)
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 6])
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 100])
+def test_the_interval_of_a_scales_mean_covers_however_few_answer(epsilon, n):
+    """Everybody at one end, in the middle, spread out, or at both ends: 95 % at least."""
+    (item,) = survey([{**SCALE, "epsilon": epsilon}]).items
+    rng, times, cache = np.random.default_rng(7), 100, {}
+    laws = [np.eye(5)[0], np.eye(5)[2], np.full(5, 0.2), np.array([0.97, 0, 0, 0, 0.03])]
+    for law in laws:
+        truth, hits = float(law @ np.arange(1, 6)), 0
+        for counts in rng.multinomial(n, law @ item.design.matrix, size=times):
+            key = tuple(counts)
+            if key not in cache:
+                told = dict(zip(item.labels, counts.tolist(), strict=True))
+                cache[key] = _scale(item, estimate_counts(item.design, told))
+            hits += cache[key].low <= truth + 1e-9 <= cache[key].high + 2e-9
+        assert stats.binom.cdf(hits, times, 0.95) > FALSE_ALARM
+    assert min(line.high - line.low for line in cache.values()) > 0
+    assert max(line.high - line.low for line in cache.values()) < 12 * (1 + 1 / epsilon)
+
+
+def test_few_reports_have_wide_intervals_everywhere(tmp_path):
+    reports = [(1, 2, 4, 0)] * 3
+    mean = results(DOCUMENT, reports)[2].mean
+    assert mean.high - mean.low > 3
+    low, high = crossed(DOCUMENT, reports, "drugs", "stress").interval(True, 5)
+    assert high - low > 0.5
+    assert "+-" not in estimated(export(DOCUMENT, reports), tmp_path).stdout
+
+
+def test_the_export_of_nothing_says_so(tmp_path):
+    done = estimated(export(DOCUMENT, []), tmp_path)
+    assert (done.returncode, done.stderr) == (1, "no reports yet\n")
+
+
+def estimated(files, folder):
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return subprocess.run(
+        [sys.executable, str(folder / "estimate.py")], capture_output=True, text=True, check=False
+    )
 
 
 def test_nothing_is_estimated_from_nothing():
@@ -103,11 +146,7 @@ def test_a_cross_tab_is_corrected_for_the_coins(reports):
 
 def test_the_export_is_enough_to_redo_the_estimate(reports, tmp_path):
     files = export(DOCUMENT, reports)
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    told = subprocess.run(
-        [sys.executable, str(tmp_path / "estimate.py")], capture_output=True, text=True, check=True
-    ).stdout
+    told = estimated(files, tmp_path).stdout
     yes_no, _, scale, number = results(DOCUMENT, reports)
     assert f"drugs: True: {yes_no.main.value:.4f} +-" in told
     assert f"stress: mean: {scale.mean.value:.4f}" in told

@@ -1,3 +1,4 @@
+import hmac
 import json
 import sqlite3
 import threading
@@ -14,8 +15,8 @@ from deniable.errors import (
 )
 from deniable.service.entry import read_sheets
 from deniable.service.store import Outcome, SurveyStore
-from deniable.service.submission import read_submission
-from deniable.service.tables import METADATA
+from deniable.service.submission import Submission, read_submission
+from deniable.service.tables import METADATA, SPENT
 from postgres import Postgres
 from service.server import body_of
 from service.surveys import CHOICE, SCALE, YES_NO, survey
@@ -37,7 +38,7 @@ def store(request, tmp_path):
         where = tmp_path / "survey.db"
     else:
         where = request.getfixturevalue("postgres").url
-    opened = SurveyStore(where)
+    opened = SurveyStore(where, keys=tmp_path / "survey.keys")
     opened.add(DOCUMENT)
     yield opened
     with opened._engine.begin() as connection:
@@ -398,6 +399,58 @@ def test_a_batch_from_paper_counts_once(store):
     assert store.enter(DOCUMENT, "monday", sheets) is Outcome.ALREADY
     assert store.enter(DOCUMENT, "monday", sheets[:1]) is Outcome.SPENT
     assert sorted(store.reports(DOCUMENT)) == sorted(sheets)
+
+
+def test_what_marks_a_batch_does_not_tell_its_sheets(store, tmp_path):
+    """Somebody with the store and the name of a batch of one guesses the sheet: hashes say no."""
+    document = survey([YES_NO], name="one-sheet")
+    store.add(document)
+    store.enter(document, "alice", [(1,)])
+    with store._reading() as connection:
+        query = sa.select(SPENT.c.fingerprint).where(SPENT.c.survey == document.id)
+        kept = connection.execute(query).scalar_one()
+    secret = (tmp_path / "survey.keys" / "paper.secret").read_bytes()
+    assert (tmp_path / "survey.keys" / "paper.secret").stat().st_mode & 0o777 == 0o600
+
+    def guess(report, keyed):
+        whole = json.dumps(["alice", f"[{report}]"]).encode()
+        nonce = hmac.digest(secret, whole, "sha256") if keyed else whole
+        return Submission(b"paper\0alice", b"", nonce, ()).fingerprint
+
+    assert kept not in {guess(report, keyed=False) for report in (0, 1)}
+    assert kept == guess(1, keyed=True)
+
+
+@pytest.mark.parametrize("reports", [(), (1,), (1, 2, 5, 0), (-1, 2, 4, 0), (True, 2, 4, 0)])
+def test_no_report_out_of_range_is_stored(store, reports):
+    (code,) = store.invite(DOCUMENT, [None])
+    with pytest.raises(ReportError):
+        store.accept(DOCUMENT, Submission(code.encode(), b"", bytes(16), reports))
+    with pytest.raises(ReportError):
+        store.enter(DOCUMENT, "monday", [REPORTS, reports])
+    assert store.reports(DOCUMENT) == []
+
+
+def test_paper_is_not_taken_where_a_limit_was_promised(store):
+    limited = survey(wave=2, limit=10)
+    store.add(limited)
+    for document in (DOCUMENT, limited):  # the limit is the population's
+        with pytest.raises(BudgetError, match="whose a sheet"):
+            store.enter(document, "monday", [REPORTS])
+
+
+@pytest.mark.parametrize(("limit", "epsilon", "waves"), [("ln 9", "ln 3", 2), ("ln 27", "ln 3", 3)])
+def test_a_limit_of_logarithms_is_not_passed_by_their_rounding(store, limit, epsilon, waves):
+    """Each logarithm is rounded up by 1e-40."""
+    asked = {**YES_NO, "epsilon": epsilon}
+    for wave in range(1, waves + 1):
+        document = survey([asked], name="logs", population="logs", wave=wave, limit=limit)
+        store.add(document)
+        store.invite(document, ["ann"])
+    more = survey([{**asked, "epsilon": 1e-6}], name="more", population="logs", limit=limit)
+    store.add(more)
+    with pytest.raises(BudgetError):
+        store.invite(more, ["ann"])
 
 
 @pytest.mark.parametrize(

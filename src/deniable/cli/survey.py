@@ -254,7 +254,7 @@ def enter(
 def status(document: Document, store: Where = None, as_json: AsJson = False) -> None:
     """How many were invited, and how many answered."""
     survey = load_document(document)
-    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
+    with closing(_opened(document, store, survey)) as opened:
         found = opened.status(survey)
     if as_json:
         typer.echo(json.dumps({"survey": survey.id, **vars(found)}))
@@ -271,7 +271,7 @@ def status(document: Document, store: Where = None, as_json: AsJson = False) -> 
 def close(document: Document, store: Where = None) -> None:
     """Take no more answers, for good, and lay the rows down so that no order of arrival remains."""
     survey = load_document(document)
-    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
+    with closing(_opened(document, store, survey)) as opened:
         opened.close_survey(survey)
         found = opened.status(survey)
     typer.echo(f"{survey.name}, wave {survey.wave} is closed with {found.answered:,} answers")
@@ -323,6 +323,8 @@ def export(
 ) -> None:
     """Write reports, codebook with channel matrices, and snippets in R and Python."""
     survey, reports = _collected(document, store)
+    if folder.exists():
+        raise ParameterError("folder", str(folder), "is there already; name a new one")
     folder.mkdir()
     for name, text in export_files(survey, reports).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -333,8 +335,19 @@ def _collected(
     document: Path, store: str | None
 ) -> tuple[SurveyDocument, Sequence[tuple[int, ...]]]:
     survey = load_document(document)
-    with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
+    with closing(_opened(document, store, survey)) as opened:
         return survey, opened.reports(survey)
+
+
+def _opened(document: Path, store: str | None, survey: SurveyDocument) -> SurveyStore:
+    """A store that is there, and has this very text."""
+    opened = SurveyStore(_place(document, store), keys=_keys(document), create=False)
+    try:
+        opened.check_known(survey)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 def _note(survey: SurveyDocument, ledger: str | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +11,10 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from deniable.errors import AdmissionError, TokenError
+from deniable.errors import AdmissionError, ParameterError, TokenError
 from deniable.service.tokens import PSS_RANDOMIZED, IssuerKey, blind_sign, verify
+
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,23 @@ class BlindTokens:
             verify(self.key.public, message, signature)
         except TokenError as cause:
             raise AdmissionError(str(cause)) from None
+
+
+def paper_secret(folder: Path | None) -> bytes:
+    """What marks batches of paper: 32 random bytes that only the owner may read."""
+    if folder is None:
+        raise ParameterError("keys", None, "paper needs a folder for the secret that marks it")
+    file = folder / "paper.secret"
+    if not file.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):  # another process was faster
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as made:
+                made.write(secrets.token_bytes(_SECRET_BYTES))
+    secret = file.read_bytes()
+    if len(secret) != _SECRET_BYTES:
+        raise ParameterError("keys", file.name, f"must hold {_SECRET_BYTES} bytes; restore it")
+    return secret
 
 
 def survey_key(folder: Path, survey: str, *, create: bool) -> IssuerKey:

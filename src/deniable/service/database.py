@@ -17,15 +17,15 @@ _TURN = 0x64656E69
 _BY_KEY = (SPENT, INVITATIONS, ANSWERS)
 
 
-def open_engine(where: str | Path) -> sa.Engine:
-    """A database by SQLAlchemy URL, or the path of an SQLite file."""
+def open_engine(where: str | Path, *, create: bool = True) -> sa.Engine:
+    """A database by SQLAlchemy URL, or the path of an SQLite file, made where `create` says so."""
     text = str(where)
     if "://" not in text:
-        return _sqlite(Path(text).absolute())
+        return _sqlite(Path(text).absolute(), create=create)
     try:
         url = sa.make_url(text)
         if url.get_backend_name() == "sqlite":
-            return _sqlite(Path(url.database or "").absolute())
+            return _sqlite(Path(url.database or "").absolute(), create=create)
         if url.get_backend_name() != "postgresql":
             raise ParameterError("store", url.get_backend_name(), "must be SQLite or Postgres")
         return sa.create_engine(
@@ -40,9 +40,11 @@ def open_engine(where: str | Path) -> sa.Engine:
         raise ParameterError("store", "a URL", "must be postgresql://... or a file") from None
 
 
-def _sqlite(file: Path) -> sa.Engine:
+def _sqlite(file: Path, *, create: bool) -> sa.Engine:
     if not file.parent.is_dir() or file.is_dir():
         raise ParameterError("store", str(file), "must be a file in a folder that exists")
+    if not file.exists() and not create:
+        raise ParameterError("store", file.name, "is not there; check --store, or serve it first")
     if not file.exists():
         file.touch(mode=0o600)
     engine = sa.create_engine(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from deniable.errors import ParameterError
 from deniable.randomness.source import SECURE, bits
 from deniable.service.item import Item, NumberLine
 from deniable.survey.duchi import INPUTS
@@ -35,15 +36,25 @@ def device_words() -> int:
 
 
 def respond(item: Item, answer: int | Fraction, words: Words = device_words) -> Throw:
-    """Randomise one answer: a report's place, or a number for a question on a number."""
+    """Randomise one answer: a report's place, or a number for a question on a number.
+
+    Raises:
+        ParameterError: the place is none of the question's. Nothing was thrown then.
+    """
     threshold = int(item.truth * WORD)
     if isinstance(item, NumberLine):
         place = _place(item, Fraction(answer))
         bit = int((words() >> 2) < place)
         return _coin(bit, threshold, words)
+    place = int(answer)
+    if place != answer or not 0 <= place < item.reports:
+        # What was given is not quoted: it is somebody's answer.
+        raise ParameterError(
+            "answer", "a place", f"must be a whole number from 0 to {item.reports - 1}: its place"
+        )
     if item.reports == 2:
-        return _coin(int(answer), threshold, words)
-    return _die(int(answer), item.reports, threshold, words)
+        return _coin(place, threshold, words)
+    return _die(place, item.reports, threshold, words)
 
 
 def _coin(bit: int, threshold: int, words: Words) -> Throw:

@@ -104,6 +104,8 @@ here = Path(__file__).parent
 codebook = json.loads((here / "codebook.json").read_text(encoding="utf-8"))
 with (here / "reports.csv").open(encoding="utf-8", newline="") as file:
     rows = list(csv.DictReader(file))
+if not rows:
+    raise SystemExit("no reports yet")
 
 for name, question in codebook["questions"].items():
     reports = [int(row[name]) for row in rows]
@@ -113,7 +115,9 @@ for name, question in codebook["questions"].items():
         share = sum(told) / len(told)
         error = (sum((each - share) ** 2 for each in told) / len(told) ** 2) ** 0.5
         shares.append(share)
-        print(f"{name}: {answer}: {share:.4f} +- {1.96 * error:.4f}")
+        # A normal margin means nothing where few have answered.
+        margin = f" +- {1.96 * error:.4f}" if len(told) >= 100 else ""
+        print(f"{name}: {answer}: {share:.4f}{margin}")
     if question["values"] is not None:
         mean = sum(value * share for value, share in zip(question["values"], shares))
         print(f"{name}: mean: {mean:.4f}")
@@ -121,7 +125,9 @@ for name, question in codebook["questions"].items():
 
 _R = """# Shares of the true answers from randomised reports: Rscript estimate.R
 reports <- read.csv("reports.csv", check.names = FALSE)
-codebook <- read.csv("codebook.csv", colClasses = c(answer = "character"))
+codebook <- read.csv("codebook.csv", colClasses = c(answer = "character"), na.strings = "")
+codebook$answer[is.na(codebook$answer)] <- ""
+if (nrow(reports) == 0) stop("no reports yet")
 for (name in names(reports)) {
   question <- codebook[codebook$question == name, ]
   mean_value <- 0
@@ -130,7 +136,9 @@ for (name in names(reports)) {
     told <- rows$weight[match(reports[[name]], rows$report)]
     share <- mean(told)
     error <- sqrt(mean((told - share)^2) / length(told))
-    cat(sprintf("%s: %s: %.4f +- %.4f\\n", name, answer, share, 1.96 * error))
+    # A normal margin means nothing where few have answered.
+    margin <- if (length(told) >= 100) sprintf(" +- %.4f", 1.96 * error) else ""
+    cat(sprintf("%s: %s: %.4f%s\\n", name, answer, share, margin))
     mean_value <- mean_value + rows$value[1] * share
   }
   if (!is.na(mean_value)) cat(sprintf("%s: mean: %.4f\\n", name, mean_value))

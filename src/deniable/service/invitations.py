@@ -22,6 +22,8 @@ from deniable.service.document import SurveyDocument
 from deniable.service.tables import INVITATIONS
 
 _ZERO = Fraction(0)
+# Logarithms are rounded up by 1e-40 each: two of ln 3 are not more than ln 9.
+_ROUNDING = Fraction(1, 10**30)
 _LONGEST_NAME = 200
 
 
@@ -65,7 +67,8 @@ def write_invitations(
                 "a population with a limit on ε knows whom it invites; give names",
             )
         spent = _spent(connection, waves, issued_only=False)
-        beyond = sum(spent.get(one or "", _ZERO) + survey.epsilon > waves.limit for one in names)
+        most = waves.limit + _ROUNDING
+        beyond = sum(spent.get(one or "", _ZERO) + survey.epsilon > most for one in names)
         if beyond:
             raise BudgetError(
                 f"{beyond} of {len(names)} people would be asked for more than the limit of "
@@ -104,10 +107,13 @@ def check_invitation(
         raise AdmissionError("this invitation got its token on another device, or before")
     if waves.limit is None:
         return
-    spent = _ZERO
-    if found.person is not None:
-        spent = _spent(connection, waves, issued_only=True, person=found.person)[found.person]
-    if spent + survey.epsilon > waves.limit:
+    if found.person is None:
+        raise BudgetError(
+            "this code has no name, and a limit on ε was promised since it was made; no token is "
+            "issued. Ask for a code of your own"
+        )
+    spent = _spent(connection, waves, issued_only=True, person=found.person)[found.person]
+    if spent + survey.epsilon > waves.limit + _ROUNDING:
         raise BudgetError(
             f"this survey costs ε = {float(survey.epsilon):.6g}, and with what was answered "
             f"before that is more than the {show(waves.limit)} promised; no token is issued"

@@ -237,7 +237,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:7]) <= 100_000:
+    if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= 100_000:
         raise ParameterError("count", text, "must be a whole number from 1 to 100,000")
     return int(text)
 

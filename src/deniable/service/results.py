@@ -16,7 +16,7 @@ from deniable.service.document import SurveyDocument
 from deniable.service.item import Item, NumberLine, Scale, rounded_epsilon
 from deniable.survey.crosstab import CrossTab, cross_tabulate
 from deniable.survey.estimate import Estimate, estimate_counts
-from deniable.survey.intervals import quantile
+from deniable.survey.intervals import bounded
 
 Reports = Sequence[tuple[int, ...]]
 
@@ -63,7 +63,8 @@ def item_result(item: Item, reports: Sequence[int]) -> ItemResult:
     """One question from its reports.
 
     Intervals are those of the design: exact (Clopper & Pearson through the channel) for shares and
-    for numbers, whose bits are Bernoulli; normal for the mean of a scale.
+    for numbers, whose bits are Bernoulli; that of bets for the mean of a scale. All of them cover
+    at least as often as they say, however few reports there are.
     """
     return _from_counts(item, np.bincount(reports, minlength=item.reports))
 
@@ -88,9 +89,12 @@ def _number(item: NumberLine, found: Estimate) -> Line:
 
 def _scale(item: Scale, found: Estimate) -> Line:
     steps = np.array([float(value) for value in item.values])
-    mean = float(steps @ found.shares)
-    width = quantile(0.95) * float(steps @ found.covariance @ steps) ** 0.5
-    return Line("mean", mean, mean - width, mean + width)
+    z, matrix = steps @ found.design.decoder, found.design.matrix
+    # An answer alone spreads its reports by so much at least.
+    least = float((matrix @ z**2 - (matrix @ z) ** 2).min())
+    ends = (float(steps[0]), float(steps[-1]))
+    counts = np.array(found.counts, dtype=float)
+    return Line("mean", float(z @ found.reported), *bounded(z, counts, ends, least, 0.95))
 
 
 def growth(item: Item, reports: Sequence[int]) -> list[tuple[int, Line]]:

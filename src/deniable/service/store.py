@@ -12,6 +12,7 @@ What is kept, and what is not:
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import secrets
 import threading
@@ -26,6 +27,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from deniable.errors import AdmissionError, BudgetError, ParameterError, SurveyStoreError
 from deniable.service.admission import Tokens, tokens_of
+from deniable.service.blind_tokens import paper_secret
 from deniable.service.codes import new_code
 from deniable.service.database import open_engine, settle, take_turn
 from deniable.service.document import SurveyDocument, is_survey_id, read_document
@@ -35,10 +37,11 @@ from deniable.service.invitations import (
     mark_invitation,
     write_invitations,
 )
-from deniable.service.submission import Submission, written
+from deniable.service.submission import Submission, read_reports, written
 from deniable.service.tables import ANSWERS, CLOSED, INVITATIONS, METADATA, SPENT, SURVEYS
 
 _LONGEST_BATCH = 200
+_MOST_SIGNED = 10_000
 
 
 class Outcome(Enum):
@@ -61,18 +64,23 @@ class Status:
 class SurveyStore:
     """A database by SQLAlchemy URL, or the path of an SQLite file.
 
-    The keys of surveys with blind tokens are files in the folder `keys`.
+    The keys of surveys with blind tokens, and what marks batches of paper, are files in the
+    folder `keys`. Without `create` a store that does not exist is refused, not made.
     """
 
-    def __init__(self, where: str | Path, *, keys: Path | None = None) -> None:
-        self._engine = open_engine(where)
+    def __init__(self, where: str | Path, *, keys: Path | None = None, create: bool = True) -> None:
+        self._engine = open_engine(where, create=create)
         self._keys = keys
         self._tokens: dict[str, Tokens] = {}
         self._dialect = self._engine.dialect.name
         self._turn = threading.Lock()  # threads queue here: SQLite's own wait is a slow poll
         self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
+        self._signed: dict[str, bytes] = {}
         with self._told():
-            METADATA.create_all(self._engine)
+            if create:
+                METADATA.create_all(self._engine)
+            elif not sa.inspect(self._engine).has_table(SURVEYS.name):
+                raise ParameterError("store", "a database", "holds no surveys; check --store")
 
     def add(self, document: SurveyDocument) -> str:
         """Keep a document; the same one again changes nothing.
@@ -122,6 +130,22 @@ class SurveyStore:
                 return None
             self._documents[survey] = read_document(text)
         return self._documents[survey]
+
+    def check_known(self, document: SurveyDocument) -> None:
+        """ParameterError where this text was never added, with those of its name and wave."""
+        if self.document(document.id) is not None:
+            return
+        others = [
+            each.id
+            for each in self.documents()
+            if (each.name, each.wave) == (document.name, document.wave)
+        ]
+        raise ParameterError(
+            "document",
+            document.id,
+            f"is another text than the store has of {document.name}, wave {document.wave}: "
+            f"{', '.join(others) or 'none'}. Take the document as it was served",
+        )
 
     def documents(self) -> list[SurveyDocument]:
         """All surveys, by name and wave."""
@@ -200,10 +224,13 @@ class SurveyStore:
         mark = hashlib.sha256(blinded).hexdigest()
         with self._reading() as connection:
             self._check_issue(connection, document, invitation, mark)
-        signed = self.tokens(document).sign(blinded)
+        signed = self._signed.get(mark) or self.tokens(document).sign(blinded)
         with self._writing() as connection:
             self._check_issue(connection, document, invitation, mark)
             mark_invitation(connection, document, invitation, mark)
+        if len(self._signed) >= _MOST_SIGNED:
+            self._signed.clear()
+        self._signed[mark] = signed  # who asks for the same over and over costs no signature
         return signed
 
     def _check_issue(
@@ -214,7 +241,13 @@ class SurveyStore:
         check_invitation(connection, document, invitation, mark, waves)
 
     def accept(self, document: SurveyDocument, submission: Submission) -> Outcome:
-        """Store a submission once; AdmissionError where its token is not genuine."""
+        """Store a submission once.
+
+        Raises:
+            ReportError: it is not one report in its range for each question.
+            AdmissionError: its token is not genuine.
+        """
+        read_reports(document, list(submission.reports))
         mine = (SPENT.c.survey == document.id) & (SPENT.c.token == submission.token)
         known = sa.select(SPENT.c.fingerprint).where(mine)
         try:
@@ -235,11 +268,18 @@ class SurveyStore:
     def enter(
         self, document: SurveyDocument, batch: str, sheets: Sequence[tuple[int, ...]]
     ) -> Outcome:
-        """Store reports from paper, under the name of their batch: a batch counts once."""
+        """Store reports from paper, under the name of their batch: a batch counts once.
+
+        Nobody knows whose a sheet is, so a population with a limit on ε takes none.
+        """
         if not 1 <= len(batch.strip()) <= _LONGEST_BATCH:
             raise ParameterError("batch", "a name", f"must have 1 to {_LONGEST_BATCH} signs")
-        whole = json.dumps([batch, *(written(sheet) for sheet in sheets)])
-        mark = Submission(f"paper\0{batch}".encode(), b"", whole.encode(), ())
+        for sheet in sheets:
+            read_reports(document, list(sheet))
+        # A few sheets could be guessed from a plain hash of them.
+        whole = json.dumps([batch, *(written(sheet) for sheet in sheets)]).encode()
+        nonce = hmac.digest(paper_secret(self._keys), whole, "sha256")
+        mark = Submission(f"paper\0{batch}".encode(), b"", nonce, ())
         known = sa.select(SPENT.c.fingerprint).where(
             (SPENT.c.survey == document.id) & (SPENT.c.token == mark.token)
         )
@@ -248,6 +288,11 @@ class SurveyStore:
             if before is not None:
                 return Outcome.ALREADY if before == mark.fingerprint else Outcome.SPENT
             self._check_open(connection, document)
+            if self._waves(connection, document).limit is not None:
+                raise BudgetError(
+                    "this population was promised a limit on ε, and nobody knows whose a sheet "
+                    "of paper is; invite people by name instead"
+                )
             row = {"survey": document.id, "token": mark.token, "fingerprint": mark.fingerprint}
             connection.execute(sa.insert(SPENT).values(row))
             connection.execute(sa.insert(ANSWERS), [_answer(document, each) for each in sheets])

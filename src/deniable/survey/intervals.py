@@ -61,3 +61,54 @@ def wald(mean: float, standard_error: float, confidence: Number) -> tuple[float,
     """The mean plus and minus a normal quantile of standard errors; misses too often when few."""
     width = quantile(confidence) * standard_error
     return mean - width, mean + width
+
+
+def bounded(
+    z: Floats, counts: Floats, within: tuple[float, float], least: float, confidence: Number
+) -> tuple[float, float]:
+    """Covers the mean of decoded reports at least this often, at every size and law.
+
+    A gambler who bets the share θ of a fortune on each z lying above m multiplies it by
+    1 - θ + θ (z - a)/(m - a), a being the smallest z: one on average if the mean is m. By Markov's
+    inequality the fortune exceeds 2/α with probability α/2 at most, and so does the average over
+    several θ (Waudby-Smith & Ramdas 2024, section 4). The ends are the m at which it does.
+
+    θ is about the best, c (m - a)/σ with c² = 2 ln(2/α)/n, over all means `within` these bounds and
+    all σ² from `least` up; any θ is valid, a good one gives a short interval.
+    """
+    tail = float(1 - read_confidence(confidence)) / 2
+    floor, ceiling = float(z.min()), float(z.max())
+    pace = math.sqrt(-2 * math.log(tail) / float(counts.sum()))
+    broad, narrow = (ceiling - floor) / 2, math.sqrt(least)
+    low, high = within
+    above = _stakes(pace * (low - floor) / broad, pace * (high - floor) / narrow)
+    below = _stakes(pace * (ceiling - high) / broad, pace * (ceiling - low) / narrow)
+    return (
+        floor + _end(z - floor, counts, above, tail),
+        ceiling - _end(ceiling - z, counts, below, tail),
+    )
+
+
+def _stakes(least: float, most: float) -> Floats:
+    """Shares to bet, each twice the one before."""
+    first, last = min(1.0, least), min(1.0, most)
+    steps = math.floor(math.log2(last / first)) + 1
+    return np.array([min(1.0, 1.4 * first * 2**step) for step in range(steps)])
+
+
+def _end(above: Floats, counts: Floats, stakes: Floats, tail: float) -> float:
+    """The smallest mean of z >= 0 against which the bets have not won 1/tail."""
+    seen = counts > 0
+    values, times = above[seen], counts[seen]
+    mean = float(values @ times / times.sum())
+    low, high = 0.0, mean
+    for _ in range(60):
+        middle = (low + high) / 2
+        if middle <= 0:
+            break
+        with np.errstate(divide="ignore"):
+            won = np.log(1 + np.outer(stakes, values / middle - 1)) @ times
+        most = float(won.max())
+        fortune = most + math.log(float(np.exp(won - most).mean())) if most > -math.inf else most
+        low, high = (middle, high) if fortune > -math.log(tail) else (low, middle)
+    return low
