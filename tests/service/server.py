@@ -17,7 +17,8 @@ KEY = "operator-key-of-the-tests"
 class Server:
     """`deniable survey serve` in a process of its own."""
 
-    def __init__(self, folder, document, *, store=None):
+    def __init__(self, folder, document, *, store=None, setup=""):
+        self.setup = setup
         self.file = folder / "survey.json"
         self.file.write_text(document.text)
         self.store = store or str(folder / "survey.db")
@@ -37,7 +38,7 @@ class Server:
         code = "import sys; from deniable.cli.survey import app; app(sys.argv[1:])"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code, *command, "--store", self.store],
+                [sys.executable, "-c", self.setup + code, *command, "--store", self.store],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={

@@ -8,7 +8,9 @@ import threading
 import pytest
 import uvicorn
 
+from deniable.errors import ParameterError
 from deniable.service.app import create_app
+from deniable.service.operator import _count
 from deniable.service.pages import script
 from deniable.service.store import SurveyStore
 from service.server import KEY, Server, body_of
@@ -288,3 +290,10 @@ def test_the_server_keeps_no_log_of_requests(server):
     assert "looked" not in log
     assert "GET" not in log
     assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("text", ["0", "", "-1", "0000001000002", "1" * 5_000, "1.5", "100001"])
+def test_a_count_of_codes_is_a_plain_number(text):
+    with pytest.raises(ParameterError):
+        _count(text)
+    assert _count("100000") == 100_000

@@ -152,12 +152,13 @@ def serve(
     DENIABLE_OPERATOR_KEY holds one.
     """
     try:
-        from deniable.service.app import run  # noqa: PLC0415  (part of an extra)
+        from deniable.service.listening import listen, run  # noqa: PLC0415  (part of an extra)
         from deniable.service.pages import page_hashes  # noqa: PLC0415
     except ImportError:
         raise MissingExtraError("survey pages", "serve") from None
     survey, place = load_document(document), _place(document, store)
     _note(survey, ledger)
+    sockets = listen(host, port)  # before codes are made, which are shown once
     with closing(SurveyStore(place, keys=_keys(document))) as opened:
         with waiting("the survey and its key"):
             opened.add(survey)
@@ -182,7 +183,7 @@ def serve(
         sys.stdout.flush()
 
     try:
-        run(place, keys=_keys(document), host=host, port=port, operator_key=key, ready=ready)
+        run(place, keys=_keys(document), sockets=sockets, operator_key=key, ready=ready)
     except KeyboardInterrupt:
         typer.echo("stopped; every answer that was acknowledged is stored")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -110,36 +109,3 @@ def _told(
     if wants_json(request):
         return JSONResponse({"error": message}, status_code=code, headers=headers)
     return PlainTextResponse(message, status_code=code, headers=headers)
-
-
-def run(
-    where: str | Path,
-    *,
-    keys: Path | None = None,
-    host: str,
-    port: int,
-    operator_key: str,
-    ready: Callable[[], None],
-) -> None:
-    """Serve until interrupted. No access log: it would hold times and addresses."""
-    import uvicorn  # noqa: PLC0415  (part of the extra)
-
-    store = SurveyStore(where, keys=keys)
-    try:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(store, operator_key=operator_key),
-                host=host,
-                port=port,
-                access_log=False,
-                log_level="warning",
-                server_header=False,
-                date_header=False,
-                backlog=4096,
-            )
-        )
-        ready()
-        server.run()
-    finally:
-        store.settle()
-        store.close()

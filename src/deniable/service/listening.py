@@ -1,0 +1,135 @@
+"""How the server listens: a port first, connections that may not idle, a log that may not fill."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import resource
+import socket
+from asyncio import TimerHandle, Transport
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from deniable.errors import ParameterError
+from deniable.service.app import create_app
+from deniable.service.store import SurveyStore
+
+_BACKLOG = 4096
+_MOST_CONNECTIONS = 10_000
+_SPARE_FILES = 64
+_REPEATS = 10
+_NO_SUCH_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Take the port, on all addresses of this host; ParameterError where it cannot be had."""
+    taken: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(found):
+            try:
+                taken.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+            except OSError as problem:
+                if problem.errno not in _NO_SUCH_ADDRESS:
+                    raise
+    except OSError as problem:
+        for each in taken:
+            each.close()
+        raise ParameterError(
+            "port", port, f"cannot be had on {host} ({problem.strerror}); name another"
+        ) from None
+    if not taken:
+        raise ParameterError("host", host, "is no address of this machine")
+    return taken
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP that does not wait for ever: who asks nothing for `PATIENCE` seconds or two is let go.
+
+    A body may take its own time (see `read_body`); this is about connections without a request.
+    """
+
+    PATIENCE = 20.0
+    _timer: TimerHandle | None = None
+    _looked_at: object = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Begin to look."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(self.PATIENCE, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        idle = cycle is None or cycle.response_complete
+        if idle and self._looked_at is cycle:  # no request since the last look
+            self.transport.close()
+            return
+        self._looked_at = cycle
+        self._timer = self.loop.call_later(self.PATIENCE, self._look)
+
+
+class _Few(logging.Filter):
+    """Lets the first ten of a message through: somebody who causes more fills no disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = (record.name, str(record.msg))
+        self._seen[kind] += 1
+        return self._seen[kind] <= _REPEATS
+
+
+def _more_files() -> int:
+    """Raise the number of files that may be open to what is allowed; how many connections fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS + _SPARE_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    return max(1, min(most, wanted) - _SPARE_FILES)
+
+
+def run(
+    where: str | Path,
+    *,
+    keys: Path | None = None,
+    sockets: list[socket.socket],
+    operator_key: str,
+    ready: Callable[[], None],
+) -> None:
+    """Serve until interrupted. No access log: it would hold times and addresses."""
+    few = _Few()
+    for name in ("asyncio", "uvicorn.error"):
+        logging.getLogger(name).addFilter(few)
+    store = SurveyStore(where, keys=keys)
+    try:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(store, operator_key=operator_key),
+                http=PatientProtocol,
+                access_log=False,
+                log_level="warning",
+                server_header=False,
+                date_header=False,
+                backlog=_BACKLOG,
+                limit_concurrency=_more_files(),
+            )
+        )
+        ready()
+        server.run(sockets=sockets)
+    finally:
+        store.settle()
+        store.close()

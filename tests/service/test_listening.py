@@ -1,0 +1,64 @@
+"""A port that is taken, clients that hold connections and say nothing, a log that repeats."""
+
+import logging
+import socket
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from deniable.cli.app import app
+from deniable.errors import ParameterError
+from deniable.service.document import load_document
+from deniable.service.listening import PatientProtocol, _Few, listen
+from deniable.service.store import SurveyStore
+from service.server import Server
+from service.surveys import YES_NO, survey
+
+
+def test_a_port_that_is_taken_costs_no_invitation(tmp_path):
+    file = tmp_path / "drugs.json"
+    with listen("127.0.0.1", 0)[0] as taken:
+        port = taken.getsockname()[1]
+        run = CliRunner().invoke
+        run(app, ["survey", "new", str(file), "--admission", "linkable codes"])
+        done = run(app, ["survey", "serve", str(file), "--port", str(port)])
+        assert done.exit_code == 1
+        assert "name another" in done.output
+        with pytest.raises(ParameterError):
+            listen("127.0.0.1", port)
+    store = SurveyStore(tmp_path / "drugs.db")
+    assert store.status(load_document(file)).invited == 0
+    store.close()
+
+
+def test_who_says_nothing_is_let_go(tmp_path):
+    """Silent from the start, in the middle of a head, and after an answer."""
+    server = Server(tmp_path, survey([YES_NO]), setup=SHORT)
+    try:
+        held = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(3)]
+        head = b"GET /static/icon.svg HTTP/1.1\r\nHost: x\r\n"
+        held[1].sendall(head)
+        held[2].sendall(head + b"\r\n")
+        assert held[2].recv(12) == b"HTTP/1.1 200"
+        held[2].sendall(head)
+        started = time.monotonic()
+        for each in held:
+            each.settimeout(30)
+            while each.recv(65_536):
+                pass
+            each.close()
+        assert time.monotonic() - started < 25
+        assert server.get("/static/icon.svg")[0] == 200
+    finally:
+        server.stop()
+
+
+SHORT = "from deniable.service.listening import PatientProtocol as P; P.PATIENCE = 0.3; "
+
+
+def test_a_message_is_logged_ten_times_at_most():
+    few, record = _Few(), logging.LogRecord("asyncio", 40, "", 0, "out of files", (), None)
+    assert sum(few.filter(record) for _ in range(1_000)) == 10
+    assert few.filter(logging.LogRecord("asyncio", 40, "", 0, "another", (), None))
+    assert PatientProtocol.PATIENCE == 20
