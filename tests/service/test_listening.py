@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from deniable.cli.app import app
 from deniable.errors import ParameterError
 from deniable.service.document import load_document
-from deniable.service.listening import PatientProtocol, _Few, listen
+from deniable.service.listening import PatientProtocol, _Few, bind
 from deniable.service.store import SurveyStore
 from service.server import Server
 from service.surveys import YES_NO, survey
@@ -18,7 +18,7 @@ from service.surveys import YES_NO, survey
 
 def test_a_port_that_is_taken_costs_no_invitation(tmp_path):
     file = tmp_path / "drugs.json"
-    with listen("127.0.0.1", 0)[0] as taken:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         run = CliRunner().invoke
         run(app, ["survey", "new", str(file), "--admission", "linkable codes"])
@@ -26,7 +26,7 @@ def test_a_port_that_is_taken_costs_no_invitation(tmp_path):
         assert done.exit_code == 1
         assert "name another" in done.output
         with pytest.raises(ParameterError):
-            listen("127.0.0.1", port)
+            bind("127.0.0.1", port)
     store = SurveyStore(tmp_path / "drugs.db")
     assert store.status(load_document(file)).invited == 0
     store.close()

@@ -152,13 +152,13 @@ def serve(
     DENIABLE_OPERATOR_KEY holds one.
     """
     try:
-        from deniable.service.listening import listen, run  # noqa: PLC0415  (part of an extra)
+        from deniable.service.listening import bind, run  # noqa: PLC0415  (part of an extra)
         from deniable.service.pages import page_hashes  # noqa: PLC0415
     except ImportError:
         raise MissingExtraError("survey pages", "serve") from None
     survey, place = load_document(document), _place(document, store)
     _note(survey, ledger)
-    sockets = listen(host, port)  # before codes are made, which are shown once
+    sockets = bind(host, port)  # before codes are made, which are shown once
     with closing(SurveyStore(place, keys=_keys(document))) as opened:
         with waiting("the survey and its key"):
             opened.add(survey)

@@ -10,6 +10,7 @@ from asyncio import TimerHandle, Transport
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -25,14 +26,17 @@ _REPEATS = 10
 _NO_SUCH_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Take the port, on all addresses of this host; ParameterError where it cannot be had."""
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Take the port, on all addresses of this host; ParameterError where it cannot be had.
+
+    Nobody is let in before `run` listens.
+    """
     taken: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, address in dict.fromkeys(found):
             try:
-                taken.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+                taken.append(_bound(family, address))
             except OSError as problem:
                 if problem.errno not in _NO_SUCH_ADDRESS:
                     raise
@@ -45,6 +49,19 @@ def listen(host: str, port: int) -> list[socket.socket]:
     if not taken:
         raise ParameterError("host", host, "is no address of this machine")
     return taken
+
+
+def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 class PatientProtocol(H11Protocol):
