@@ -32,7 +32,7 @@ PEOPLE = 3_000
 KEY = "pictures"
 TOWN = {
     "format": "deniable survey", "version": 1, "name": "town-health", "wave": 1,
-    "population": "town/adult", "limit": 6, "languages": ["en", "de"],
+    "population": "town/adult", "limit": None, "languages": ["en", "de"],
     "admission": "blind tokens",
     "title": {"en": "Health in our town", "de": "Gesundheit in unserer Stadt"},
     "consent": {
