@@ -53,7 +53,27 @@ def people(count=3000, hostile=True):
             "who": pa.array([None, 1, 1, 1, 1, 2, 3, 10**6]),
         }
     )
-    return pa.concat_tables([made, odd])
+    return pa.concat_tables([made, odd, extreme()])
+
+
+EXTREMES = [1e-200, 5e-324, -0.0, 1e300, -5e-324, -1e300, 1e-160, 0.5]
+
+
+def extreme():
+    """Rows that are whole, of doubles whose products leave the doubles."""
+    every = len(EXTREMES)
+    turns = [
+        [EXTREMES[(i * by + i // every) % every] for i in range(2 * every)] for by in (1, 3, 5)
+    ]
+    return pa.table(
+        {
+            **{f"x{i}": pa.array(turns[i], pa.float64()) for i in range(3)},
+            "ok": pa.array([True, False] * every),
+            "score": pa.array(EXTREMES * 2, pa.float64()),
+            "ward": pa.array((["a", "b", "c"] * every)[: 2 * every]),
+            "who": pa.array([10**7 + i for i in range(2 * every)]),
+        }
+    )
 
 
 def source(**changes):
@@ -158,6 +178,59 @@ def test_every_engine_finds_the_sums_of_arrays(make, few):
             assert np.abs(wanted).max() > 10 * scale
 
 
+@pytest.fixture(scope="module")
+def in_postgres():
+    """A table of extremes, of each alone, in a server."""
+    server = Postgres()
+    try:
+        to_postgres(server.url, "people", pa.concat_tables([people(40, hostile=False), extreme()]))
+        yield dp.postgres(server.url).table("people")
+    finally:
+        server.remove()
+
+
+FAR = {"x0": (-1e100, 1e100), "x1": (0, 1e-200), "x2": (-1, 1), "score": (-1e90, 1e90)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends"),
+    [("arrow", ENDS), ("postgres", ENDS), ("postgres", FAR)],
+    ids=["arrow", "postgres", "far"],
+)
+@pytest.mark.parametrize("name", ["linear", "logistic", "two", "bayes", "pca", "kmeans", "sgd"])
+def test_no_row_makes_an_engine_raise(name, kind, ends, in_postgres):
+    """Postgres raises where a product of doubles becomes 0, and the error would tell of a row."""
+    model, y = MODELS[name]
+    table = in_postgres if kind == "postgres" else pa.concat_tables([people(40), extreme()])
+    with session(table, bounds=ends) as opened:
+        for budget in (dp.ZCDP(1), dp.ZCDP(Fraction(1, 10**9))):
+            asked = model if name == "sgd" else clone(model).set_params(budget=budget)
+            fitted = dp.fit(opened, asked, "people", x=X, y=y)
+            assert fitted.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_no_released_number_makes_an_engine_raise(in_postgres, scale):
+    rng = np.random.default_rng(2)
+    made = [
+        GroupSums(
+            2, 0.15**0.5, 0.85**0.5, centres=tuple(map(tuple, scale * rng.normal(0, 1, (2, 3))))
+        ),
+        *(
+            Gradients(scale * rng.normal(0, 1, (4, 4)), factor * rng.normal(0, 1, (k, 4)))
+            for k in (1, 3)
+            for factor in (1.0, scale, 1 / scale)
+        ),
+    ]
+    with contextlib.closing(in_postgres.engine()) as engine:
+        engine.add("people", in_postgres, None)
+        for sums in made:
+            statement = pushed(sums, source())
+            engine.check([statement.step])
+            with engine.snapshot() as snapshot:
+                statement.totals(snapshot.run(statement.step))
+
+
 def test_units_count_with_so_many_rows():
     with duckdb_engine() as engine:
         for rows in (1, 2, 3):
@@ -182,6 +255,10 @@ MODELS = {
     "ridge": (dp.Ridge(budget=dp.ZCDP(1), bounds=None, y_bounds=None), "score"),
     "logistic": (
         dp.LogisticRegression(budget=dp.ZCDP(1), bounds=None, classes=None, max_iter=3),
+        "ward",
+    ),
+    "two": (
+        dp.LogisticRegression(budget=dp.ZCDP(1), bounds=None, classes=["a", "b"], max_iter=3),
         "ward",
     ),
     "bayes": (dp.GaussianNB(budget=dp.ZCDP(1), bounds=None, classes=None), "ward"),

@@ -60,7 +60,7 @@ class Equations:
         spread = self._spread(values, turned)
         ridged = values + self.alpha
         variance = self._variance(values, spread)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             gain = np.where(
                 spread > 0, values / (values * ridged + variance / max(spread, 1e-300)), 0.0
             )

@@ -3,6 +3,11 @@
 A statement reads bounded rows u0, u1, ... (and t, or the class k), makes whole numbers of them, and
 checks their squared length in whole numbers before they are summed: the sensitivity holds whatever
 an engine's floats do. What is NULL, NaN or infinite makes a row count as nothing.
+
+Some engines raise an error where a product, a quotient or EXP of doubles that are not 0 becomes 0,
+or leaves the doubles; the error would tell of a row. So whatever is multiplied or divided is 0 or
+at least `TINY` in size, factors are `1/TINY` at most, and scores are cut at `_SCORE`: no product of
+three leaves the doubles.
 """
 
 from __future__ import annotations
@@ -34,7 +39,8 @@ from deniable.tables import ColumnType
 _FINITE = "BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"
 BOUNDED, KEPT = "deniable_bounded", "deniable_kept"
 AT_LEAST_1 = "CASE WHEN length > 1e0 THEN length ELSE 1e0 END"
-_SCORE = 500.0  # e to the power of more is beyond doubles, and an error to some engines
+TINY = 1e-100  # far below one step of any grid
+_SCORE = 100.0  # the square of e to the power of -100 is a double yet
 
 
 @dataclass(frozen=True)
@@ -61,30 +67,34 @@ class Source:
         number as often as it is used. Absent rows are left out.
         """
         middle, scale = self.ranges.middle, self.ranges.scale
-        units, whole = [], []
+        centred, units, whole = [], [], []
         for place, (low, high) in enumerate(zip(self.ranges.low, self.ranges.high, strict=True)):
             value = f"{clamped(f'c{place}', low, high)} - {number(middle[place])}"
-            units.append(f"({value}) / {number(scale[place])} AS v{place}")
+            centred.append(f"{value} AS m{place}")
+            units.append(f"{_quotient(f'm{place}', scale[place])} AS v{place}")
             whole.append(f"c{place} {_FINITE}")
         kept = ""
         if self.classes:
             whole.append("k IS NOT NULL")
+            centred.append("k")
             units.append("k")
             kept = ", k"
         elif self.y_ends is not None:
             low, high = self.y_ends
             value = f"{clamped('y', low, high)} - {number((low + high) / 2)}"
-            units.append(f"({value}) / {number((high - low) / 2)} AS t")
+            centred.append(f"{value} AS my")
+            units.append(f"{_quotient('my', (high - low) / 2)} AS t")
             whole.append(f"y {_FINITE}")
             kept = ", t"
         square = " + ".join(f"v{place} * v{place}" for place in range(len(self.x)))
         shortened = ", ".join(
             f"v{place} / {AT_LEAST_1} AS u{place}" for place in range(len(self.x))
         )
-        scaled = f"SELECT {', '.join(units)} FROM deniable_taken WHERE {' AND '.join(whole)}"
+        about = f"SELECT {', '.join(centred)} FROM deniable_taken WHERE {' AND '.join(whole)}"
         return {
             "deniable_taken": self.taken(),
-            "deniable_scaled": scaled,
+            "deniable_centred": about,
+            "deniable_scaled": f"SELECT {', '.join(units)} FROM deniable_centred",
             "deniable_measured": f"SELECT *, SQRT({square}) AS length FROM deniable_scaled",
             BOUNDED: f"SELECT {shortened}{kept} FROM deniable_measured",
         }
@@ -130,6 +140,16 @@ def clamped(value: str, low: float, high: float) -> str:
     """A column held within its bounds."""
     below, above = f"{value} < {number(low)}", f"{value} > {number(high)}"
     return f"CASE WHEN {below} THEN {number(low)} WHEN {above} THEN {number(high)} ELSE {value} END"
+
+
+def _quotient(name: str, by: float) -> str:
+    """A column divided by a public number; 0 where that would be tiny."""
+    least = max(TINY * float(by), 1e-300)
+    return f"CASE WHEN ABS({name}) < {number(least)} THEN 0e0 ELSE {name} / {number(by)} END"
+
+
+def _not_tiny(name: str) -> str:
+    return f"CASE WHEN ABS({name}) < {number(TINY)} THEN 0e0 ELSE {name} END AS {name}"
 
 
 def _double(column: str, kind: ColumnType) -> str:
@@ -226,12 +246,16 @@ def _(sums: Gradients, source: Source) -> Pushed:
     raw = ", ".join(f"{_dot(column, names)} AS r{p}" for p, column in enumerate(sums.transform.T))
     square = " + ".join(f"r{p} * r{p}" for p in range(width))
     inputs = [f"w{p}" for p in range(width)]
-    clipped = ", ".join(f"r{p} / {AT_LEAST_1} AS w{p}" for p in range(width))
+    turned = ", ".join(_not_tiny(f"r{p}") for p in range(width))
+    short = ", ".join(f"r{p} / {AT_LEAST_1} AS w{p}" for p in range(width))
+    clipped = ", ".join(_not_tiny(name) for name in inputs)
     scores = ", ".join(f"{_dot(row, inputs)} AS s{d}" for d, row in enumerate(sums.weights))
     tables = {
-        "deniable_turned": f"SELECT k, {raw} FROM {BOUNDED}",
+        "deniable_raw": f"SELECT k, {raw} FROM {BOUNDED}",
+        "deniable_turned": f"SELECT k, {turned} FROM deniable_raw",
         "deniable_sized": f"SELECT *, SQRT({square}) AS length FROM deniable_turned",
-        "deniable_clipped": f"SELECT k, {clipped} FROM deniable_sized",
+        "deniable_short": f"SELECT k, {short} FROM deniable_sized",
+        "deniable_clipped": f"SELECT k, {clipped} FROM deniable_short",
         "deniable_scored": f"SELECT *, {scores} FROM deniable_clipped",
         **_residuals(directions, ", ".join(inputs)),
     }
@@ -292,11 +316,13 @@ def _whole(
 
 
 def _dot(row: Floats, names: Sequence[str]) -> str:
-    return "(" + " + ".join(f"{number(v)} * {n}" for v, n in zip(row, names, strict=True)) + ")"
+    factors = np.where(np.abs(row) < TINY, 0.0, np.clip(row, -1 / TINY, 1 / TINY))
+    return "(" + " + ".join(f"{number(v)} * {n}" for v, n in zip(factors, names, strict=True)) + ")"
 
 
 def _nearest(centres: Floats, rows: str) -> dict[str, str]:
     """The table with the place of the nearest centre, the first of those that are equally near."""
+    centres = np.clip(centres, -1 / TINY, 1 / TINY)
     names = [f"u{place}" for place in range(centres.shape[1])]
     far = ", ".join(
         f"{number(float(c @ c))} + {_dot(-2 * c, names)} AS d{place}"
