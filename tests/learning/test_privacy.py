@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import deniable as dp
+from deniable.learning.projected import Objective, Slopes
 from deniable.learning.rows import GRID, SQUARE_GRID, Ranges, Rows, on_grid, read_features
-from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
+from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments, nearest
 from deniable.privacy.accountants import gdp
 from deniable.privacy.units import Relation
 from learning.models import BUDGET, DRAWN, MODELS, fitted, made_up
@@ -155,6 +156,59 @@ def test_sums_are_exact_in_any_order():
             for s in (slice(0, 1234), slice(1234, None))
         ]
         assert (parts[0] + parts[1] == sums.totals(one)).all()
+
+
+def whole_numbers(sums, rows):
+    """What each row adds, among the others."""
+    if isinstance(sums, Gradients | Slopes):
+        return sums.each(rows)
+    label = rows.label
+    if isinstance(sums, CellCounts):
+        label = sums.cells(rows.units)
+    elif isinstance(sums, GroupSums) and sums.centres:
+        label = nearest(rows.units, np.array(sums.centres))
+    return np.column_stack([rows.units, label])
+
+
+def sums_of(columns):
+    """Each sum, with rows that lie on its borders as nearly as doubles can."""
+    rng = np.random.default_rng(columns)
+    for _ in range(20):
+        (axis,) = axes = np.linalg.qr(rng.normal(size=(columns, 1)))[0].T
+        across = rng.normal(0, 0.05, columns)
+        across -= (across @ axis) * axis
+        origin = rng.normal(0, 0.1, columns)
+        cells = CellCounts(origin, axes, np.array([0.05]), 32)
+        yield cells, origin + across + 0.05 * axis
+        two = (tuple(origin + 0.2 * axis), tuple(origin - 0.2 * axis))
+        yield GroupSums(2, 0.15**0.5, 0.85**0.5, centres=two), origin + across
+        row = rng.uniform(-1, 1, columns)
+        for directions in (1, 3):
+            released = rng.normal(0, 2, (columns + 1, columns + 1))
+            yield Gradients(released, rng.normal(0, 2, (directions, columns + 1))), row
+        yield Slopes(Objective.LOGISTIC, rng.normal(0, 2, columns)), row
+        yield Slopes(Objective.ABSOLUTE, axis), axis * (0.3 / (axis @ axis)) + across
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("columns", [3, 9, 17])
+def test_what_becomes_of_a_row_does_not_depend_on_the_others(columns, order):
+    """Not in the last bit: else one row more could move others over a border."""
+    rng = np.random.default_rng(1)
+    ranges = Ranges((-1.0,) * columns, (1.0,) * columns, 0.7)
+    for sums, row in sums_of(columns):
+        found = set()
+        for others in range(10):
+            for at in {0, others // 2, others}:
+                rows = np.insert(rng.uniform(-1, 1, (others, columns)), at, row, axis=0)
+                units, present = ranges.units(np.asarray(rows, order=order))
+                if not isinstance(sums, Gradients):
+                    units = np.asarray(rows, order=order)
+                every = len(rows)
+                given = Rows(units, np.full(every, 0.3), np.zeros(every, int), present)
+                found.add(whole_numbers(sums, given)[at].tobytes())
+                assert np.array_equal(ranges.units(rows)[0][at], ranges.units(rows[[at]])[0][0])
+        assert len(found) == 1, sums
 
 
 def test_sizes_of_whole_numbers_are_checked_too():

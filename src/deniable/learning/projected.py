@@ -25,11 +25,13 @@ from deniable.learning.rows import (
     GRID,
     Floats,
     Rows,
+    lengths,
     most_steps,
     on_grid,
     read_features,
     read_target,
     steps,
+    times,
 )
 from deniable.learning.sgd import sampled_sigma
 from deniable.learning.sums import Integers
@@ -66,7 +68,8 @@ class Slopes:
         """The whole numbers of each row, in doubles."""
         assert rows.target is not None
         with np.errstate(all="ignore"):  # a warning would tell of rows
-            slope = _slope(self.objective, rows.units @ self.weights, rows.target)
+            score = times(rows.units, self.weights[:, None])[:, 0]
+            slope = _slope(self.objective, score, rows.target)
             parts = slope[:, None] * rows.units
         return on_grid(parts, rows.present, GRID, self._most)
 
@@ -220,7 +223,7 @@ class ProjectedDescent:
             units = np.where(present[:, None], table, 0.0)
             large = np.maximum(np.abs(units).max(axis=1, initial=0.0), 1.0)
             units = units / large[:, None]  # or squares of large numbers would be infinite
-            length = large * np.sqrt(np.square(units).sum(axis=1))
+            length = large * lengths(units)
             units = units * (large / np.maximum(length, 1.0))[:, None]
         return Rows(units, np.clip(np.where(present, wanted, 0.0), -1, 1), None, present)
 

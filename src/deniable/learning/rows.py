@@ -4,6 +4,12 @@ A sum's sensitivity must hold in machine arithmetic. So each row's contribution 
 whole numbers whose squared length is checked in whole numbers: a row that would be longer than the
 grid allows counts as nothing. Sums of such rows are exact in any order.
 
+What becomes of a row must not depend on the others, not even in its last bit: a row that rounds to
+another cell or another centre because somebody joined would move a sum twice. BLAS products and
+numpy's sums along an axis choose their order of additions by how many rows there are and how they
+lie in memory; `times` and `lengths` add column by column, by operations on single numbers, which
+round alike wherever a row stands.
+
 A fault that only private values show (NaN, infinities, text among numbers, a label that nobody
 declared) never raises: the row counts as nothing. Shapes and types are public, and refused.
 """
@@ -31,6 +37,7 @@ SQUARE_GRID = 1 << 16
 """Steps to the longest row whose products are summed."""
 
 _LARGEST_BOUND = 1e100
+_BLOCK = 1 << 10  # of rows: what fits in a cache
 _COLUMN = "A column-vector y was passed when a 1d array was expected: use y.ravel()"
 
 
@@ -73,8 +80,7 @@ class Ranges:
         present = np.asarray(np.isfinite(values).all(axis=1), np.bool_)
         clipped = np.clip(np.where(present[:, None], values, self.middle), self.low, self.high)
         units = (clipped - self.middle) / self.scale
-        length = np.sqrt(np.square(units).sum(axis=1))
-        units /= np.maximum(length, 1.0)[:, None]
+        units /= np.maximum(lengths(units), 1.0)[:, None]
         return units, present
 
 
@@ -130,6 +136,30 @@ class Rows:
     target: Floats | None
     label: Labels | None
     present: npt.NDArray[np.bool_]
+
+
+def times(rows: Floats, matrix: Floats) -> Floats:
+    """rows @ matrix, for each row by the same additions in the same order."""
+    made = np.zeros((len(rows), matrix.shape[1]))
+    for start in range(0, len(rows), _BLOCK):
+        block, into = rows[start : start + _BLOCK], made[start : start + _BLOCK]
+        for column, factors in zip(block.T, matrix, strict=True):
+            into += column[:, None] * factors
+    return made
+
+
+def added(rows: Floats) -> Floats:
+    """The sum of each row, by the same additions in the same order."""
+    made = np.zeros(len(rows))
+    for column in rows.T:
+        made += column
+    return made
+
+
+def lengths(rows: Floats) -> Floats:
+    """The length of each row, by the same additions in the same order."""
+    made: Floats = np.sqrt(added(np.square(rows)))
+    return made
 
 
 def on_grid(

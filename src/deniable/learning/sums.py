@@ -21,9 +21,12 @@ from deniable.learning.rows import (
     Floats,
     Labels,
     Rows,
+    added,
+    lengths,
     most_steps,
     on_grid,
     steps,
+    times,
 )
 from deniable.privacy.units import Relation
 
@@ -202,15 +205,14 @@ class Gradients:
         assert rows.label is not None
         with np.errstate(all="ignore"):  # a warning would tell of rows
             inputs = self.inputs(rows.units)
-            residual = residuals(inputs @ self.weights.T, rows.label)
+            residual = residuals(times(inputs, self.weights.T), rows.label)
             parts = (residual[:, :, None] * inputs[:, None, :]).reshape(-1, self.weights.size)
         return on_grid(parts, rows.present, GRID, self.most(inputs.shape[1] - 1))
 
     def inputs(self, units: Floats) -> Floats:
         """The rows in the coordinates of the optimiser, of length 1 at most."""
-        rows = np.hstack([units, np.ones((len(units), 1))]) @ self.transform
-        length = np.sqrt(np.square(rows).sum(axis=1))
-        made: Floats = rows / np.maximum(length, 1.0)[:, None]
+        rows = times(np.hstack([units, np.ones((len(units), 1))]), self.transform)
+        made: Floats = rows / np.maximum(lengths(rows), 1.0)[:, None]
         return made
 
     def moved(self, relation: Relation) -> int:
@@ -242,10 +244,9 @@ def residuals(scores: Floats, label: Labels) -> Floats:
         margin = np.clip(scores, -500, 500)
         return np.asarray(1 / (1 + np.exp(-margin)) - (label == 1)[:, None], np.float64)
     shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found = shifted / shifted.sum(axis=1, keepdims=True)
+    found = shifted / added(shifted)[:, None]
     found = found - (label[:, None] == np.arange(scores.shape[1]))
-    length = np.sqrt(np.square(found).sum(axis=1))
-    made: Floats = found / np.maximum(length, 1.0)[:, None]
+    made: Floats = found / np.maximum(lengths(found), 1.0)[:, None]
     return made
 
 
@@ -258,7 +259,7 @@ def centred_squares(units: Floats) -> Floats:
 
 def nearest(units: Floats, centres: Floats) -> Labels:
     """The nearest centre of each row."""
-    distance = np.square(centres).sum(axis=1) - 2 * units @ centres.T
+    distance = added(np.square(centres)) - 2 * times(units, centres.T)
     return np.asarray(np.argmin(distance, axis=1), np.int64)
 
 
@@ -315,7 +316,7 @@ class CellCounts:
 
     def cells(self, units: Floats) -> Labels:
         """The cell of each row."""
-        along = (units - self.origin) @ self.axes.T / self.width
+        along = times(units - self.origin, self.axes.T) / self.width
         place = np.clip(np.floor(along + self.bins / 2), 0, self.bins - 1).astype(np.int64)
         flat: Labels = place @ self.bins ** np.arange(len(self.axes))
         return flat
