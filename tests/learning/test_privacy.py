@@ -2,8 +2,10 @@
 
 import math
 import warnings
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import deniable as dp
@@ -312,6 +314,95 @@ def test_private_faults_look_like_anything_else(name, count, fault):
         assert np.shape(getattr(model, each)) == np.shape(getattr(other, each))
         assert np.isfinite(getattr(model, each)).all()
     assert model.cost() == other.cost()
+
+
+class _Raising:
+    """A cell that raises whatever is done with it."""
+
+    def __float__(self):
+        raise KeyError("private")
+
+    def __array__(self, *given, **named):
+        raise RuntimeError("private")
+
+    def __eq__(self, other):
+        raise RuntimeError("private")
+
+    def __hash__(self):
+        return hash("a")
+
+
+class _Unhashable:
+    def __hash__(self):
+        raise RuntimeError("private")
+
+
+class _Warning:
+    def __float__(self):
+        warnings.warn("private", UserWarning, stacklevel=1)
+        return 0.5
+
+    def __hash__(self):
+        warnings.warn("private", UserWarning, stacklevel=1)
+        return 1
+
+
+CELLS = {
+    "raising": _Raising(),
+    "unhashable": _Unhashable(),
+    "warning": _Warning(),
+    "complex": np.complex64(1 + 2j),
+    "masked": np.ma.masked,
+    "array": np.array([3.0, 4.0]),
+    "list": [1, 2],
+    "date": np.datetime64("2020"),
+    "series": pd.Series([1.0]),
+    "tiny": 5e-324,
+    "no number": Decimal("sNaN"),
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("name", ["LinearRegression", "GaussianNB"])
+def test_no_cell_and_no_label_is_told_of(name, cell):
+    example, odd = MODELS[name], CELLS[cell]
+    rows, target = made_up(6)
+    listed, wanted = rows.tolist(), target[example.target].tolist()
+    listed[2][1] = odd
+    objects = np.empty((6, 3), object)
+    labels = np.empty(6, object)
+    for i in range(6):
+        labels[i] = wanted[i]
+        for j in range(3):
+            objects[i, j] = listed[i][j]
+    labels[3] = odd
+    answers = [*wanted[:3], odd, *wanted[4:]]
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        for features in (listed, objects):
+            for given in (wanted, labels, answers):
+                assert fitted(example, features, given).n_features_in_ == 3
+
+
+def test_what_is_masked_counts_as_nothing():
+    values = np.ma.array([[0.1]] * 2000 + [[0.9]] * 2000, mask=[[False]] * 2000 + [[True]] * 2000)
+    model = dp.StandardScaler(budget=dp.GDP(100), bounds=(0, 1)).fit(values)
+    assert model.mean_ == pytest.approx([0.1], abs=0.01)
+    assert model.n_rows_ == pytest.approx(2000, abs=10)
+    label = np.ma.array([0, 1] * 2000, mask=[True, False] * 2000)
+    counted = dp.LogisticRegression(budget=dp.GDP(100), bounds=(0, 1), classes=[0, 1])
+    assert counted.fit(np.zeros((4000, 1)), label).n_rows_ == pytest.approx(2000, abs=10)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1e-281), (0, 5e-324), (-1e-320, 1e-320)], ids=str)
+def test_spans_that_doubles_hardly_hold_are_refused(bounds):
+    with pytest.raises(dp.ParameterError, match="too close"):
+        MODELS["PCA"].make(budget=BUDGET, bounds=bounds).fit([[0.0, 0.0]])
+    least = MODELS["PCA"].make(budget=BUDGET, bounds=(0, 1e-280), norm=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (5e-324, 1e-281, 1e308, -1e308):
+            least.fit([[value, value]])
 
 
 @pytest.mark.parametrize(

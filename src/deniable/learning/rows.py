@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,7 @@ SQUARE_GRID = 1 << 16
 """Steps to the longest row whose products are summed."""
 
 _LARGEST_BOUND = 1e100
+_LEAST_SPAN = 1e-280  # a millionth of it is no subnormal number yet
 _BLOCK = 1 << 10  # of rows: what fits in a cache
 _COLUMN = "A column-vector y was passed when a 1d array was expected: use y.ravel()"
 
@@ -111,7 +113,8 @@ def read_ends(bounds: Any, argument: str = "bounds") -> tuple[Floats, Floats]:
         raise ParameterError(argument, bounds, "must be finite numbers, or flat lists of them")
     if not np.all(low < high) or max(np.abs(low).max(), np.abs(high).max()) > _LARGEST_BOUND:
         raise ParameterError(argument, bounds, "must rise from low to high, within ±1e100")
-    if not np.all(high - low >= 1e-12 * np.maximum(np.abs(low), np.abs(high))):
+    least = np.maximum(_LEAST_SPAN, 1e-12 * np.maximum(np.abs(low), np.abs(high)))
+    if not np.all(high - low >= least):
         raise ParameterError(argument, bounds, "lie too close together to tell values apart")
     return low, high
 
@@ -231,15 +234,15 @@ def read_numbers(values: Any) -> Floats:
 def read_labels(values: Any, count: int, classes: tuple[Any, ...]) -> Labels:
     """The place of each label among the declared classes; -1 for any other."""
     places = {label: place for place, label in enumerate(classes)}
-    return np.array(
-        [_place(places, label) for label in read_column(values, count).tolist()], np.int64
-    )
+    column = read_column(values, count).tolist()
+    with warnings.catch_warnings(action="ignore"):  # one would tell of a row
+        return np.array([_place(places, label) for label in column], np.int64)
 
 
 def _place(places: dict[Any, int], label: Any) -> int:
     try:
         return places.get(label, -1)
-    except TypeError:  # what cannot be hashed is no declared label
+    except Exception:  # what cannot be hashed or compared is no declared label
         return -1
 
 
@@ -259,13 +262,27 @@ def read_column(values: Any, count: int) -> npt.NDArray[Any]:
 
 
 def _array(values: Any) -> npt.NDArray[Any]:
-    """An array; text and other objects among numbers stay as they are."""
+    """An array; text and other objects among numbers stay as they are, and None is masked."""
     try:
+        if isinstance(values, np.ma.MaskedArray):
+            return np.asarray(values.astype(object).filled(None))
         if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
             return np.asarray(values)
-        return np.asarray(values, dtype=object)
+        listed = list(values)
+        if not listed or not all(_is_row(each) for each in listed):
+            return np.fromiter(listed, dtype=object, count=len(listed))
+        # numpy would look into cells, and tell of one that is a list, or that cannot be read.
+        rows = [list(each) for each in listed]
+        (width,) = {len(row) for row in rows}
+        flat = np.fromiter((cell for row in rows for cell in row), object, len(rows) * width)
+        return flat.reshape(len(rows), width)
     except Exception:  # what it says may quote private values
         raise ParameterError("X", "no table", "must be rows of equal length") from None
+
+
+def _is_row(value: Any) -> bool:
+    sized = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return sized and not isinstance(value, str | bytes | Mapping)
 
 
 def _numbers(array: npt.NDArray[Any], argument: str) -> Floats:
@@ -276,12 +293,14 @@ def _numbers(array: npt.NDArray[Any], argument: str) -> Floats:
         raise ParameterTypeError(argument, "complex numbers", "Complex data not supported")
     if array.dtype.kind not in "OUS":
         raise ParameterTypeError(argument, str(array.dtype), "must hold real numbers")
-    flat = [_number(value) for value in array.ravel().tolist()]
+    cells = array.ravel().tolist()
+    with warnings.catch_warnings(action="ignore"):  # one would tell of a row
+        flat = [_number(value) for value in cells]
     return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, complex):
+    if isinstance(value, complex | np.complexfloating):
         return math.nan
     try:
         return float(value)

@@ -46,7 +46,9 @@ class ArrayReader:
 
     def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
         """Sum, and release with noise."""
-        return np.asarray(mechanism.release(sums.totals(self._rows)), dtype=np.int64)
+        with np.errstate(all="ignore"):  # a warning would tell of rows
+            totals = sums.totals(self._rows)
+        return np.asarray(mechanism.release(totals), dtype=np.int64)
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -76,7 +78,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         values = read_features(X)
         validate_data(self, X, skip_check_array=True)
         ranges = self._ranges(values.shape[1])
-        self._train(self._rows(values, y, ranges), ranges)
+        with np.errstate(all="ignore"):  # a warning would tell of rows
+            rows = self._rows(values, y, ranges)
+        self._train(rows, ranges)
         return self
 
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
