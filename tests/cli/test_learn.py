@@ -54,6 +54,9 @@ def test_models_are_learned_from_a_file_of_metadata(folder, words):
         ("linear", "visits", "--x", "floor", "--y", "ward", "--rho", "0.1"),
         ("linear", "nowhere", "--x", "floor", "--y", "cost", "--rho", "0.1"),
         ("linear", "visits", "--x", "floor", "--y", "cost", "--rho", "100"),
+        ("linear", "visits", "--x", "floor", "--y", "cost", "--rho", "1e-12"),
+        ("logistic", "visits", "--x", "floor", "--y", "cost", "--rho", "0.001"),
+        ("kmeans", "visits", "--x", "floor", "--count", "100000", "--rho", "0.001"),
     ],
     ids=str,
 )

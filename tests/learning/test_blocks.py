@@ -53,13 +53,14 @@ def test_any_estimator_learns(estimator):
     assert not hasattr(clone(model), "estimator_")
 
 
-def test_classes_are_declared():
+@pytest.mark.parametrize("classes", [["a", "c"], ["c", "a"]], ids=str)
+def test_classes_are_declared_in_any_order(classes):
     rows, target = made_up(2000)
     two = target["label"] != "b"
     model = subsampled(
         LogisticRegression(),
         learned={"coef_": (1, 3), "intercept_": (1,)},
-        classes=["a", "c"],
+        classes=classes,
         bounds=(-10, 10),
         budget=dp.GDP(20),
     ).fit(rows[two], target["label"][two])
@@ -149,6 +150,10 @@ def _count(block):
         {"timeout": -1},
         {"relation": "swap"},
         {"estimator": "Lasso"},
+        {"estimator": Lasso},
+        {"estimator": LogisticRegression()},
+        {"learned": {"coef_": 3}},
+        {"classes": [1, "a"]},
     ],
     ids=str,
 )

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
@@ -90,6 +91,34 @@ def test_a_clone_has_no_noise_and_no_result(name):
     again = copied.fit(rows, target[example.target])
     first = example.learned[0]
     assert (getattr(again, first) != getattr(model, first)).any()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_one_unit_are_paid_for_by_a_clone_too(name):
+    """The noise grows with them; the price is the budget all the same."""
+    once, thrice = (MODELS[name].make(budget=dp.GDP(1), rows_per_unit=n) for n in (1, 3))
+    assert clone(thrice).rows_per_unit == 3
+    (sums, share), *_ = thrice._parts()
+    noise = clone(thrice)._noise(sums, share, 2).sigma / once._noise(sums, share, 2).sigma
+    assert float(noise) == pytest.approx(3, rel=1e-6)
+    with pytest.raises(dp.ParameterError, match="rows_per_unit"):
+        MODELS[name].make(budget=BUDGET, rows_per_unit=0).cost()
+
+
+def test_bounds_may_be_an_array():
+    rows, _ = made_up(20)
+    ends = np.array([[-1, -1, -1], [1, 1, 1]])
+    assert fitted(MODELS["PCA"], rows, None, bounds=ends).components_.shape == (2, 3)
+
+
+def test_classes_keep_their_types():
+    rows, target = made_up(50)
+    for classes in (["a", "b"], [0, 1], [False, True], np.array([2.0, 3.0])):
+        model = fitted(MODELS["LogisticRegression"], rows, [classes[0]] * 50, classes=classes)
+        assert model.classes_.tolist() == list(classes)
+    for wrong in ([0, "one"], {0, 1}, "ab"):
+        with pytest.raises(dp.ParameterTypeError, match="classes"):
+            fitted(MODELS["LogisticRegression"], rows, target["label"], classes=wrong)
 
 
 def test_nothing_of_the_rows_is_kept():

@@ -332,7 +332,7 @@ def test_a_table_teaches_what_arrays_teach():
 def test_rows_of_one_unit_are_charged_together():
     with session(unit="who", max_rows=2, budget=dp.ZCDP(5)) as opened:
         model = dp.fit(opened, MODELS["linear"][0], "people", x=X, y="score")
-        assert model.rows_per_unit == 2
+        assert model.rows_per_unit == clone(model).rows_per_unit == 2
         assert model.cost().rho == pytest.approx(1)
     with session(unit="who", max_rows=2) as opened, pytest.raises(dp.ParameterError, match="1 row"):
         dp.fit(opened, MODELS["sgd"][0], "people", x=X, y="ward")
@@ -373,6 +373,36 @@ def test_wrong_questions_cost_nothing(given, wrong):
             dp.fit(**{**asked, "x": X, "y": "score", **given})
         assert told.value.argument == wrong
         assert opened.remaining["p"].releases == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("ridge", {"alpha": -1}),
+        ("linear", {"budget": dp.PureDP(Fraction(1, 10**12))}),
+        ("linear", {"budget": dp.ZCDP(Fraction(1, 10**12))}),
+        ("linear", {"fit_intercept": "no"}),
+        ("sgd", {"eta0": -3}),
+        ("sgd", {"size": -20}),
+        ("kmeans", {"n_clusters": 100_000}),
+        ("pca", {"n_components": 4}),
+        ("logistic", {"classes": {"a", "b"}}),
+        ("bayes", {"classes": [0, "a"]}),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_cost_nothing(name, wrong):
+    model, y = MODELS[name]
+    with session() as opened:
+        with pytest.raises(dp.ParameterError) as told:
+            dp.fit(opened, clone(model).set_params(**wrong), "people", x=X, y=y)
+        assert told.value.argument == next(iter(wrong))
+        assert opened.remaining["p"].releases == 0
+
+
+def test_labels_are_asked_for_where_the_table_has_none():
+    with session(keys={}) as opened, pytest.raises(dp.ParameterError, match="declare the labels"):
+        dp.fit(opened, MODELS["bayes"][0], "people", x=X, y="ward")
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic", "kmeans", "bayes"])

@@ -215,3 +215,25 @@ def test_a_regularised_draw_is_a_model_and_says_what_it_rests_on():
     assert mechanism.loss.satisfies(dp.ApproxDP(5.0, 1e-4))
     with pytest.raises(dp.ParameterError, match="number of rows"):
         mechanism.release(Rows(units[1:], None, rows.label[1:], rows.present[1:]))
+
+
+@pytest.mark.parametrize("kappa", [1e8, 1e17, 1e300])
+def test_narrow_laws_are_drawn_at_the_edge(kappa):
+    """1 - t has mean (width + 1)/2κ where κ is large."""
+    depths = [1 - cap_height(kappa, 3) for _ in range(200)]
+    assert 0 <= np.mean(depths) <= 8 / kappa + 1e-16
+    if kappa < 1e10:
+        assert np.mean(depths) == pytest.approx(2 / kappa, rel=0.35)
+    far = BallExponential(kappa, 1.0).draw(np.array([1e9, 0.0]))
+    assert far == pytest.approx([-1.0, 0.0], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 0.0}, {"epsilon": float("nan")}, {"radius": -1.0}, {"relation": "swap"}],
+    ids=str,
+)
+def test_a_ball_is_refused_when_it_is_made(wrong):
+    with pytest.raises(dp.ParameterError):
+        BallExponential(**{"epsilon": 1.0, "radius": 1.0, **wrong})
+    assert BallExponential(1.0, 1.0, "replace").rate == BallExponential(0.5, 1.0).rate

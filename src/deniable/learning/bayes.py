@@ -39,6 +39,7 @@ class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
         bounds: (low, high) of the columns.
         classes: all labels; nothing is read from the data.
         relation: "add_remove" or "replace".
+        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         classes_, class_prior_, theta_, var_: as in scikit-learn, noisy.
@@ -46,12 +47,19 @@ class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, *, budget: Any, bounds: Any, classes: Any, relation: Any = "add_remove"
+        self,
+        *,
+        budget: Any,
+        bounds: Any,
+        classes: Any,
+        relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
     ) -> None:
         self.budget = budget
         self.bounds = bounds
         self.classes = classes
         self.relation = relation
+        self.rows_per_unit = rows_per_unit
 
     def _sums(self) -> GroupSums:
         groups = len(read_classes(self.classes))
@@ -84,7 +92,7 @@ class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
         error = np.sqrt(
             np.array(variance) / count[:, None] + (noise / sums.row / count[:, None]) ** 2
         )
-        self.classes_ = np.asarray(self.classes)
+        self.classes_ = np.asarray(read_classes(self.classes))
         self.class_prior_ = count / count.sum()
         self.theta_ = ranges.middle + np.array(theta) * ranges.half
         self.var_ = np.array(variance) * ranges.half**2

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
@@ -120,7 +120,8 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         budget: what a fit may cost.
         bounds: (low, high) of all numbers that are learned; beyond, they are clamped.
         blocks: how many.
-        classes: all labels, for classifiers; nothing is read from the data.
+        classes: all labels, for classifiers, in any order; what is learned is read as of sorted
+            labels, as scikit-learn's classifiers have them.
         timeout: seconds for one block.
         relation: "add_remove" or "replace".
 
@@ -196,19 +197,31 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             start += size
         model.n_features_in_ = width
         if self.classes is not None:
-            model.classes_ = np.asarray(read_classes(self.classes))
+            model.classes_ = self._classes()
         self.estimator_ = model
 
     def _mechanism(self) -> BlockSum:
-        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+        if isinstance(self.estimator, type) or not (
+            hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
+        ):
             raise ParameterTypeError(
-                "estimator", type(self.estimator).__name__, "must be a scikit-learn estimator"
+                "estimator",
+                type(self.estimator).__name__,
+                "must be a scikit-learn estimator, made: Lasso(), not Lasso",
             )
+        if self.classes is not None:
+            self._classes()
+        elif is_classifier(self.estimator):
+            raise ParameterError("classes", None, "a classifier needs all labels: classes=[0, 1]")
         self._ends()
         numbers, budget = _numbers(self._shapes()), read_budget(self.budget)
         noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, budget, self._neighbours())
         timeout = read_positive(self.timeout, "timeout")
         return BlockSum(noise, whole(self.blocks, "blocks"), numbers, timeout)
+
+    def _classes(self) -> npt.NDArray[Any]:
+        """In the order that scikit-learn's own estimators learn them in: sorted."""
+        return np.unique(np.asarray(read_classes(self.classes)))
 
     def _neighbours(self) -> Neighbours:
         return Neighbours(read_relation(self.relation))
@@ -224,10 +237,13 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             raise ParameterTypeError(
                 "learned", self.learned, "must name attributes and shapes: {'coef_': (3,)}"
             )
-        return {
-            str(name): tuple(whole(each, "learned") for each in shape)
-            for name, shape in self.learned.items()
-        }
+        return {str(name): _shape(shape) for name, shape in self.learned.items()}
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple | list):
+        raise ParameterTypeError("learned", shape, "shapes are tuples: (3,), or () for a number")
+    return tuple(whole(each, "learned") for each in shape)
 
 
 def _numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 
+from deniable.errors import ParameterError
 from deniable.learning.noise import Share, deviation
 from deniable.learning.pca import covariance_of
 from deniable.learning.rows import GRID, Floats, Labels, Ranges
@@ -22,6 +23,7 @@ _STEPS_PART = Fraction(65, 100)
 _ONE, _ROW = 0.15**0.5, 0.85**0.5
 _MOST_CELLS, _MOST_AXES = 4096, 4
 _ROUNDS = 50
+_MOST_CLUSTERS = 1000
 
 
 class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
@@ -46,6 +48,7 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
             span; None: no further clipping.
         max_iter: how many noisy Lloyd steps.
         relation: "add_remove" or "replace".
+        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         cluster_centers_, cluster_sizes_: noisy.
@@ -60,6 +63,7 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         norm: Any = None,
         max_iter: Any = 4,
         relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
     ) -> None:
         self.n_clusters = n_clusters
         self.budget = budget
@@ -67,9 +71,12 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         self.norm = norm
         self.max_iter = max_iter
         self.relation = relation
+        self.rows_per_unit = rows_per_unit
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         clusters = whole(self.n_clusters, "n_clusters")
+        if clusters > _MOST_CLUSTERS:
+            raise ParameterError("n_clusters", clusters, f"must be {_MOST_CLUSTERS:,} at most")
         cells = CellCounts(np.zeros(1), np.ones((1, 1)), np.ones(1), 1)
         return [
             (_MOMENTS, _MOMENTS_SHARE),

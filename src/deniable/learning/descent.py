@@ -52,12 +52,13 @@ class Descent:
         Of a loss with curvature h = 1/8, between none and the most that a logistic loss has;
         sampling adds 1/nh.
         """
-        heard = 0.0
+        heard, weights = 0.0, self.weights.tolist()
+        ahead_by = [self.momentum(turn) for turn in range(self.steps)]
         for drawn in range(self.steps):
             place = last = mean = 0.0
             for turn in range(drawn, self.steps):
-                ahead = place + self.momentum(turn) * (place - last)
+                ahead = place + ahead_by[turn] * (place - last)
                 last, place = place, ahead * (1 - STEP * _CURVATURE) - STEP * (turn == drawn)
-                mean += float(self.weights[turn]) * place
+                mean += weights[turn] * place
             heard += mean**2
         return float(np.sqrt(heard * self.noise**2 + 1 / (count * _CURVATURE)))

@@ -27,6 +27,7 @@ from deniable.privacy.units import Relation, read_relation
 from deniable.trace import traced
 
 _MOST_PROPOSALS = 1_000_000
+_LARGEST = 1e300  # of κ: the law is one point to a double long before
 
 
 class Label(StrEnum):
@@ -107,7 +108,7 @@ class LineExponential:
         return float(self.points()[chooser.choose(range(self.cells), -distance)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class BallExponential:
     """A point of a ball by exp(-k Σ <z, w>), for linear losses |z| <= 1.
 
@@ -120,7 +121,17 @@ class BallExponential:
 
     epsilon: float
     radius: float
-    relation: Relation = Relation.ADD_REMOVE
+    relation: Relation
+
+    def __init__(
+        self,
+        epsilon: float,
+        radius: float,
+        relation: Relation | str = Relation.ADD_REMOVE,
+    ) -> None:
+        object.__setattr__(self, "epsilon", float(positive(epsilon, "epsilon")))
+        object.__setattr__(self, "radius", float(positive(radius, "radius")))
+        object.__setattr__(self, "relation", read_relation(relation))
 
     @property
     def label(self) -> Label:
@@ -162,14 +173,17 @@ class BallExponential:
 def cap_height(kappa: float, width: int) -> float:
     """t in [-1, 1] with density proportional to exp(κt)(1 - t²)^((width - 1)/2) (Wood 1994)."""
     p = width + 1  # the sphere's dimension less one, for which (1 - t²)^((p - 2)/2) is the factor
-    b = p / (math.sqrt(4 * kappa**2 + p**2) + 2 * kappa)
-    x0 = (1 - b) / (1 + b)
-    c = kappa * x0 + p * math.log(1 - x0**2)
+    kappa = min(kappa, _LARGEST)
+    b = p / (math.hypot(2 * kappa, p) + 2 * kappa)
+    # By depths 1 - x0 and 1 - t, for x0 = (1 - b)/(1 + b) is 1 to a double where κ is large.
+    top = 2 * b / (1 + b)
     for _ in range(_MOST_PROPOSALS):
         z = _symmetric_beta(p / 2)
-        t = (1 - (1 + b) * z) / (1 - (1 - b) * z)
-        if kappa * t + p * math.log(1 - x0 * t) - c >= math.log(float(uniforms(1)[0])):
-            return t
+        depth = 2 * b * z / (1 - (1 - b) * z)
+        gain = kappa * (top - depth)
+        ratio = (top + (1 - top) * depth) / (top * (2 - top))  # (1 - x0·t)/(1 - x0²)
+        if gain + p * math.log(ratio) >= math.log(float(uniforms(1)[0])):
+            return 1 - depth
     raise ParameterError("kappa", kappa, "no draw was accepted; the law is too narrow for floats")
 
 

@@ -142,7 +142,7 @@ def _recall(model: PrivateEstimator, stored: object, ranges: Ranges) -> None:
         return
     for name in _LEARNED:
         setattr(model, name, np.array(stored[name]))
-    model.classes_ = np.asarray(model.get_params()["classes"])
+    model.classes_ = np.asarray(read_classes(model.get_params()["classes"]))
 
 
 def _pull(source: Source, snapshot: LazySnapshot) -> Rows:
@@ -217,7 +217,13 @@ def _completed(estimator: Estimator, table: PrivateTable, columns: _Columns) -> 
             declared["y_bounds"] = _bounds_of(table, columns.y, ColumnType.NUMBER)
     if columns.y is not None and "classes" in given:
         if given["classes"] is None:
-            declared["classes"] = list(table.keys.get(columns.y, ()))
+            if columns.y not in table.keys:
+                raise ParameterError(
+                    "classes",
+                    columns.y,
+                    "declare the labels: as keys of the table, or classes= of the estimator",
+                )
+            declared["classes"] = list(table.keys[columns.y])
         labels = read_classes(declared.get("classes", given["classes"]))
         check_keys(columns.y, labels, columns.y_kind)
     model.set_params(**declared)
@@ -243,9 +249,10 @@ def _source(model: PrivateEstimator, table: PrivateTable, name: str, columns: _C
     if rows > 1 and not isinstance(model, SumsEstimator):
         raise ParameterError("max_rows", rows, f"{type(model).__name__} learns from units of 1 row")
     given = model.get_params()
-    model.rows_per_unit = rows
+    if isinstance(model, SumsEstimator):
+        model.set_params(rows_per_unit=rows)
     width = len(columns.x)
-    ranges = model._ranges(width)
+    ranges = model._ready(width)
     model.n_features_in_ = width
     return Source(
         table=name,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from deniable.errors import ParameterTypeError
 from deniable.learning.equations import Equations, shrunken_mean
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges, Rows
@@ -46,6 +47,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
             span; None: rows are as long as they are, up to sqrt(columns).
         fit_intercept: whether there is a constant.
         relation: "add_remove" or "replace".
+        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         coef_, intercept_: the model, in the units of the data.
@@ -62,6 +64,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
         norm: Any = None,
         fit_intercept: bool = True,
         relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
     ) -> None:
         self.budget = budget
         self.bounds = bounds
@@ -69,9 +72,13 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
         self.norm = norm
         self.fit_intercept = fit_intercept
         self.relation = relation
+        self.rows_per_unit = rows_per_unit
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         read_y_bounds(self.y_bounds)
+        self._alpha()
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ParameterTypeError("fit_intercept", self.fit_intercept, "must be True or False")
         return [(_MOMENTS, _ALL)]
 
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
@@ -155,6 +162,7 @@ class Ridge(LinearRegression):
         norm: Any = None,
         fit_intercept: bool = True,
         relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
     ) -> None:
         super().__init__(
             budget=budget,
@@ -163,6 +171,7 @@ class Ridge(LinearRegression):
             norm=norm,
             fit_intercept=fit_intercept,
             relation=relation,
+            rows_per_unit=rows_per_unit,
         )
         self.alpha = alpha
 

@@ -27,7 +27,7 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def _keep(self, weights: Floats, ranges: Ranges) -> None:
         self.coef_ = weights[:, :-1] / ranges.scale
         self.intercept_ = weights[:, -1] - self.coef_ @ ranges.middle
-        self.classes_ = np.asarray(self.classes)
+        self.classes_ = np.asarray(read_classes(self.classes))
 
     def decision_function(self, X: Any) -> Floats:
         """Scores: of the second class for two, of each class otherwise."""

@@ -75,6 +75,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
             span; None: no further clipping.
         max_iter: how many gradients are released.
         relation: "add_remove" or "replace".
+        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data.
@@ -91,6 +92,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         norm: Any = None,
         max_iter: Any = 16,
         relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
     ) -> None:
         self.budget = budget
         self.bounds = bounds
@@ -98,6 +100,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         self.norm = norm
         self.max_iter = max_iter
         self.relation = relation
+        self.rows_per_unit = rows_per_unit
 
     def _steps(self) -> Share:
         return Share(_STEPS_PART, whole(self.max_iter, "max_iter"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from deniable.errors import CalibrationError, ParameterTypeError
+from deniable.errors import CalibrationError, ParameterError, ParameterTypeError
 from deniable.learning.sums import Bounded
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
@@ -67,6 +67,19 @@ def mechanism_for(
     sums: Bounded, width: int, share: Share, budget: Guarantee, neighbours: Neighbours
 ) -> Mechanism:
     """The noise on one sum over rows of `width` columns, for its share of the budget."""
+    try:
+        return _mechanism(sums, width, share, budget, neighbours)
+    except ParameterError as error:
+        if error.argument not in {"sigma", "scale", "epsilon"}:
+            raise
+        raise ParameterError(
+            "budget", str(budget), "is beyond what exact noise is drawn for; give more, or less"
+        ) from None
+
+
+def _mechanism(
+    sums: Bounded, width: int, share: Share, budget: Guarantee, neighbours: Neighbours
+) -> Mechanism:
     relation, rows = neighbours.relation, neighbours.rows
     if isinstance(budget, PureDP):
         return Geometric(

@@ -42,6 +42,7 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         norm: the longest row that counts in full, columns being centred and divided by half their
             span; None: no further clipping.
         relation: "add_remove" or "replace".
+        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         components_, mean_, explained_variance_, explained_variance_ratio_: noisy.
@@ -55,12 +56,14 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         bounds: Any,
         norm: Any = None,
         relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
     ) -> None:
         self.n_components = n_components
         self.budget = budget
         self.bounds = bounds
         self.norm = norm
         self.relation = relation
+        self.rows_per_unit = rows_per_unit
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         whole(self.n_components, "n_components")

@@ -103,7 +103,7 @@ def read_ranges(bounds: Any, norm: Any, width: int) -> Ranges:
 
 def read_ends(bounds: Any, argument: str = "bounds") -> tuple[Floats, Floats]:
     """Read a pair (low, high) that rises, of numbers or of lists of numbers."""
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+    if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
         raise ParameterError(argument, bounds, "must be public: a pair (low, high)")
     try:
         low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in bounds)
@@ -265,7 +265,7 @@ def _array(values: Any) -> npt.NDArray[Any]:
     """An array; text and other objects among numbers stay as they are, and None is masked."""
     try:
         if isinstance(values, np.ma.MaskedArray):
-            return np.asarray(values.astype(object).filled(None))
+            return np.ma.filled(values.astype(object), None)
         if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
             return np.asarray(values)
         listed = list(values)

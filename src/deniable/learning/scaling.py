@@ -37,6 +37,7 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         budget: what a fit may cost.
         bounds: (low, high) of the columns.
         relation: "add_remove" or "replace".
+        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         mean_, var_, scale_: of each column, noisy; `scale_` is never 0.
@@ -44,10 +45,18 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         n_rows_: the noisy number of rows.
     """
 
-    def __init__(self, *, budget: Any, bounds: Any, relation: Any = "add_remove") -> None:
+    def __init__(
+        self,
+        *,
+        budget: Any,
+        bounds: Any,
+        relation: Any = "add_remove",
+        rows_per_unit: Any = 1,
+    ) -> None:
         self.budget = budget
         self.bounds = bounds
         self.relation = relation
+        self.rows_per_unit = rows_per_unit
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         return [(_SUMS, _ALL)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -55,14 +55,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     """What private estimators share: a price that is known before data are read, and sums.
 
     Parameters are public and stored as they are given; they are read, and refused if they are
-    wrong, by `cost` and by `fit`. Noise belongs to the fit: a clone has none.
+    wrong, by `cost` and by `fit`, before any row is. Noise belongs to the fit: a clone has none.
+
+    Each `fit` costs its price again: in a search or a cross-validation that is once for every
+    candidate and fold. `score` of private rows, and with it `GridSearchCV`, `cross_val_score` and
+    their like, tell exact numbers of those rows, which no budget covers: choose parameters on
+    public rows, and score on public rows.
     """
 
     budget: Any
     bounds: Any
     relation: Any
-    rows_per_unit: int = 1
-    """How many rows of one unit count; `dp.fit` sets it from the table."""
 
     @abstractmethod
     def cost(self) -> Loss:
@@ -77,7 +80,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.cost()
         values = read_features(X)
         validate_data(self, X, skip_check_array=True)
-        ranges = self._ranges(values.shape[1])
+        ranges = self._ready(values.shape[1])
         with np.errstate(all="ignore"):  # a warning would tell of rows
             rows = self._rows(values, y, ranges)
         self._train(rows, ranges)
@@ -87,6 +90,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         del y
         units, present = ranges.units(values)
         return Rows(units, None, None, present)
+
+    def _ready(self, width: int) -> Ranges:
+        """Read what depends on the number of columns, and build every mechanism: before rows."""
+        return self._ranges(width)
 
     def _ranges(self, width: int) -> Ranges:
         return read_ranges(self.bounds, getattr(self, "norm", None), width)
@@ -105,6 +112,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 class SumsEstimator(PrivateEstimator):
     """An estimator that reads rows through sums alone: they may be summed where the data are."""
+
+    rows_per_unit: Any
 
     @abstractmethod
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
@@ -126,6 +135,12 @@ class SumsEstimator(PrivateEstimator):
         ]
         return foreseen(parts, rows, width)
 
+    def _ready(self, width: int) -> Ranges:
+        ranges = super()._ready(width)
+        for sums, share in self._parts():
+            self._noise(sums, share, width)
+        return ranges
+
     def _train(self, rows: Rows, ranges: Ranges) -> None:
         self._learn(ArrayReader(rows), ranges)
 
@@ -133,7 +148,7 @@ class SumsEstimator(PrivateEstimator):
         return mechanism_for(sums, width, share, self._budget(), self._neighbours())
 
     def _neighbours(self) -> Neighbours:
-        return Neighbours(self._relation(), self.rows_per_unit)
+        return Neighbours(self._relation(), whole(self.rows_per_unit, "rows_per_unit"))
 
 
 def labelled(values: Floats, y: Any, ranges: Ranges, classes: tuple[Any, ...]) -> Rows:
@@ -158,7 +173,12 @@ def read_classes(classes: Any) -> tuple[Any, ...]:
     """Read the declared labels."""
     if isinstance(classes, str | bytes) or not hasattr(classes, "__len__"):
         raise ParameterTypeError("classes", classes, "must be public: a list of labels")
-    labels = tuple(np.asarray(classes).tolist())
+    if isinstance(classes, Set):
+        raise ParameterTypeError("classes", "a set", "must be in an order: a list of labels")
+    listed = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    labels = tuple(each.item() if isinstance(each, np.generic) else each for each in listed)
+    if len({_kind_of(each) for each in labels}) > 1:
+        raise ParameterTypeError("classes", "mixed types", "must be all numbers or all text")
     try:
         different = len(set(labels)) == len(labels)
     except TypeError:
@@ -166,6 +186,10 @@ def read_classes(classes: Any) -> tuple[Any, ...]:
     if len(labels) < 2 or not different:
         raise ParameterError("classes", len(labels), "must be two or more different labels")
     return labels
+
+
+def _kind_of(label: Any) -> str:
+    return "number" if isinstance(label, int | float) else type(label).__name__
 
 
 def read_y_bounds(bounds: Any) -> tuple[float, float]:

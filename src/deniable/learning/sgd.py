@@ -114,6 +114,8 @@ class SGDClassifier(LinearClassifier):
     def cost(self) -> Loss:
         """What one fit costs, whatever the data are."""
         self._directions()
+        whole(self.size, "size")
+        read_positive(self.eta0, "eta0")
         return repeat(self._mechanism().loss, whole(self.max_iter, "max_iter"))
 
     def _mechanism(self) -> SampledSum:
