@@ -113,3 +113,24 @@ def test_the_outlook_is_told_before_anything_is_spent(name):
     assert "needs about" in str(small)
     assert large.supported
     assert "of the signal" in str(large)
+
+
+@pytest.mark.parametrize(
+    ("count", "epsilon"), [(200, 1.0), (500, 1.0), (2000, 0.1), (20_000, 10.0)]
+)
+def test_standard_errors_of_linear_regression_are_about_right(count, epsilon):
+    """Intervals of two of them hold the truth 19 times in 20; half the time would be noticed."""
+    rng = np.random.default_rng(5)
+    truth = np.array([2.0, -1.0, 0.5])
+    model = dp.LinearRegression(
+        budget=dp.ApproxDP(epsilon, 1e-6), bounds=(0, 10), y_bounds=(-12, 26)
+    )
+    apart, stated = [], []
+    for _ in range(40):
+        rows = rng.uniform(0, 10, (count, 3))
+        model.fit(rows, rows @ truth + rng.normal(0, 1, count))
+        apart.append(model.coef_ - truth)
+        stated.append(model.coef_standard_errors_)
+    assert np.min(stated) > 0
+    assert np.mean(np.abs(apart) < 1.96 * np.array(stated)) > 0.5
+    assert np.median(stated) < 3 * np.sqrt(np.mean(np.square(apart)))

@@ -35,51 +35,74 @@ class Solved:
 class Equations:
     """A θ = b, both noisy: A symmetric with deviation `noise` off its diagonal, b with `right`.
 
-    `residual` is the variance of one row's error, `alpha` the ridge that was asked for.
+    `total` is the noisy sum of squares on the right, with deviation `total_noise`, of `count` rows
+    of size 1 at most; `alpha` is the ridge that was asked for.
     """
 
     matrix: Floats
     right: Floats
     noise: float
     right_noise: float
-    residual: float
+    total: float
+    total_noise: float
+    count: float
     alpha: float = 0.0
 
     def solve(self) -> Solved:
         """The Wiener filter θ = a b / (a² + v/τ²) in each eigendirection of A.
 
-        v = right² + noise²|θ|² + residual·a is the variance of b - Aθ there, and τ² the variance of
-        θ's entries, found from b by its second moment (empirical Bayes). Directions that are known
-        well are solved as they stand; those in which noise is all there is are left at zero. Where
-        the smallest eigenvalue is far above the noise this is least squares, as in AdaSSP (Wang
-        2018, Alg. 2), whose ridge also vanishes there.
+        v = right² + noise²|θ|² + r·a is the variance of b - Aθ there, r that of one row's error
+        (here at most that of its target), and τ² the variance of θ's entries, found from b by its
+        second moment (empirical Bayes). Directions that are known well are solved as they stand;
+        those in which noise is all there is are left at zero. Where the smallest eigenvalue is far
+        above the noise this is least squares, as in AdaSSP (Wang 2018, Alg. 2), whose ridge also
+        vanishes there.
         """
         values, vectors = np.linalg.eigh((self.matrix + self.matrix.T) / 2)
         values = np.maximum(values, 0.0)
         turned = vectors.T @ self.right
-        spread = self._spread(values, turned)
+        most = min(max(self.total, 1.0) / self.count, 1.0)
+        spread = self._spread(values, turned, most)
         ridged = values + self.alpha
-        variance = self._variance(values, spread)
+        variance = self._variance(values, spread, most)
         with np.errstate(all="ignore"):
             gain = np.where(
                 spread > 0, values / (values * ridged + variance / max(spread, 1e-300)), 0.0
             )
         gain = np.nan_to_num(gain, nan=0.0, posinf=0.0)
         weights = vectors @ (gain * turned)
-        missed = spread * np.square(1 - gain * values)
-        covariance = (vectors * (np.square(gain) * variance + missed)) @ vectors.T
+        # Errors are told with τ² one deviation above its estimate, which may be 0 by chance.
+        wide = spread + self._doubt(values, variance, spread)
+        heard = self._variance(values, wide, self._residual(weights))
+        missed = wide * np.square(1 - gain * values)
+        covariance = (vectors * (np.square(gain) * heard + missed)) @ vectors.T
         return Solved(weights, covariance)
 
-    def _variance(self, values: Floats, spread: float) -> Floats:
+    def _residual(self, weights: Floats) -> float:
+        """The variance of one row's error: what the weights leave, or its own noise if more."""
+        length = float(weights @ weights)
+        left = self.total - 2 * weights @ self.right + weights @ self.matrix @ weights
+        noise = np.sqrt(
+            self.total_noise**2 + 4 * self.right_noise**2 * length + 2 * (self.noise * length) ** 2
+        )
+        return float(min(max(left, noise, 1.0) / self.count, 1.0))
+
+    def _variance(self, values: Floats, spread: float, residual: float) -> Floats:
         fixed = self.right_noise**2 + self.noise**2 * spread * len(values)
-        made: Floats = fixed + self.residual * values
+        made: Floats = fixed + residual * values
         return made
 
-    def _spread(self, values: Floats, turned: Floats) -> float:
+    @staticmethod
+    def _doubt(values: Floats, variance: Floats, spread: float) -> float:
+        """The deviation of the estimate of τ²."""
+        known = np.square(values / np.maximum(values**2 * spread + variance, 1e-300) * values)
+        return float(np.sqrt(2 / max(known.sum(), 1e-300)))
+
+    def _spread(self, values: Floats, turned: Floats, residual: float) -> float:
         """τ² with E b² = a²τ² + v, each direction weighted by how well it tells τ²."""
         spread = 0.0
         for _ in range(_ROUNDS):
-            variance = self._variance(values, spread)
+            variance = self._variance(values, spread, residual)
             weight = np.square(values) / np.square(np.square(values) * spread + variance)
             top = float(weight @ (np.square(turned) - variance))
             bottom = float(weight @ np.square(values))

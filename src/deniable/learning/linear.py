@@ -19,7 +19,7 @@ from deniable.learning.scikit import (
     read_y_bounds,
     targeted,
 )
-from deniable.learning.sums import Moments, Sums
+from deniable.learning.sums import DIAGONAL, OFF_DIAGONAL, Moments, Sums
 from deniable.privacy.exact import not_negative
 
 _MOMENTS = Moments(row=0.6**0.5, one=0.1**0.5, target=0.3**0.5)
@@ -109,13 +109,14 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
             gram = matrix[:width, :width] - count * np.outer(mean, mean)
             right = matrix[:width, width + 1] - count * mean * mean_y
             total = matrix[width + 1, width + 1] - count * mean_y**2
-        residual = min(max(total / count, 1.0 / count), 1.0)
         equations = Equations(
             gram,
             right,
             noise / _MOMENTS.row**2,
             noise / (_MOMENTS.row * _MOMENTS.target),
-            residual,
+            total,
+            noise * OFF_DIAGONAL / DIAGONAL / _MOMENTS.target**2,
+            count,
             self._alpha(),
         )
         solved = equations.solve()
