@@ -389,7 +389,7 @@ def test_wrong_questions_cost_nothing(given, wrong):
         ("logistic", {"classes": {"a", "b"}}),
         ("bayes", {"classes": [0, "a"]}),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else next(iter(given)),
 )
 def test_wrong_parameters_cost_nothing(name, wrong):
     model, y = MODELS[name]
