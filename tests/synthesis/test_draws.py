@@ -13,7 +13,7 @@ from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTyp
 from deniable.synthesis.data import CodedRows
 from deniable.synthesis.journal import Journal
 from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
-from deniable.synthesis.scores import BoostedQuery, ClosestOffer, WrongMarginal, in_steps
+from deniable.synthesis.scores import BoostedQuery, ClosestDatabase, WrongMarginal, in_steps
 from synthesis.doors import KEY, opened, related
 
 SIZES = {"a": 3, "b": 4, "c": 2}
@@ -97,10 +97,11 @@ def test_scores_are_whole_numbers_that_move_by_what_is_charged():
     answers = np.array([300.4, 900.2])
     asked = [
         question(),
-        ClosestOffer(queries, 2, lambda: [np.array([[1.0, 2.0], [700.0, 800.0]])]),
+        ClosestDatabase(queries, 1, 1000.0),
         BoostedQuery(queries, [answers, answers * 1.1], 5.0, 700.0),
     ]
-    for each in asked:
+    for given in asked:
+        each = given.frozen(given, data.domain)
         before, after = each.scores(data.exact, 1), each.scores(more.exact, 1)
         assert len(before) == each.count
         assert all(isinstance(int(score), int) and score == int(score) for score in before)

@@ -11,8 +11,10 @@ import pytest
 import deniable as dp
 from deniable.ledger.entries import Kind
 from deniable.query.price import amount_of
+from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.model.dense import DenseModel
+from deniable.tables import ColumnType
 from synthesis.doors import KEY
 
 EDGES = [date(2024, 1, 1), date(2024, 4, 1), date(2024, 7, 1), date(2025, 1, 1)]
@@ -320,7 +322,9 @@ def test_evaluations_that_could_only_fail_are_refused_before_they_are_charged(
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger, **changed) as opened:
         if not changed:
             wide = Domain({f"c{n}": 200 for n in range(10)})
-            table = replace(table, model=DenseModel(wide, 1.0, np.zeros(())))
+            edges = tuple(range(201))
+            coded = [Coding(c, ColumnType.INTEGER, edges=edges) for c in wide.columns]
+            table = replace(table, codings=tuple(coded), model=DenseModel(wide, 1.0, np.zeros(())))
         with pytest.raises(dp.ParameterError, match=said):
             dp.evaluate(opened, "visits", table, epsilon=epsilon)
         assert ledger.balance("clinic/patient").releases == 0

@@ -69,9 +69,10 @@ def whole(value: int, argument: str, *, least: int = 1) -> int:
     """Read a count."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
         raise ParameterTypeError(argument, value, "must be a whole number (int)")
-    if not least <= value <= _MOST:
-        raise ParameterError(argument, value, f"must be from {least} to 1e18")
-    return int(value)
+    count = int(value)  # a plain one: what is checked is what is used
+    if not least <= count <= _MOST:
+        raise ParameterError(argument, count, f"must be from {least} to 1e18")
+    return count
 
 
 def read_bounds(value: tuple[Number, Number]) -> tuple[Fraction, Fraction]:

@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from deniable.engines.base import quoted
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import whole
@@ -125,6 +127,35 @@ class Coding:
         if self.values:
             return str(self.values[code])
         return f"{_shown(self.edges[code])} to {_shown(self.edges[code + 1])}"
+
+
+def frozen(given: object) -> Coding:
+    """A coding, made again of plain values that were read once: its SQL is the library's own."""
+    if type(given) is not Coding:
+        raise ParameterTypeError(
+            "codings", type(given).__name__, "must be what dp.synthesize makes"
+        )
+    values, edges = ([plain_value(each) for each in part] for part in (given.values, given.edges))
+    name, kind = plain_value(given.name), ColumnType(str.__str__(given.kind))
+    return Coding(name, kind, tuple(values), tuple(edges), bool(given.missing))
+
+
+def plain_value(value: Any) -> Any:
+    """A declared value or edge in the plain type of Python, whatever class it came in."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, datetime):
+        whole_seconds = (value.hour, value.minute, value.second, value.microsecond)
+        return datetime(value.year, value.month, value.day, *whole_seconds, value.tzinfo)
+    if isinstance(value, date):
+        return date(value.year, value.month, value.day)
+    raise ParameterTypeError("values", type(value).__name__, "are numbers, text, booleans or dates")
 
 
 def codings(

@@ -37,15 +37,18 @@ class Domain:
         given: object = sizes
         if not isinstance(given, Mapping) or not given:
             raise ParameterTypeError("domain", type(sizes).__name__, "must map columns to sizes")
+        known: dict[str, int] = {}
         for name, size in sizes.items():
             if not isinstance(name, str):
                 raise ParameterTypeError("domain", name, "columns have names")
-            if whole(size, "domain") > _MOST_VALUES:
+            count = whole(size, "domain")
+            if count > _MOST_VALUES:
                 raise ParameterError(
-                    "domain", size, f"{name} has more than {_MOST_VALUES:,} values; group them"
+                    "domain", count, f"{name} has more than {_MOST_VALUES:,} values; group them"
                 )
-        object.__setattr__(self, "columns", tuple(sizes))
-        object.__setattr__(self, "sizes", tuple(int(size) for size in sizes.values()))
+            known[str.__str__(name)] = count
+        object.__setattr__(self, "columns", tuple(known))
+        object.__setattr__(self, "sizes", tuple(known.values()))
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -74,10 +77,10 @@ class Domain:
         return math.prod(self.shape(clique))
 
     def clique(self, columns: Iterable[str]) -> Clique:
-        """Columns as a clique: each once, in the order of the domain."""
+        """Columns as a clique: each once, in the order of the domain, by the domain's own names."""
         if isinstance(columns, str):
             columns = (columns,)
-        return tuple(sorted(set(columns), key=self.place))
+        return tuple(self.columns[place] for place in sorted({self.place(c) for c in columns}))
 
     def axes(self, clique: Sequence[str], within: Sequence[str]) -> tuple[int, ...]:
         """The axes of a table over `within` that are summed to get one over `clique`."""

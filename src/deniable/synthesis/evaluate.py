@@ -5,19 +5,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 
 from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number
+from deniable.privacy.exact import Number, whole
 from deniable.query.price import amount_of
 from deniable.release import Answer
 from deniable.session import Session
+from deniable.synthesis.columns import frozen
 from deniable.synthesis.domain import Clique, Domain, Floats
 from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
+from deniable.synthesis.model.base import Model
+from deniable.synthesis.model.conditioned import Conditioned
+from deniable.synthesis.model.dense import DenseModel
+from deniable.synthesis.model.graphical import GraphicalModel
+from deniable.synthesis.rare import Unmerged
 from deniable.synthesis.run import Run
-from deniable.synthesis.scores import WrongMarginal
+from deniable.synthesis.scores import WrongMarginal, plain
 from deniable.synthesis.synthetic import SyntheticTable
 from deniable.tables import PrivateTable
 
@@ -46,12 +53,17 @@ def evaluate(
     parts = session.parts
     owner = private_table(session, table)
     amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
-    domain = synthetic.model.domain
+    model, coded = _own_model(synthetic.model), tuple(map(frozen, synthetic.codings))
+    domain = Domain({each.name: each.size for each in coded})
+    if (domain.columns, domain.sizes) != (model.domain.columns, model.domain.sizes):
+        raise ParameterError("synthetic", "a table", "has a model of other columns than its own")
+    limit = None if max_rows is None else whole(max_rows, "max_rows")
     ways = [list(combinations(domain.columns, way)) for way in range(1, min(3, len(domain)) + 1)]
     _check_cells(domain, ways)
-    run = Run(parts, table.lower(), owner, synthetic.codings, domain, amount, max_rows)
+    run = Run(parts, table.lower(), owner, coded, domain, amount, limit)
     run.check()
-    models = [[synthetic.model.marginal(clique) for clique in way] for way in ways]
+    models = [[plain(model.marginal(clique)) for clique in way] for way in ways]
+    rows = max(1.0, float(model.total))
     with LazySnapshot(parts.engine) as snapshot:
         data = run.data(snapshot)
         loss = reserved_loss(amount, pure=run.pure, relation=data.relation)
@@ -62,7 +74,6 @@ def evaluate(
             assert isinstance(door.value, dict)
             return {int(way): float(far) for way, far in door.value.items()}
         found = {}
-        rows = max(1.0, synthetic.model.total)
         with door:
             draws = Draws(door, data, amount, pure=run.pure)
             for way, cliques in enumerate(ways):
@@ -72,6 +83,20 @@ def evaluate(
                 found[way + 1] = float(np.clip(error / rows / 2, 0.0, 1.0))
             draws.close({str(way): value for way, value in found.items()})
     return found
+
+
+def _own_model(model: object) -> Model:
+    """A model of the library's, which computes by the library's code."""
+    if type(model) is Conditioned:
+        raise ParameterError(
+            "synthetic", "a conditioned table", "speaks of some rows; evaluate the whole one"
+        )
+    inner = model.inner if type(model) is Unmerged else model
+    if type(inner) not in (DenseModel, GraphicalModel):
+        raise ParameterTypeError(
+            "synthetic", type(inner).__name__, "must have a model that dp.synthesize fits"
+        )
+    return cast("Model", model)
 
 
 def _question(run: Run, models: Sequence[Sequence[Floats]]) -> dict[str, object]:

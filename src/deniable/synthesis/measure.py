@@ -35,7 +35,7 @@ from deniable.synthesis.measurement import Measurement
 from deniable.synthesis.queries import Counting
 from deniable.synthesis.scores import (
     BoostedQuery,
-    ClosestOffer,
+    ClosestDatabase,
     Exact,
     Question,
     WrongMarginal,
@@ -145,12 +145,16 @@ class Draws:
 
         Sums of cells: one unit moves them by no more than the cells themselves.
         """
-        sizes = dict(zip(self._data.domain.columns, self._data.domain.sizes, strict=True))
-        for column, new in codes.items():
-            if len(new) != sizes[column]:
+        declared = self._data.domain
+        sizes = dict(zip(declared.columns, declared.sizes, strict=True))
+        merges: dict[str, Codes] = {}
+        for name, given in codes.items():
+            column = declared.columns[declared.place(name)]
+            new = np.array(given, dtype=np.int64, subok=False, copy=True)
+            if new.shape != (sizes[column],) or new.min() < 0 or new.max() >= new.size:
                 raise ParameterError("codes", column, "must give every value its new code")
-            sizes[column] = int(max(new)) + 1
-        self._merges, self._exact, self._kept = dict(codes), {}, 0
+            sizes[column], merges[column] = int(new.max()) + 1, new
+        self._merges, self._exact, self._kept = merges, {}, 0
         self.domain = Domain(sizes)
 
     def deviation(self, amount: Fraction) -> float:
@@ -170,6 +174,7 @@ class Draws:
 
     def measure(self, clique: Clique, amount: Fraction) -> Measurement:
         """A noisy marginal, for a share of the price."""
+        clique = self.domain.clique(clique)
         shape = self.domain.shape(clique)
 
         def live() -> tuple[Entry, Fraction]:
@@ -188,26 +193,26 @@ class Draws:
 
     def choose(self, question: Question, amount: Fraction) -> int:
         """The place of a candidate with a high score, for a share of the price."""
-        self._check(question)
+        asked = self._frozen(question)
 
         def live() -> tuple[Entry, Fraction]:
             share = self._share(amount)
             mechanism = Exponential(
                 epsilon=share if self.pure else root_below(8 * share),
-                sensitivity=question.sensitivity(self._moved),
+                sensitivity=asked.sensitivity(self._moved),
                 relation=self._data.relation,
             )
-            choice = _Choice(mechanism, question.count)
+            choice = _Choice(mechanism, asked.count)
             steps = self._data.steps
-            place = self._opened.draw(choice, lambda: question.scores(self._marginal, steps))
+            place = self._opened.draw(choice, lambda: asked.scores(self._marginal, steps))
             assert isinstance(place, int)
             return {"place": place}, self._price(mechanism.loss)
 
-        return int(self._drawn(["choose", question.count], live)["place"])
+        return int(self._drawn(["choose", asked.count], live)["place"])
 
     def count(self, query: Counting, amount: Fraction) -> Measurement:
         """A noisy count, for a share of the price: one number, with the clique of its query."""
-        Counting.check(query, self.domain)
+        query = Counting.frozen(query, self.domain)
 
         def live() -> tuple[Entry, Fraction]:
             share = self._share(amount)
@@ -242,9 +247,11 @@ class Draws:
 
         The sum of all scores moves by what each of them moves.
         """
-        self._check(question)
+        asked = self._frozen(question)
+        if not isinstance(asked, WrongMarginal):
+            raise ParameterTypeError("question", type(question).__name__, "is about no marginals")
         share = self._share(amount)
-        moved, relation = self._moved * sum(question.weights), self._data.relation
+        moved, relation = self._moved * sum(asked.weights), self._data.relation
         mechanism = (
             Geometric(epsilon=share, sensitivity=moved, relation=relation)
             if self.pure
@@ -253,10 +260,10 @@ class Draws:
             )
         )
         steps = self._data.steps
-        noisy = self._opened.draw(mechanism, lambda: sum(question.scores(self._marginal, steps)))
+        noisy = self._opened.draw(mechanism, lambda: sum(asked.scores(self._marginal, steps)))
         assert isinstance(noisy, int)
         self._spent += self._price(mechanism.loss)
-        return noisy / steps / sum(question.weights)
+        return noisy / steps / sum(asked.weights)
 
     def close(self, value: object) -> Answer:
         """Record the answer in the ledger and end the door."""
@@ -297,13 +304,17 @@ class Draws:
             return Fraction(1)
         return max(Fraction(0), self.whole - charged) / max(GRID, planned)
 
-    def _check(self, question: Question) -> None:
-        """Only the library's own questions score, not what a caller made of them."""
-        if type(question) not in (WrongMarginal, ClosestOffer, BoostedQuery):
-            raise ParameterTypeError(
-                "question", type(question).__name__, "must be one that the library scores"
-            )
-        question.check(self.domain)
+    def _frozen(self, question: Question) -> Question:
+        """Only the library's own questions score, made again of plain numbers read once."""
+        if type(question) is WrongMarginal:
+            return WrongMarginal.frozen(question, self.domain)
+        if type(question) is ClosestDatabase:
+            return ClosestDatabase.frozen(question, self.domain)
+        if type(question) is BoostedQuery:
+            return BoostedQuery.frozen(question, self.domain)
+        raise ParameterTypeError(
+            "question", type(question).__name__, "must be one that the library scores"
+        )
 
     def _share(self, amount: Fraction) -> Fraction:
         share = on_grid_below(amount * self._shrunk)
@@ -369,8 +380,8 @@ class Watch:
 
     def off(self, query: Counting, estimate: float) -> bool:
         """Whether |exact - estimate| is above the threshold, nearly: it moves as a count does."""
-        Counting.check(query, self._domain)
-        expected = int(in_steps(np.array(estimate), self._steps))
+        query = Counting.frozen(query, self._domain)
+        expected = int(in_steps(np.array(float(estimate)), self._steps))
         read = lambda: abs(query.of_exact(self._exact(query.clique)) - expected)  # noqa: E731
         answer = self._door.ask(self._stream, read)
         assert isinstance(answer, AboveThreshold)

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.errors import ParameterTypeError
 from deniable.privacy.exact import whole
 from deniable.synthesis.domain import Clique, Floats
 from deniable.synthesis.measure import Draws, Watch
@@ -73,9 +72,7 @@ class PrivateMultiplicativeWeights:
 
     def answer(self, query: Counting) -> OnlineAnswer:
         """The answer to one query, chosen in whatever way from the answers before."""
-        if not isinstance(query, Counting):
-            raise ParameterTypeError("query", type(query).__name__, "must be a Counting query")
-        Counting.check(query, self._draws.domain)
+        query = Counting.frozen(query, self._draws.domain)
         estimate = self._estimate(query)
         if self._watch is None:
             return OnlineAnswer(estimate, verified=False, measured=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.errors import ParameterError
+from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import whole
 from deniable.synthesis.domain import Clique, Counts, Domain, Floats
 
@@ -26,25 +26,28 @@ class Counting:
         found = []
         for column in clique:
             given = conditions[column]
-            codes = (given,) if isinstance(given, int | np.integer) else tuple(given)
-            for code in codes:
-                if whole(code, "code", least=0) >= domain.size_of(column):
-                    raise ParameterError(
-                        "code", code, f"{column} has the codes 0 to {domain.size_of(column) - 1}"
-                    )
-            found.append(tuple(sorted({int(code) for code in codes})))
+            listed = (given,) if isinstance(given, int | np.integer) else given
+            codes = {whole(code, "code", least=0) for code in listed}
+            if max(codes, default=0) >= domain.size_of(column):
+                raise ParameterError(
+                    "code", max(codes), f"{column} has the codes 0 to {domain.size_of(column) - 1}"
+                )
+            found.append(tuple(sorted(codes)))
         object.__setattr__(self, "clique", clique)
         object.__setattr__(self, "codes", tuple(found))
 
-    def check(self, domain: Domain) -> None:
-        """Refuse queries about another domain, and those with counting code of their own."""
-        own = type(self) is Counting and len(self.clique) == len(self.codes)
-        if not own or self.clique != domain.clique(self.clique):
-            raise ParameterError("query", type(self).__name__, "must be a Counting query")
-        for column, codes in zip(self.clique, self.codes, strict=True):
-            size = domain.size_of(column)
-            if len(set(codes)) < len(codes) or not all(0 <= code < size for code in codes):
-                raise ParameterError("query", column, "has codes of another domain")
+    @staticmethod
+    def frozen(query: object, domain: Domain) -> Counting:
+        """The query, made again of plain numbers that were read once.
+
+        Refuses queries about another domain, and those with counting code of their own.
+        """
+        if type(query) is not Counting:
+            raise ParameterTypeError("query", type(query).__name__, "must be a Counting query")
+        clique, codes = tuple(query.clique), tuple(query.codes)
+        if len(clique) != len(codes):
+            raise ParameterError("query", "a query", "must have codes for every column")
+        return Counting(domain, dict(zip(clique, codes, strict=True)))
 
     def of(self, marginal: Floats) -> float:
         """The answer from expected counts over the query's columns."""

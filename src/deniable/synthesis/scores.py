@@ -1,20 +1,21 @@
 """What can be chosen by private scores, as a closed list: no caller's code sees an exact count.
 
-Each question holds public numbers alone. Its scores are whole numbers in steps, and its
-`sensitivity` says how far one of them moves when the counts of a marginal move by `moved` in L1,
-once `check` has found the public numbers to be what they should be.
+Each question holds public numbers alone, and `frozen` reads them once: check, sensitivity and
+scores are all of the same plain numbers, whatever lists and arrays a caller handed in. Scores are
+whole numbers in steps, and `sensitivity` says how far one of them moves when the counts of a
+marginal move by `moved` in L1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import whole
+from deniable.synthesis.databases import MOST_DATABASES, chunks, databases
 from deniable.synthesis.domain import Clique, Counts, Domain, Floats
 from deniable.synthesis.queries import Counting
 
@@ -37,19 +38,22 @@ class WrongMarginal:
     weights: Sequence[int]
     handicaps: Sequence[float]
 
-    def __post_init__(self) -> None:
-        parts: list[Sequence[Any]] = [self.cliques, self.models, self.weights, self.handicaps]
-        if len({len(part) for part in parts}) != 1 or not self.cliques:
-            raise ParameterError("candidates", len(self.cliques), "must be one or more, all alike")
-
-    def check(self, domain: Domain) -> None:
+    @staticmethod
+    def frozen(given: WrongMarginal, domain: Domain) -> WrongMarginal:
         """A model must have the shape of its marginal: others would count a row several times."""
-        for clique, model, weight in zip(self.cliques, self.models, self.weights, strict=True):
-            whole(weight, "weights")
-            if clique != domain.clique(clique) or np.shape(model) != domain.shape(clique):
+        cliques = tuple(tuple(clique) for clique in given.cliques)
+        models = tuple(plain(model) for model in given.models)
+        weights = tuple(whole(weight, "weights") for weight in given.weights)
+        handicaps = tuple(float(handicap) for handicap in given.handicaps)
+        if len({len(cliques), len(models), len(weights), len(handicaps)}) != 1 or not cliques:
+            raise ParameterError("candidates", len(cliques), "must be one or more, all alike")
+        own = tuple(domain.clique(clique) for clique in cliques)
+        for clique, same, model in zip(cliques, own, models, strict=True):
+            if clique != same or model.shape != domain.shape(same):
                 raise ParameterError(
-                    "models", " x ".join(clique), "must have the shape of its marginal"
+                    "models", " x ".join(same), "must have the shape of its marginal"
                 )
+        return WrongMarginal(own, models, weights, handicaps)
 
     @property
     def count(self) -> int:
@@ -72,29 +76,45 @@ class WrongMarginal:
 
 
 @dataclass(frozen=True, eq=False)
-class ClosestOffer:
-    """Which of many public lists of answers is closest, in its worst answer?
+class ClosestDatabase:
+    """Which database of a few rows, scaled to `total`, is closest in its worst answer?
 
-    `offers` makes chunks of lists of expected counts, one list a row. A score is minus the largest
-    |answer - exact|: it moves by what an exact answer moves.
+    The candidates are all databases of so many rows, in the order of `databases.py`. A score is
+    minus the largest |answer - exact|: it moves by what an exact answer moves.
     """
 
     queries: Sequence[Counting]
-    count: int
-    offers: Callable[[], Iterable[Floats]]
+    rows: int
+    total: float
+    _masks: Floats = field(default_factory=lambda: np.zeros((1, 1)), init=False, repr=False)
 
-    def check(self, domain: Domain) -> None:
-        """Queries must be counting queries of this domain."""
-        _check_queries(self.queries, domain)
+    @staticmethod
+    def frozen(given: ClosestDatabase, domain: Domain) -> ClosestDatabase:
+        """Queries must be counting queries of this domain, and databases few."""
+        queries, rows = _frozen_queries(given.queries, domain), whole(given.rows, "rows")
+        if databases(domain.cells, rows) > MOST_DATABASES:
+            raise ParameterError("rows", rows, f"more than {MOST_DATABASES:,} databases")
+        made = ClosestDatabase(queries, rows, float(given.total))
+        masks = [np.broadcast_to(query.mask(domain), domain.sizes).ravel() for query in queries]
+        object.__setattr__(made, "_masks", np.stack(masks))
+        return made
+
+    @property
+    def count(self) -> int:
+        """How many databases there are."""
+        return databases(self._masks.shape[1], self.rows)
 
     def sensitivity(self, moved: int) -> int:
         """What one counting query moves."""
         return moved
 
     def scores(self, exact: Exact, steps: int) -> Counts:
-        """One for each offer."""
+        """One for each database."""
         truth = np.array([query.of_exact(exact(query.clique)) for query in self.queries])
-        parts = [-np.abs(in_steps(rows, steps) - truth).max(axis=1) for rows in self.offers()]
+        parts = []
+        for chunk in chunks(self._masks.shape[1], self.rows):
+            answers = chunk @ self._masks.T * (self.total / self.rows)
+            parts.append(-np.abs(in_steps(answers, steps) - truth).max(axis=1))
         found: Counts = np.concatenate(parts)
         return found
 
@@ -113,11 +133,18 @@ class BoostedQuery:
     right: float
     width: float
 
-    def check(self, domain: Domain) -> None:
+    @staticmethod
+    def frozen(given: BoostedQuery, domain: Domain) -> BoostedQuery:
         """Queries must be counting queries of this domain, and errors sums that do not wrap."""
-        _check_queries(self.queries, domain)
-        if not 0 <= min(self.right, self.width) <= max(self.right, self.width) < _WIDEST:
-            raise ParameterError("width", self.width, f"must be 0 to {_WIDEST:,}, like right")
+        queries = _frozen_queries(given.queries, domain)
+        synopses = tuple(plain(answers) for answers in given.synopses)
+        right, width = float(given.right), float(given.width)
+        votes = (width + 1) * max(1, len(synopses))
+        if not 0 <= min(right, width) <= max(right, votes) < _WIDEST:
+            raise ParameterError("width", width, f"all votes must be 0 to {_WIDEST:,}, like right")
+        if any(answers.shape != (len(queries),) for answers in synopses):
+            raise ParameterError("synopses", len(synopses), "must answer every query")
+        return BoostedQuery(queries, synopses, right, width)
 
     @property
     def count(self) -> int:
@@ -139,19 +166,26 @@ class BoostedQuery:
         return total
 
 
-Question = WrongMarginal | ClosestOffer | BoostedQuery
+Question = WrongMarginal | ClosestDatabase | BoostedQuery
 
 
-def _check_queries(queries: Sequence[Counting], domain: Domain) -> None:
-    if not queries:
+def _frozen_queries(queries: Iterable[Counting], domain: Domain) -> tuple[Counting, ...]:
+    found = tuple(Counting.frozen(query, domain) for query in queries)
+    if not found:
         raise ParameterError("queries", "none", "name one query or more")
-    for query in queries:
-        Counting.check(query, domain)
+    return found
+
+
+def plain(numbers: object) -> Floats:
+    """A copy in floats of its own: no class of a caller's computes with it."""
+    found: Floats = np.array(numbers, dtype=np.float64, subok=False, copy=True)
+    return found
 
 
 def in_steps(model: Floats, steps: int) -> Counts:
     """Public expected counts as whole steps, held where no sum of differences can wrap around."""
-    most = float(_LARGEST // max(model.size, 1 << 10))
-    wide = np.nan_to_num(model * steps, nan=0.0, posinf=most, neginf=-most)
+    own = plain(model)
+    most = float(_LARGEST // max(own.size, 1 << 10))
+    wide = np.nan_to_num(own * steps, nan=0.0, posinf=most, neginf=-most)
     found: Counts = np.rint(np.clip(wide, -most, most)).astype(np.int64)
     return found

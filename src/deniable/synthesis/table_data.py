@@ -50,6 +50,11 @@ class TableMarginals:
             )
         return plan.rows * SCALE
 
+    @lazy
+    def _texts(self) -> tuple[tuple[str, str], ...]:
+        """The code of every column and what is inside its domain, as SQL, written once."""
+        return tuple((each.sql(), each.inside()) for each in self.codings)
+
     @property
     def relation(self) -> Relation:
         """That of the table."""
@@ -60,11 +65,11 @@ class TableMarginals:
         names = [f"c{self.domain.place(column)}" for column in clique]
         shown = ", ".join(names)
         coded = [
-            f"{each.sql()} AS c{place}"
-            for place, each in enumerate(self.codings)
-            if all_columns or each.name in clique
+            f"{code} AS c{place}"
+            for place, (code, _) in enumerate(self._texts)
+            if all_columns or self.domain.columns[place] in clique
         ]
-        inside = [each.inside() for each in self.codings if each.inside()]
+        inside = [condition for _, condition in self._texts if condition]
         rows = (
             f'SELECT {", ".join(coded) or "1 AS one"} FROM "{self.table}"'  # noqa: S608
             + (f" WHERE {' AND '.join(inside)}" if inside else "")
