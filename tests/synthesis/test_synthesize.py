@@ -109,7 +109,9 @@ def test_answers_have_error_bars_where_a_measurement_tells_them(table):
     ward = table.answer({"ward": "A"})
     assert abs(float(ward.values) - 1500) < 6 * ward.deviation + 100
     two = table.answer({"ward": ["A", "B"]})
-    assert math.isclose(two.deviation, math.sqrt(2) * ward.deviation)
+    least = min(float(np.max(each.deviation)) for each in table.measurements)
+    assert ward.deviation >= least
+    assert two.deviation >= math.sqrt(2) * least
     everything = table.marginal(["ward", "sex", "age", "cost", "urgent"])
     assert everything.deviation is None
     assert math.isnan(everything.half_width)

@@ -28,7 +28,7 @@ class MST:
     """
 
     max_megabytes: Number = 80
-    iterations: int = 1000
+    iterations: int = 400
 
     def check(self, domain: Domain) -> None:
         """The marginals of all pairs must fit: they are looked at side by side."""

@@ -18,7 +18,7 @@ from deniable.errors import MissingExtraError, ParameterError
 from deniable.privacy.exact import whole
 from deniable.privacy.price import Price
 from deniable.synthesis.columns import Coding
-from deniable.synthesis.domain import Clique, Floats
+from deniable.synthesis.domain import Clique, Floats, project
 from deniable.synthesis.measurement import Measurement
 from deniable.synthesis.model.base import Model
 from deniable.synthesis.model.conditioned import Conditioned
@@ -36,10 +36,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Expected counts, and the standard deviation that noise gives them.
+    """Expected counts, and the standard deviation of what they are off by.
 
-    `deviation` is that of the best measurement that tells these counts directly, which the model
-    only improves on; None where no measurement does, and the model's structure alone speaks.
+    `deviation` is that of the best measurement that tells these counts directly, and how far the
+    model is from that measurement, added in squares; None where no measurement does, and the
+    model's structure alone speaks.
     """
 
     values: Floats
@@ -104,7 +105,8 @@ class SyntheticTable:
     def marginal(self, columns: Sequence[str]) -> Estimate:
         """Expected counts by the codes of these columns, in the order of the table."""
         clique = self.model.domain.clique(columns)
-        return Estimate(self.model.marginal(clique), self._deviation(clique, 1))
+        values = self.model.marginal(clique)
+        return Estimate(values, self._deviation(clique, values, None))
 
     def answer(self, conditions: Mapping[str, Any]) -> Estimate:
         """About how many rows have these values: {"ward": "A", "sex": ["F", None]}."""
@@ -112,9 +114,8 @@ class SyntheticTable:
             raise ParameterError("conditions", conditions, "must map columns to values")
         codes = {name: self._codes(name, given) for name, given in conditions.items()}
         query = Counting(self.model.domain, codes)
-        value = query.of(self.model.marginal(query.clique))
-        cells = math.prod(len(each) for each in query.codes)
-        return Estimate(np.array(value), self._deviation(query.clique, cells))
+        values = self.model.marginal(query.clique)
+        return Estimate(np.array(query.of(values)), self._deviation(query.clique, values, query))
 
     def condition(self, **values: Any) -> SyntheticTable:
         """Only the rows that have these values: `table.condition(sex="F").sample(100)`."""
@@ -176,15 +177,26 @@ class SyntheticTable:
         values = given if isinstance(given, list | tuple | set) else [given]
         return [self._coding(name).code(value) for value in values]
 
-    def _deviation(self, clique: Clique, cells: int) -> float | None:
-        """Of `cells` cells together, from the measurement that tells them with the least noise."""
-        size, domain = self.model.domain.size(clique), self.model.domain
-        found = [
-            float(np.max(each.deviation)) * math.sqrt(cells * domain.size(each.clique) / size)
+    def _deviation(self, clique: Clique, values: Floats, query: Counting | None) -> float | None:
+        """Of each cell, or of a query's answer, by the measurement that tells it with least noise.
+
+        A model that stopped far from its measurement is off by about that distance. It is public,
+        so error bars hold however well the fit went.
+        """
+        domain = self.model.domain
+        told = [
+            each
             for each in self.measurements
             if set(clique) <= set(each.clique) and domain.shape(each.clique) == each.values.shape
         ]
-        return min(found) if found else None
+        if not told:
+            return None
+        best = min(told, key=lambda each: np.max(each.deviation) ** 2 * each.values.size)
+        seen = project(best.values, best.clique, clique)
+        cells = 1 if query is None else math.prod(len(each) for each in query.codes)
+        noise = float(np.max(best.deviation)) * math.sqrt(cells * best.values.size / values.size)
+        off = values - seen if query is None else np.array(query.of(values) - query.of(seen))
+        return math.hypot(noise, math.sqrt(float(np.mean(np.square(off)))))
 
 
 def _price_to_text(price: Price) -> list[str | None]:

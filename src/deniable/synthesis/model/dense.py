@@ -10,11 +10,12 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.synthesis.domain import Codes, Domain, Floats, project, widen
-from deniable.synthesis.measurement import Measurement
+from deniable.synthesis.domain import Clique, Codes, Domain, Floats, project, widen
+from deniable.synthesis.measurement import Measurement, averaged
 from deniable.synthesis.model.rounding import sample_conditionally
 
 MOST_MEGABYTES = Fraction(80)
+_PART = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +54,35 @@ def replayed(model: DenseModel, history: Sequence[Measurement], *, passes: int) 
     """Go through all measurements so many times, each a step of multiplicative weights.
 
     A step adds (measured - expected)/(2 total), broadcast over the domain, to the logarithms
-    (Hardt, Ligett & McSherry 2012, Sec. 3.3). Without replay the model forgets what it was told.
+    (Hardt, Ligett & McSherry 2012, Sec. 3.3). Among many rows that hardly moves small cells, so in
+    the second half of the passes marginals that are still further off than their noise are scaled
+    cell by cell. Without replay the model forgets what it was told.
     """
     logs, columns = model.logs.copy(), model.domain.columns
-    for _ in range(passes):
-        for each in history:
+    told: dict[Clique, list[Measurement]] = {}
+    for each in history:
+        told.setdefault(each.clique, []).append(each)
+    known = [averaged(several) for several in told.values()]
+    for number in range(passes):
+        for each in known:
             logs -= logs.max()
             weights = np.exp(logs)
             expected = project(weights, columns, each.clique) * (model.total / weights.sum())
-            logs += widen((each.values - expected) / (2 * model.total), each.clique, columns)
+            off = each.values - expected
+            step = off / (2 * model.total)
+            if number > passes // 2 and np.mean(np.square(off / each.deviation)) > 1:
+                step = _PART * scaling(each.values, expected, each.deviation)
+            logs += widen(step, each.clique, columns)
     return DenseModel(model.domain, model.total, logs)
+
+
+def scaling(measured: Floats, expected: Floats, deviation: float | Floats) -> Floats:
+    """About the logarithm of the ratio of each cell, as iterative proportional fitting takes it.
+
+    Where noise is as large as the cell, the ratio says nothing, and the step is short.
+    """
+    found: Floats = (measured - expected) / (np.maximum(measured, expected) + deviation)
+    return found
 
 
 def check_dense(domain: Domain, max_megabytes: Fraction = MOST_MEGABYTES) -> None:

@@ -1,4 +1,4 @@
-"""Fitting a graphical model to measurements: mirror descent with exact inference.
+"""Fitting a graphical model to measurements: scaling and mirror descent with exact inference.
 
 Minimises Σ ‖marginal - measured‖² / 2σ² over all distributions that factor over the junction tree
 of the measured cliques (McKenna, Sheldon & Miklau 2019, Alg. 1 and 2). Among those that fit equally
@@ -15,11 +15,13 @@ import numpy as np
 from deniable.errors import ParameterError
 from deniable.synthesis.domain import Clique, Domain, Floats, project, widen
 from deniable.synthesis.measurement import Measurement
+from deniable.synthesis.model.dense import scaling
 from deniable.synthesis.model.graphical import GraphicalModel
 from deniable.synthesis.model.junction import JunctionTree, junction_tree
 
-_ENOUGH = 1e-7
+_ENOUGH = 1e-5
 _MOST_HALVINGS = 40
+_PAYS = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,18 @@ def _floors(tree: JunctionTree, zeros: Mapping[Clique, Floats]) -> list[Floats |
 
 
 @dataclass(frozen=True, eq=False)
+class _Point:
+    """Parameters, the model that they make, and how it misses what was measured."""
+
+    theta: dict[Clique, Floats]
+    tables: list[Floats]
+    conditionals: list[Floats]
+    loss: float
+    slopes: dict[Clique, Floats]
+    marginals: dict[Clique, Floats]
+
+
+@dataclass(frozen=True, eq=False)
 class _Problem:
     tree: JunctionTree
     total: float
@@ -129,34 +143,73 @@ class _Problem:
             )
 
     def solve(self, theta: dict[Clique, Floats], iterations: int, step: float | None) -> Fitted:
-        """Mirror descent with backtracking."""
+        """Mirror descent with backtracking, and steps of scaling between.
+
+        Mirror descent alone hardly moves cells that hold few of many rows; scaling, as in iterative
+        proportional fitting, moves each cell by its own ratio. A step is kept if the misfit falls.
+        """
         whole = self.total**2 * sum(float(target.weight.max()) for target in self.targets)
-        size = 1 / whole if step is None else step * 2
-        state = self.infer(theta)
-        loss, slopes, marginals = self.loss(state[0])
-        quiet = 0
-        for _ in range(iterations):
-            for _ in range(_MOST_HALVINGS):
-                tried = {c: table - size * slopes[c] for c, table in theta.items()}
-                new = self.infer(tried)
-                new_loss, new_slopes, new_marginals = self.loss(new[0])
-                gain = sum(
-                    float(np.vdot(slopes[c], marginals[c] - new_marginals[c])) for c in slopes
-                )
-                if loss - new_loss >= 0.5 * gain or not np.isfinite(gain):
-                    break
-                size /= 2
-            if not new_loss < loss:
+        at, used = self._swept(self._at(theta), iterations)
+        size, scale, quiet = 1 / whole if step is None else step * 2, 1.0, 0
+        for _ in range(max(iterations - used, 1)):
+            last = at
+            at, size = self._descended(at, size)
+            at, scale = self._scaled(at, scale)
+            if not at.loss < last.loss:
                 break
-            quiet = quiet + 1 if loss - new_loss < _ENOUGH * loss else 0
-            theta, state, loss = tried, new, new_loss
-            slopes, marginals = new_slopes, new_marginals
-            size *= 1.5
+            quiet = quiet + 1 if last.loss - at.loss < _ENOUGH * last.loss else 0
             if quiet >= 5:
                 break
-        tables, conditionals = state
-        model = GraphicalModel(self.tree, self.total, tuple(tables), tuple(conditionals))
-        return Fitted(model, theta, size / 2, loss)
+        model = GraphicalModel(self.tree, self.total, tuple(at.tables), tuple(at.conditionals))
+        return Fitted(model, at.theta, size / 2, at.loss)
+
+    def _descended(self, at: _Point, size: float) -> tuple[_Point, float]:
+        """One step of mirror descent, and how far the next should go."""
+        for _ in range(_MOST_HALVINGS):
+            new = self._at({c: table - size * at.slopes[c] for c, table in at.theta.items()})
+            gain = sum(
+                float(np.vdot(at.slopes[c], at.marginals[c] - new.marginals[c])) for c in at.slopes
+            )
+            if at.loss - new.loss >= 0.5 * gain or not np.isfinite(gain):
+                break
+            size /= 2
+        return (new if new.loss < at.loss else at), size * 1.5
+
+    def _scaled(self, at: _Point, scale: float) -> tuple[_Point, float]:
+        """One step in which all marginals are scaled at once, and how far the next should go."""
+        new = self._at({target.clique: self._moved(at, target, scale) for target in self.targets})
+        return (new, min(1.0, scale * 1.5)) if new.loss < at.loss else (at, scale / 2)
+
+    def _swept(self, at: _Point, most: int) -> tuple[_Point, int]:
+        """Scale one marginal after another, those further off than noise, while that pays.
+
+        Iterative proportional fitting: of a tree one round is enough. Says how often it inferred.
+        """
+        used = 0
+        while used < most:
+            new = at
+            for target in self.targets:
+                if self._wrong(new, target) > 1:
+                    theta = {**new.theta, target.clique: self._moved(new, target, 1.0)}
+                    new, used = self._at(theta), used + 1
+            if not new.loss < _PAYS * at.loss:
+                return (new if new.loss < at.loss else at), used
+            at = new
+        return at, used
+
+    def _wrong(self, at: _Point, target: _Target) -> float:
+        """χ² for each cell: 1 where a marginal is as far off as its noise."""
+        off = self.total * at.marginals[target.clique] - target.values
+        return float(np.vdot(off, target.weight * off)) / off.size
+
+    def _moved(self, at: _Point, target: _Target, scale: float) -> Floats:
+        """Parameters of one marginal after a step of scaling."""
+        expected, noise = self.total * at.marginals[target.clique], 1 / np.sqrt(target.weight)
+        return at.theta[target.clique] + scale * scaling(target.values, expected, noise)
+
+    def _at(self, theta: dict[Clique, Floats]) -> _Point:
+        tables, conditionals = self.infer(theta)
+        return _Point(theta, tables, conditionals, *self.loss(tables))
 
     def loss(
         self, tables: list[Floats]
