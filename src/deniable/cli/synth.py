@@ -75,6 +75,10 @@ def synth(  # noqa: PLR0917
     for path in (out, model, report, resume):
         if path is not None and not path.absolute().parent.is_dir():
             raise ParameterError("out", str(path), "there is no such folder")
+        if path is not None and path.is_dir():
+            raise ParameterError("out", str(path), "is a folder")
+    if rows is not None and rows < 0:
+        raise ParameterError("rows", rows, "must be 0 or more")
     if out.suffix.lower() not in _ENDINGS:
         raise ParameterError("out", str(out), "must end in .csv or .parquet")
     metadata = read_metadata(file)
@@ -130,7 +134,7 @@ def _write(made: SyntheticTable, out: Path, rows: int | None) -> None:
 
 def _workload(given: str) -> int | list[list[str]]:
     """A number, or columns joined by +, separated by commas."""
-    if given.strip().isdigit():
+    if given.strip().isdecimal():
         return int(given)
     return [[name.strip() for name in each.split("+")] for each in given.split(",")]
 
@@ -139,7 +143,7 @@ def _bins(given: list[str] | None) -> dict[str, int]:
     found = {}
     for each in given or ():
         name, _, count = each.partition("=")
-        if not count.isdigit():
+        if not count.isdecimal():
             raise ParameterError("bins", each, "must be a column and a number: age=10")
         found[name] = int(count)
     return found

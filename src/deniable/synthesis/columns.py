@@ -87,6 +87,10 @@ class Coding:
 
     def code(self, value: Any) -> int:
         """The code of a public value."""
+        if isinstance(value, np.generic):
+            value = plain_value(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None  # as in the data
         if value is None and self.missing:
             return self._known
         if self.values:
@@ -175,7 +179,7 @@ def codings(
     unit = table.unit.lower() if isinstance(table.unit, str) else None
     names = [name for name in schema.columns if name.lower() != unit]
     if columns is not None:
-        names = [schema.find(name) for name in columns]
+        names = list(dict.fromkeys(schema.find(name) for name in columns))
     if unit in {name.lower() for name in names}:
         raise ParameterError("columns", unit, "says whose row it is; it is not synthesised")
     for argument, given in (
@@ -231,7 +235,9 @@ def _coding(  # noqa: PLR0917
                 name,
                 "has no declared bounds; declare bounds=, keys=, edges in bins=, or discover=",
             )
-        return Coding(name, kind, edges=_even(ends, bins or BINS, kind), missing=missing)
+        return Coding(
+            name, kind, edges=_even(ends, BINS if bins is None else bins, kind), missing=missing
+        )
     raise ParameterError(
         "columns",
         name,
@@ -251,7 +257,7 @@ def _even(ends: tuple[Fraction, Fraction], bins: int, kind: ColumnType) -> tuple
 
 
 def _read_edges(name: str, kind: ColumnType, given: Sequence[Any]) -> tuple[Any, ...]:
-    edges = tuple(given)
+    edges = tuple(plain_value(edge) for edge in given)
     fits = {
         ColumnType.INTEGER: lambda e: isinstance(e, int) and not isinstance(e, bool),
         ColumnType.NUMBER: lambda e: isinstance(e, int | float) and math.isfinite(e),

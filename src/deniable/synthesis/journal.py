@@ -72,11 +72,25 @@ class Journal:
         return self._last
 
 
+def prepare(path: str | Path) -> None:
+    """Make the file, so that one that cannot be written is refused before anything is charged."""
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ParameterError("journal", str(path), f"cannot be written: {error.strerror}") from None
+
+
 def begun(path: str | Path) -> list[Any] | None:
     """What the first line of a journal says that was opened, if there is one."""
     file = Path(path)
-    entries = _read(file) if file.exists() else []
-    return list(entries[0]["draw"]) if entries else None
+    entries = _read(file) if file.is_file() else []
+    if not entries:
+        return None
+    first = entries[0]["draw"]
+    if not isinstance(first, list) or len(first) != 3 or type(first[1]) is not int:
+        raise ParameterError("resume", file.name, "is no journal of a synthesis")
+    return list(first)
 
 
 def _read(path: Path) -> list[Entry]:

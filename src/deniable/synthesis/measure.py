@@ -378,6 +378,11 @@ class Watch:
         self._door, self._stream, self._exact = door, stream, exact
         self._domain, self._steps = domain, steps
 
+    @property
+    def told(self) -> bool:
+        """Whether it has told of a query, and so ended."""
+        return self._stream.positives_left == 0
+
     def off(self, query: Counting, estimate: float) -> bool:
         """Whether |exact - estimate| is above the threshold, nearly: it moves as a count does."""
         query = Counting.frozen(query, self._domain)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
 from deniable.engines.base import LazySnapshot
-from deniable.errors import ParameterTypeError
+from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.price import Price
 from deniable.query.price import amount_of
@@ -33,6 +35,7 @@ class OnlineDesk:
 
     def __init__(self, run: Run, queries: int, updates: int) -> None:
         self._coded = {each.name: each for each in run.coded}
+        self._turn = Lock()
         self._snapshot = LazySnapshot(run.parts.engine)
         data = run.data(self._snapshot)
         loss = reserved_loss(run.amount, pure=run.pure, relation=data.relation)
@@ -79,8 +82,11 @@ class OnlineDesk:
         for name, values in conditions.items():
             coding = self._coding(name)
             listed = values if isinstance(values, list | tuple | set) else [values]
+            if not listed:
+                raise ParameterError("conditions", name, "name one value or more")
             codes[coding.name] = [coding.code(value) for value in listed]
-        return self._weights.answer(Counting(self._draws.domain, codes))
+        with self._turn:
+            return self._weights.answer(Counting(self._draws.domain, codes))
 
     def close(self) -> None:
         """End the door and let go of the table."""
@@ -127,6 +133,6 @@ def answer_online(
     check_dense(domain)
     limit = None if max_rows is None else whole(max_rows, "max_rows")
     supposed = Run(parts, table.lower(), owner, coded, domain, amount, limit or owner.max_rows or 1)
-    supposed.check()
+    supposed.check(Fraction(1, 4 * most))
     run, _ = with_rows(Run(parts, table.lower(), owner, coded, domain, amount, limit))
     return OnlineDesk(run, expected, most)

@@ -68,11 +68,16 @@ class PrivateMultiplicativeWeights:
     @property
     def exhausted(self) -> bool:
         """Whether answers are no longer verified."""
-        return self._watch is None
+        return self._watch is None and self._left == 0
 
     def answer(self, query: Counting) -> OnlineAnswer:
         """The answer to one query, chosen in whatever way from the answers before."""
         query = Counting.frozen(query, self._draws.domain)
+        if self._watch is not None and self._watch.told:
+            self._watch = None  # an interrupt came between its alarm and the count
+            self._left -= 1
+        if self._watch is None:
+            self._watch = self._opened()
         estimate = self._estimate(query)
         if self._watch is None:
             return OnlineAnswer(estimate, verified=False, measured=False)
@@ -82,7 +87,7 @@ class PrivateMultiplicativeWeights:
         self._history.append((query, count))
         self._model = taught(self._model, self._history, self._passes)
         self._marginals.clear()
-        self._left -= 1
+        self._watch, self._left = None, self._left - 1
         self._watch = self._opened()
         return OnlineAnswer(count, verified=True, measured=True)
 

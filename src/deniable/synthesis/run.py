@@ -19,7 +19,7 @@ from deniable.release import Answer, Door, Gate
 from deniable.session import Parts
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
-from deniable.synthesis.journal import Entry, Journal, begun
+from deniable.synthesis.journal import Entry, Journal, begun, prepare
 from deniable.synthesis.measure import Draws, reserved_loss
 from deniable.synthesis.method import Method, Progress
 from deniable.synthesis.synthetic import SyntheticTable
@@ -28,6 +28,8 @@ from deniable.synthesis.workload import Workload
 from deniable.tables import PrivateTable
 
 _LEAST = Fraction(1, 10**9)
+_LEAST_SHARE = Fraction(1, 10**15)
+_SMALLEST = Fraction(1, 1000)
 
 
 @dataclass(frozen=True)
@@ -58,20 +60,28 @@ class Run:
             self.parts.catalogue, snapshot, self.table, self.coded, self.max_rows, self.domain
         )
 
-    def check(self) -> None:
-        """Refuse, before anything is spent, what could only fail or teach nothing."""
+    def check(self, least: Fraction = _SMALLEST) -> None:
+        """Refuse, before anything is spent, what could only fail or teach nothing.
+
+        `least` is the smallest share of the price that a draw gets.
+        """
         if self.amount < _LEAST:
             raise ParameterError(
                 "epsilon", float(self.amount), "is too small for any synthesis; pay more"
+            )
+        if self.amount * least < _LEAST_SHARE:
+            raise ParameterError(
+                "epsilon", float(self.amount), "is too small for so many draws; pay more, draw less"
             )
         with LazySnapshot(self.parts.engine) as snapshot:  # none is taken: nothing is run
             data = self.data(snapshot)
             data.check(self.parts.engine)
             size = self.owner.size
+            draws = Draws(None, data, self.amount, pure=self.pure)
+            draws.deviation(self.amount * least)  # noise that cannot be drawn is refused here
             if size is None:
                 return
-            each = self.amount / len(self.domain)
-            noise = Draws(None, data, self.amount, pure=self.pure).deviation(each)
+            noise = draws.deviation(self.amount / len(self.domain))
         if 3 * noise > size:
             raise ParameterError(
                 "epsilon",
@@ -129,6 +139,8 @@ class Run:
             if self.parts.ledger.recorded(self.owner.population, loss, question) is None:
                 door = self.gate.resume(int(first[1]))
                 return door, _Tail(path, key=self._key(door))
+        if path is not None:
+            prepare(path)
         opened = self.gate.open(
             loss, purpose="synthesis", question=question, resumable=path is not None
         )

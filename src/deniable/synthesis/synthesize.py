@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, positive, whole
 from deniable.query.price import amount_of
@@ -45,7 +47,7 @@ def synthesize(
     max_megabytes: Number | None = None,
     max_rows: int | None = None,
     journal: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> SyntheticTable:
     """A synthetic table with about the marginals of a private one.
 
@@ -81,7 +83,7 @@ def synthesize(
     amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
     declared = {column: read_keys(values) for column, values in (keys or {}).items()}
     limit = None if max_rows is None else whole(max_rows, "max_rows")
-    cliques = workload if isinstance(workload, int) else [*map(tuple, workload)]
+    cliques = _read_workload(workload)
 
     def coded(known: Bought) -> tuple[Coding, ...]:
         return codings(
@@ -107,8 +109,21 @@ def synthesize(
     known = discovered(session, name, owner, discover, amount)
     run, wanted, chosen = planned(coded(known))
     run, rows = with_rows(replace(run, amount=known.left))
-    made = run.synthesized(chosen, method, wanted, journal, progress)
+    made = run.synthesized(chosen, method, wanted, journal, progress or silent)
     return replace(made, receipt=(*known.receipt, *rows, *made.receipt))
+
+
+def _read_workload(given: int | Iterable[Sequence[str]]) -> int | list[Sequence[str]]:
+    if isinstance(given, int | np.integer):
+        return whole(given, "workload")
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterTypeError(
+            "workload", type(given).__name__, "must be a number of columns, or a list of cliques"
+        )
+    cliques = [*given]
+    if any(isinstance(each, str) or not isinstance(each, Iterable) for each in cliques):
+        raise ParameterTypeError("workload", "a list", "cliques are lists of columns")
+    return [tuple(each) for each in cliques]
 
 
 def _workload(domain: Domain, given: int | Iterable[Sequence[str]]) -> Workload:

@@ -117,7 +117,7 @@ class SyntheticTable:
         values = self.model.marginal(query.clique)
         return Estimate(np.array(query.of(values)), self._deviation(query.clique, values, query))
 
-    def condition(self, **values: Any) -> SyntheticTable:
+    def condition(self, /, **values: Any) -> SyntheticTable:
         """Only the rows that have these values: `table.condition(sex="F").sample(100)`."""
         given = {name: self._coding(name).code(value) for name, value in values.items()}
         if not given:
@@ -175,6 +175,8 @@ class SyntheticTable:
 
     def _codes(self, name: str, given: Any) -> list[int]:
         values = given if isinstance(given, list | tuple | set) else [given]
+        if not values:
+            raise ParameterError("conditions", name, "name one value or more")
         return [self._coding(name).code(value) for value in values]
 
     def _deviation(self, clique: Clique, values: Floats, query: Counting | None) -> float | None:

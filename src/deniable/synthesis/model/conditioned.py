@@ -46,7 +46,9 @@ class Conditioned:
 
     def sample(self, rows: int) -> Codes:
         """Rows of the model that have these codes, as many as are asked for."""
-        share = self.total / self.inner.total
+        if rows == 0:
+            return np.zeros((0, len(self.domain)), np.int64)
+        share = self.total / max(self.inner.total, 1e-300)
         if share < _LEAST:
             raise ParameterError(
                 "condition", dict(self.given), "is met by less than one row in a million"
