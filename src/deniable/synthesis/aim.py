@@ -40,8 +40,8 @@ class AIM:
 
     workload: Workload
     max_megabytes: Number = 1
-    iterations: int = 60
-    last_iterations: int = 1000
+    iterations: int = 30
+    last_iterations: int = 400
 
     def check(self, domain: Domain) -> None:
         """Single columns must fit; what else is measured is chosen so that it does."""
