@@ -49,7 +49,9 @@ class Workload:
 
         This is how AIM weighs its candidates (McKenna et al. 2022, Sec. 4.2).
         """
-        self.check_closure()
+        listed = sum(2 ** len(clique) - 1 for clique in self.cliques)
+        if listed > _MOST_INSIDE:  # told before they are listed
+            raise _too_much(listed)
         # |r ∩ s| counts columns one by one, so r weighs the sum of what its columns weigh.
         found, heavy = set[Clique](), dict[str, int]()
         for clique, weight in zip(self.cliques, self.weights, strict=True):
@@ -57,15 +59,15 @@ class Workload:
                 found.update(combinations(clique, size))
             for column in clique:
                 heavy[column] = heavy.get(column, 0) + weight
+        if len(found) > _MOST:
+            raise _too_much(len(found))
         ordered = sorted(found, key=lambda r: (len(r), r))
         return {r: sum(heavy[column] for column in r) for r in ordered}
 
-    def check_closure(self) -> None:
-        """Refuse, before they are listed, more cliques than can be weighed."""
-        most = sum(2 ** len(clique) - 1 for clique in self.cliques)
-        if most > _MOST_INSIDE:
-            raise ParameterError(
-                "workload",
-                f"{most:,} marginals",
-                f"are inside of its cliques, above {_MOST_INSIDE:,}; name smaller or fewer cliques",
-            )
+
+def _too_much(cliques: int) -> ParameterError:
+    return ParameterError(
+        "workload",
+        f"{cliques:,} marginals",
+        f"are inside of its cliques, above {_MOST:,}; name smaller or fewer cliques",
+    )
