@@ -324,12 +324,18 @@ def test_prints_that_depend_on_nothing_are_no_breach():
     assert not audit(call).violated
 
 
-def test_calls_that_fork_end_where_they_should():
+def test_calls_that_fork_end_where_they_should(tmp_path):
+    """Their children make no further calls: there would be twice as many with each."""
+    count = tmp_path / "count"
+
     def call(value):
         os.fork()
+        with count.open("ab") as file:
+            file.write(b".")
         return bare(value)
 
     report = audit(call, n=60)
+    assert 0 < count.stat().st_size < 2_000
     assert not report.violated
     assert any("start threads or processes" in finding for finding in report.findings)
 

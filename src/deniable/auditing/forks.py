@@ -10,6 +10,7 @@ calls in one process show no noise there is none to be copied: other events tell
 from __future__ import annotations
 
 import marshal
+import os
 import time
 from functools import partial
 
@@ -84,7 +85,12 @@ def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple
 
 def _key(call: Call, given: object) -> bytes:
     """An output as bytes, so that NaN equals itself; the input stays as it was."""
+    process = os.getpid()
     try:
-        return marshal.dumps(plain(call(copied(given)), "", 0.0))
+        output = call(copied(given))
     except Exception as error:
         return marshal.dumps(raised(error, "", 0.0))
+    finally:
+        if os.getpid() != process:
+            os._exit(0)  # a child that the call forked and forgot ends here
+    return marshal.dumps(plain(output, "", 0.0))
