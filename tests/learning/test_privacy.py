@@ -131,8 +131,6 @@ def every_sum(columns=3):
 @pytest.mark.parametrize("sums", list(every_sum()), ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("norm", [0.1, 3**0.5])
 def test_no_row_moves_a_sum_further_than_is_charged(sums, norm):
-    if isinstance(sums, GroupSums) and sums.square and norm < 1:
-        pytest.skip("squares are summed of rows that are not clipped to a norm")
     alone = contributions(sums, single_rows(Ranges((-1.0,) * 3, (1.0,) * 3, norm)))
     lengths = [int((each**2).sum()) for each in alone]
     assert max(lengths) <= sums.moved(Relation.ADD_REMOVE) ** 2

@@ -13,7 +13,6 @@ from deniable.service.brief import brief
 from deniable.service.pages import page_hashes
 from deniable.service.store import SurveyStore
 from deniable.survey.estimate import estimate
-from service.chromium import chromium
 from service.server import Server
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
 from service.walking import Watched, stroll, walk
@@ -33,12 +32,6 @@ EVERY_KIND = survey(
     title={"en": "A town", "de": "Eine Stadt"},
     consent={"en": "Yes.", "de": "Ja."},
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 
 from deniable.service.pages import page_hashes
 from deniable.service.store import SurveyStore
-from service.chromium import chromium
 from service.server import Server
 from service.surveys import SCALE, YES_NO, survey
 from service.walking import Watched, walk
@@ -21,12 +20,6 @@ CODES = survey(
 )
 KINDS = survey(name="kinds")
 SAME = survey([{**YES_NO, "id": "another", "text": {"en": "DRUGS ?"}}], name="same")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from deniable.service.store import SurveyStore
-from service.chromium import chromium
 from service.server import KEY, Server
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
 from service.walking import Watched, walk
@@ -33,12 +32,6 @@ CLOSED = survey([YES_NO], name="closed")
 CODES = survey(
     [{**SCALE, "id": name, "low": 1, "high": 30} for name in ("one", "two")], name="codes"
 )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -205,9 +205,10 @@ def test_what_cannot_be_fitted_is_refused(run, said):
 
 
 def test_data_frames_are_read_by_column():
-    pandas = pytest.importorskip("pandas")
+    import pandas as pd
+
     x, truth = people(500, 6)
     reports = COINS.randomize(truth)
-    frame = pandas.DataFrame({"x": x})
+    frame = pd.DataFrame({"x": x})
     one, other = (linear_regression(COINS, reports, c) for c in (frame, {"x": x}))
     assert np.array_equal(one.coefficients, other.coefficients)

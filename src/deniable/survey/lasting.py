@@ -6,6 +6,7 @@ for ever, learns at most what the permanent answer tells, even if the truth chan
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,17 +69,17 @@ class Lasting(Frequency):
         return exact(self.permanent, "permanent")
 
     @property
+    @abstractmethod
     def lasting_loss(self) -> Loss:
         """What all reports on one question cost together."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remember(self, values: Answers) -> Reports:
         """The permanent answers: made once for a question, kept, never sent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def report(self, kept: Reports) -> Reports:
         """One report on each permanent answer, with fresh noise."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,13 @@
 """blind.js in a real Chromium: what it makes there is good here, and the other way round."""
 
-import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from deniable.service import tokens
+from service.chromium import chromium
 from service.tokens.issuing import HERE, SCRIPT, VARIANTS, VECTORS, issuer, rfc_key
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 FILES = {
     "/": ("text/html", b"<!doctype html><title>tokens</title>"),
@@ -46,13 +42,8 @@ def port():
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--host-resolver-rules=MAP survey.test 127.0.0.1"],
-        )
-        yield found
-        found.close()
+    with chromium("survey.test") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
