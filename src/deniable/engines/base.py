@@ -19,12 +19,17 @@ class Step:
     A table is made once in a snapshot, and not computed anew where it is read. `dense` ones are
     grouped by the unit, whose values often lie close together: engines may use that.
     `rows` is the part that the question decides, by which names and types can be checked.
+    `constants` are the numbers, texts, days and times that the question names: canary rows try
+    them. `veiled` steps apply functions to text or times, which an engine could choose by a
+    column's statistics, that is by other people's rows: they are planned without any.
     """
 
     select: str
     rows: str
     tables: Mapping[str, str] = field(default_factory=dict)
     dense: frozenset[str] = frozenset()
+    constants: tuple[Any, ...] = ()
+    veiled: bool = False
 
 
 class Snapshot(Protocol):

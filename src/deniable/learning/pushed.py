@@ -23,6 +23,7 @@ import numpy as np
 
 from deniable.engines.base import Rows as EngineRows
 from deniable.engines.base import Step, quoted
+from deniable.engines.literals import kind_of_value, literal
 from deniable.learning.rows import GRID, SQUARE_GRID, Floats, Ranges, steps
 from deniable.learning.sums import (
     DIAGONAL,
@@ -33,7 +34,6 @@ from deniable.learning.sums import (
     Integers,
     Moments,
 )
-from deniable.query.plan import literal
 from deniable.tables import ColumnType
 
 _FINITE = "BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"
@@ -124,7 +124,7 @@ class Source:
     def _class(self) -> str:
         assert self.y is not None
         cases = " ".join(
-            f"WHEN {quoted(self.y)} = {literal(label).sql('duckdb')} THEN {place}"
+            f"WHEN {quoted(self.y)} = {literal(kind_of_value(label), label).sql('duckdb')} THEN {place}"
             for place, label in enumerate(self.classes)
         )
         return f"CASE {cases} END"

@@ -9,13 +9,14 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from deniable.engines.literals import double_literal, whole_literal
 from deniable.errors import QueryError
 from deniable.query.checks import Resolve
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of, is_integer, safe
 from deniable.query.measures import Linear, Spread
 from deniable.query.plan import power_of_two_below
-from deniable.query.rounding import double_literal, half_up, whole_literal
+from deniable.query.rounding import half_up
 from deniable.tables import Bounds, ColumnType, grid_of
 
 Centres = Mapping[str, tuple[int, float]]

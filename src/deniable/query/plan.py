@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from deniable.engines.literals import kind_of_value, literal
 from deniable.errors import QueryError
 from deniable.lazy import lazy
 from deniable.query.columns import BOUGHT
 from deniable.query.measures import Located, Measure
 from deniable.query.quantiles import Grid, Rank
-from deniable.query.rounding import whole_literal
 from deniable.tables import ColumnType
 
 SCALE_BITS = 16
@@ -231,24 +231,12 @@ def declared(value: exp.Expr, keys: Sequence[object] | None) -> exp.Expr:
     """Only declared keys; without a declaration, anything but NULL."""
     if keys is None:
         return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
-    listed = [literal(key) for key in keys if key is not None]
+    listed = [literal(kind_of_value(key), key) for key in keys if key is not None]
     inside: exp.Expr = exp.In(this=value, expressions=listed)
     if None in keys:
         missing = exp.Is(this=value.copy(), expression=exp.Null())
         inside = exp.Or(this=inside, expression=missing) if listed else missing
     return exp.paren(inside)
-
-
-def literal(key: object) -> exp.Expr:
-    """A declared key as a literal."""
-    if isinstance(key, bool):
-        return exp.Boolean(this=key)
-    if isinstance(key, int):
-        return whole_literal(key)
-    if isinstance(key, str):
-        return exp.Literal.string(key)
-    text = exp.Literal.string(str(key))
-    return exp.cast(text, "TIMESTAMP" if hasattr(key, "hour") else "DATE")
 
 
 def power_of_two_below(value: Fraction) -> Fraction:

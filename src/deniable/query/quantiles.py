@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
+from deniable.engines.literals import double_literal, whole_literal
 from deniable.errors import DeniableError, QueryError
 from deniable.mechanisms.grid_quantile import read_share
-from deniable.query.rounding import double_literal, whole_literal
 from deniable.tables import Bounds
 
 Floats = npt.NDArray[np.float64]

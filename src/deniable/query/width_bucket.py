@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from deniable.engines.literals import double_literal, whole_literal
 from deniable.errors import QueryError
-from deniable.query.rounding import double_literal, whole_literal
 
 BUCKETS = "deniable_buckets"
 """Marks an expression whose values are 0, 1, ..., up to this number."""

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from deniable.engines.base import quoted
+from deniable.engines.literals import kind_of_value, literal
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import whole
-from deniable.query.plan import literal
 from deniable.synthesis.domain import Codes
 from deniable.synthesis.model.rounding import uniforms
 from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, check_keys
@@ -60,7 +60,7 @@ class Coding:
         none = f"WHEN {self._absent()} THEN {self._known if self.missing else 'NULL'}"
         if self.values:
             cases = [
-                f"WHEN {column} = {literal(value).sql('duckdb')} THEN {code}"
+                f"WHEN {column} = {literal(self.kind, value).sql('duckdb')} THEN {code}"
                 for code, value in enumerate(self.values)
             ]
             return f"CASE {none} {' '.join(cases)} ELSE NULL END"
@@ -75,7 +75,7 @@ class Coding:
         column = quoted(self.name.lower())
         if not self.values:
             return "" if self.missing else f"NOT ({self._absent()})"
-        listed = ", ".join(literal(value).sql("duckdb") for value in self.values)
+        listed = ", ".join(literal(self.kind, value).sql("duckdb") for value in self.values)
         return f"({column} IN ({listed}){f' OR {self._absent()}' if self.missing else ''})"
 
     def _absent(self) -> str:
@@ -274,7 +274,7 @@ def _read_edges(name: str, kind: ColumnType, given: Sequence[Any]) -> tuple[Any,
 def _edge(edge: Any) -> str:
     if isinstance(edge, float):
         return f"CAST({edge!r} AS DOUBLE)"
-    return str(literal(edge).sql("duckdb"))
+    return str(literal(kind_of_value(edge), edge).sql("duckdb"))
 
 
 def _shown(edge: Any) -> str:
