@@ -124,10 +124,14 @@ class Source:
     def _class(self) -> str:
         assert self.y is not None
         cases = " ".join(
-            f"WHEN {quoted(self.y)} = {literal(kind_of_value(label), label).sql('duckdb')} THEN {place}"
+            f"WHEN {quoted(self.y)} = {_written(label)} THEN {place}"
             for place, label in enumerate(self.classes)
         )
         return f"CASE {cases} END"
+
+
+def _written(label: object) -> str:
+    return str(literal(kind_of_value(label), label).sql("duckdb"))
 
 
 def number(value: float) -> str:
