@@ -12,13 +12,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.checks import Resolve, check, no_unit
+from deniable.query.checks import no_unit
 from deniable.query.columns import Column
-from deniable.query.expressions import bounds_of, is_integer, safe, safe_condition
+from deniable.query.expressions import bounds_of
 from deniable.query.measures import Cross, Linear, Located, Measure, Ratio
-from deniable.query.moments import Centres, Squares, Values, plain_number, wide
+from deniable.query.moments import Centres, Squares, Values, read_number, wide
 from deniable.query.plan import Statistic
 from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of
+from deniable.query.values.operators import Resolve, read_column
+from deniable.query.values.operators import condition as read_condition
+from deniable.query.values.value import finished
+from deniable.tables import ColumnType
 
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
 
@@ -42,12 +46,12 @@ class Statistics:
         condition: exp.Expr | None = None
         if isinstance(node, exp.Filter):
             condition = node.expression.this
-            self._check(condition, "FILTER")
+            no_unit(condition, self._find, "FILTER")
             node = node.this
         if isinstance(node, exp.Count):
             return self._count(node, condition)
         if isinstance(node, exp.CountIf):
-            self._check(node.this, "COUNT_IF")
+            no_unit(node.this, self._find, "COUNT_IF")
             both = _and(condition, node.this)
             return Linear(((self._rows(both, 1.0), 1.0),), row=_ONE)
         if isinstance(node, (exp.Sum, exp.Avg, *_VARIANCES)):
@@ -61,9 +65,15 @@ class Statistics:
             "PERCENTILE_CONT, MIN, MAX, CORR and COVAR_POP are"
         )
 
-    def _check(self, node: exp.Expr, where: str) -> None:
-        check(node, where)
+    def _condition(self, node: exp.Expr | None, made: exp.Expr | None = None) -> exp.Expr | None:
+        """A condition of the question, read, and one of ours."""
+        given = None if node is None else read_condition(node, self._find, "FILTER")
+        return _and(given, made)
+
+    def _column(self, node: exp.Expr, where: str) -> exp.Expr:
+        """What is counted, and told apart."""
         no_unit(node, self._find, where)
+        return finished(read_column(node, self._find, where))
 
     def _count(self, node: exp.Count, condition: exp.Expr | None) -> Measure:
         argument = node.this
@@ -72,35 +82,31 @@ class Statistics:
         if argument is None or isinstance(argument, exp.Star):
             return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
         if not isinstance(argument, exp.Distinct):
-            self._check(argument, "COUNT(...)")
+            value = self._column(argument, "COUNT(...)")
             if isinstance(argument, exp.Literal):
                 return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
-            kept = None if condition is None else safe_condition(condition)
-            place = self._add_count(_when(kept, safe(argument)), 1.0)
+            place = self._add_count(_when(self._condition(condition), value), 1.0)
             return Linear(((place, 1.0),), row=_ONE)
         if len(argument.expressions) != 1:
             raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
         (value,) = argument.expressions
         if isinstance(value, exp.Column) and self._find(value).is_unit:
             return Linear(((self._units(condition), 1.0),))
-        self._check(value, "COUNT(DISTINCT ...)")
-        kept = safe(value)
-        if condition is not None:
-            kept = _when(safe_condition(condition), kept)
-        self.distinct.append(kept)
+        kept = self._column(value, "COUNT(DISTINCT ...)")
+        self.distinct.append(_when(self._condition(condition), kept))
         return Linear(((-len(self.distinct), 1.0),))  # placed after the other statistics
 
     def _numeric(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         name = node.key.upper()
         if isinstance(node.this, exp.Distinct):
             raise QueryError(f"{name}(DISTINCT ...) is not answered; COUNT(DISTINCT ...) is")
-        self._check(node.this, f"{name}(...)")
-        values = Values.of(node.this, self._find, self._centres)
+        no_unit(node.this, self._find, f"{name}(...)")
+        values = Values.of(node.this, self._find, self._centres, f"{name}(...)")
         size = max(abs(values.low), abs(values.high), 1)
         total = isinstance(node, exp.Sum)
         count_matters = (values.centre / size) ** 2 if total else 0.25
         sum_matters = (values.half / size) ** 2 if total else 1.0
-        given = _conditions(condition)
+        given = self._condition(condition)
         column = values.number.sql("duckdb")
         count = self._numbers(values, condition, count_matters)
         summed = self._add(
@@ -131,7 +137,7 @@ class Statistics:
         Where all rows are counted as well, those without one are counted instead: there are few,
         and a row has either a number or none, so that both share the bound.
         """
-        given = _conditions(condition)
+        given = self._condition(condition)
         if condition_text(condition) not in self._counted:
             place = self._add_count(_when(given, values.seen), importance)
             return Linear(((place, 1.0),), row=_ONE)
@@ -154,11 +160,12 @@ class Statistics:
         """CORR and COVAR: moments of the rows that have both numbers."""
         sides = [node.this, node.expression]
         for side in sides:
-            self._check(side, f"{node.key.upper()}(...)")
+            no_unit(side, self._find, f"{node.key.upper()}(...)")
         (x, most_x, unit_x), (y, most_y, unit_y) = (
-            Values.of(side, self._find, self._centres).coarse() for side in sides
+            Values.of(side, self._find, self._centres, f"{node.key.upper()}(...)").coarse()
+            for side in sides
         )
-        given = _conditions(condition, _and(_present(x), _present(y)))
+        given = self._condition(condition, _and(_present(x), _present(y)))
         product = exp.Mul(this=x.copy(), expression=y.copy())
         count = Linear(((self._add_count(_when(given, exp.Literal.number(1)), 0.25), 1.0),))
         places = [
@@ -191,13 +198,13 @@ class Statistics:
 
     def _quantile(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         name = node.key.upper()
-        self._check(node.this, f"{name}(...)")
+        no_unit(node.this, self._find, f"{name}(...)")
         bounds = wide(bounds_of(node.this, self._find))
-        whole = is_integer(node.this, self._find)
+        value = read_number(node.this, self._find, f"{name}(...)")
         declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
-        number = plain_number(safe(node.this), declared, whole=whole)
-        cells = grid(number, bounds, declared.grid, whole=whole)
-        cells = replace(cells, sql=_when(_conditions(condition), cells.sql))
+        whole = value.kind == ColumnType.INTEGER
+        cells = grid(finished(value), bounds, declared.grid, whole=whole)
+        cells = replace(cells, sql=_when(self._condition(condition), cells.sql))
         texts = [each.sql.sql("duckdb") for each in self.grids]
         text = cells.sql.sql("duckdb")
         if text not in texts:
@@ -207,13 +214,11 @@ class Statistics:
         return Located(len(self.ranks) - 1, float(bounds[0]), float(bounds[1]))
 
     def _rows(self, condition: exp.Expr | None, importance: float) -> int:
-        kept = None if condition is None else safe_condition(condition)
-        return self._add_count(_when(kept, exp.Literal.number(1)), importance)
+        kept = _when(self._condition(condition), exp.Literal.number(1))
+        return self._add_count(kept, importance)
 
     def _units(self, condition: exp.Expr | None) -> int:
-        one: exp.Expr = exp.Literal.number(1)
-        if condition is not None:
-            one = _when(safe_condition(condition), one)
+        one = _when(self._condition(condition), exp.Literal.number(1))
         return self._add(one, 1, 1.0, per_unit=True)
 
     def _add_count(self, sql: exp.Expr, importance: float) -> int:
@@ -335,9 +340,3 @@ def _and(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
     if one is None or other is None:
         return one if other is None else other
     return exp.And(this=exp.paren(one.copy()), expression=exp.paren(other.copy()))
-
-
-def _conditions(condition: exp.Expr | None, made: exp.Expr | None = None) -> exp.Expr | None:
-    """A condition of the question, made safe, and one of ours."""
-    given = None if condition is None else safe_condition(condition)
-    return _and(given, made)

@@ -8,22 +8,24 @@ from sqlglot import exp
 
 from deniable.errors import DeniableError, ParameterError, QueryError
 from deniable.query.catalogue import Catalogue, Options
-from deniable.query.checks import Resolve, check, no_unit, resolver
+from deniable.query.checks import no_unit, resolver
 from deniable.query.columns import UNIT, Column, Relation
-from deniable.query.expressions import (
-    find_bounds,
-    known_values,
-    lacking,
-    safe,
-    safe_condition,
-)
+from deniable.query.expressions import find_bounds, known_values, lacking
 from deniable.query.grouping import Set, grouped_by
-from deniable.query.outer import kind_of, plan_of, text_of
-from deniable.query.per_unit import UnitRows, window
+from deniable.query.outer import plan_of, text_of
+from deniable.query.per_unit import UnitRows, public_aggregate, window
 from deniable.query.plan import Plan
 from deniable.query.released import bare, check_public, over_released
 from deniable.query.resolve import parse, resolved
 from deniable.query.sources import Named, Released, Sources, read_sources, union
+from deniable.query.values.operators import (
+    Resolve,
+    condition,
+    constants_of,
+    is_veiled,
+    read_column,
+)
+from deniable.query.values.value import finished
 from deniable.tables import nearest
 
 _REFUSED = {
@@ -65,7 +67,12 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         )
     assert isinstance(found.plan, Plan)
     _check_options(named, catalogue, options)
-    plan = replace(found.plan, text=named.sql("duckdb"))
+    plan = replace(
+        found.plan,
+        text=named.sql("duckdb"),
+        constants=constants_of(named),
+        veiled=is_veiled(named),
+    )
     plan.check_sizes()
     return plan
 
@@ -119,9 +126,8 @@ class _Compiler:
         find = resolver(read.columns)
         where = select.args.get("where")
         if where is not None:
-            check(where.this, "WHERE")
             no_unit(where.this, find, "WHERE")
-            read = replace(read, sql=read.sql.where(safe_condition(where.this)))
+            read = replace(read, sql=read.sql.where(condition(where.this, find, "WHERE")))
         groups, sets = self._groups(select)
         aggregates = [
             n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)
@@ -167,21 +173,20 @@ class _Compiler:
         columns = {}
         for projection, copied in zip(select.expressions, made.expressions, strict=True):
             node, name = bare(projection), projection.alias
-            columns[name] = self.options.applied(name, Column(kind_of(node, find)))
+            # A fault of a public row must not show whether a private one met it.
             if isinstance(node, exp.AggFunc):
-                if not isinstance(node.this, exp.Column | exp.Star):
-                    raise QueryError("aggregates of public tables are answered of bare columns")
-                continue
-            check(node, "SELECT")  # a fault of a row must not show whether a private one met it
-            copied.replace(exp.alias_(safe(node), name, quoted=True))
+                value = public_aggregate(node, find)
+            else:
+                value = read_column(node, find, "SELECT")
+            columns[name] = self.options.applied(name, Column(value.kind))
+            copied.replace(exp.alias_(finished(value), name, quoted=True))
         groups, sets = self._groups(select)
         _only_one(sets)
         if not all(isinstance(group, exp.Column) for group in groups):
             raise QueryError("public tables are grouped by bare columns")
         where = made.args.get("where")
         if where is not None:
-            check(where.this, "WHERE")
-            made.set("where", exp.Where(this=safe_condition(where.this)))
+            made.set("where", exp.Where(this=condition(where.this, find, "WHERE")))
         if made.args.get("having") or made.args.get("order"):
             raise QueryError("HAVING and ORDER BY of public tables are not answered")
         return Relation(made, columns)
@@ -222,17 +227,15 @@ class _Compiler:
         if isinstance(node, exp.Window):
             return window(node, find, read.columns, read.merged.sql)
         no_unit(node, find, "SELECT")
-        check(node, "SELECT")
-        return safe(node), self._known(node, find)
-
-    def _known(self, node: exp.Expr, find: Resolve) -> Column:
-        return Column(
-            kind_of(node, find),
+        value = read_column(node, find, "SELECT")
+        known = Column(
+            value.kind,
             bounds=find_bounds(node, find),
             keys=known_values(node, find),
             private=True,
             lacks=lacking(node, find),
         )
+        return finished(value), known
 
     def _per_unit(
         self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
@@ -247,7 +250,6 @@ class _Compiler:
                 raise QueryError(f"{clause.upper()} in a SELECT by unit is not answered")
         made = UnitRows(read, find)
         for group in groups:
-            check(group, "GROUP BY")
             made.add_key(group, self._projected(group, read, find))
         columns = {}
         outer = exp.Select()
@@ -259,8 +261,7 @@ class _Compiler:
         outer = outer.select(exp.alias_(exp.column(UNIT, quoted=True), UNIT, quoted=True))
         having = select.args.get("having")
         if having is not None:
-            kept = made.expression(having.this, "HAVING")[0]
-            outer = outer.where(exp.TryCast(this=kept, to=exp.DataType.build("BOOLEAN")))
+            outer = outer.where(made.condition(having.this, "HAVING"))
         inner = exp.Subquery(this=made.select())
         inner.set("alias", exp.TableAlias(this=exp.to_identifier("by_unit", quoted=True)))
         alone = all(self._is_unit(group, find) for group in groups)

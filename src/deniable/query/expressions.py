@@ -1,9 +1,4 @@
-"""Expressions on single rows: which are understood, how they are made safe, what bounds they have.
-
-An expression must not be able to raise an error that depends on data. Casts become TRY_CAST,
-divisors of zero become NULL, and whatever else could raise is wrapped in the engine's TRY, which
-gives NULL. What is not listed here is refused.
-"""
+"""What bounds and which values an expression on single rows has, from what is declared."""
 
 from __future__ import annotations
 
@@ -16,9 +11,9 @@ from sqlglot import exp
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import exact, sqrt_up
-from deniable.query.checks import COMPARISONS, LOGIC, OF_TEXT, TOTAL, Resolve, columns_in
+from deniable.query.checks import COMPARISONS, columns_in
 from deniable.query.columns import Column, Place, UnboundedError
-from deniable.query.families import INTEGERS, arguments, branches, family
+from deniable.query.values.operators import Resolve, read_value
 from deniable.query.width_bucket import BUCKETS
 from deniable.tables import Bounds, ColumnType
 
@@ -31,133 +26,8 @@ _PARTS = {
     "HOUR": range(24),
     "MINUTE": range(60),
 }
-_LONGEST_TEXT = 1 << 16
 SUPPOSED: Bounds = (Fraction(-1), Fraction(1))
 """Bounds of columns that are not known yet, to see what follows from them."""
-
-
-def safe(expression: exp.Expr) -> exp.Expr:
-    """The same expression, unable to raise."""
-    made = _safe(expression.copy())
-    return made if _cannot_raise(made) else exp.Anonymous(this="TRY", expressions=[made])
-
-
-def safe_condition(expression: exp.Expr) -> exp.Expr:
-    """A condition, conjunct by conjunct, so that simple ones stay simple."""
-    if isinstance(expression, exp.Paren):
-        return exp.Paren(this=safe_condition(expression.this))
-    if isinstance(expression, exp.And):
-        left, right = safe_condition(expression.left), safe_condition(expression.right)
-        return exp.And(this=left, expression=right)
-    made = safe(expression)
-    if isinstance(made, exp.Or):
-        made = exp.paren(made)
-    if family(expression) == "boolean":
-        return made
-    # The engine would cast it by itself, and could raise.
-    return exp.TryCast(this=made, to=exp.DataType.build("BOOLEAN"))
-
-
-def _safe(node: exp.Expr) -> exp.Expr:
-    """The same, from the leaves up, with casts, divisions and texts that have an end."""
-    for child in list(node.iter_expressions()):
-        made = _safe(child)
-        if made is not child:
-            child.replace(made)
-    mended = _mended(node)
-    if mended.type is None:
-        mended.type = node.type
-    return mended
-
-
-def _mended(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
-        return exp.TryCast(this=node.this, to=node.args["to"])
-    if isinstance(node, exp.Div):
-        divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
-        return exp.Div(this=node.this, expression=divisor, typed=False, safe=False)
-    if isinstance(node, exp.IntDiv | exp.Mod) and not _sure(node.expression):
-        divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
-        divisor.type = node.expression.type
-        return type(node)(this=node.this, expression=divisor)
-    if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
-        # A decimal would make decimals of the integers beside it, which can overflow.
-        text = node.name if "e" in node.name.lower() else f"{node.name}e0"
-        return exp.Literal.number(text)
-    if isinstance(node, exp.DPipe | exp.Concat | exp.Replace):
-        for child in list(node.iter_expressions()):
-            if family(child) == "text" and not isinstance(child, exp.Literal):
-                child.replace(_shortened(child))
-    return node
-
-
-def _sure(divisor: exp.Expr) -> bool:
-    """A constant that is not 0."""
-    return isinstance(divisor, exp.Literal) and divisor.name.strip("0.") not in {"", "e"}
-
-
-def _shortened(text: exp.Expr) -> exp.Expr:
-    """The beginning of a text: what grows with each step must not outgrow memory."""
-    made = exp.Left(this=text.copy(), expression=exp.Literal.number(_LONGEST_TEXT))
-    made.type = exp.DataType.build("VARCHAR")
-    return made
-
-
-def _cannot_raise(node: exp.Expr) -> bool:
-    """Whether no value of any column can make the engine raise, implicit casts included."""
-    return _sound(node) and all(_cannot_raise(child) for child in node.iter_expressions())
-
-
-def _sound(node: exp.Expr) -> bool:
-    """The same of the topmost operation: operands of one kind, conditions that are booleans."""
-    children = list(node.iter_expressions())
-    if isinstance(node, COMPARISONS):
-        return _alike(children)
-    if isinstance(node, LOGIC):
-        return all(family(child) == "boolean" for child in children)
-    if isinstance(node, exp.Is):
-        return isinstance(node.expression, exp.Null) or family(node.this) == "boolean"
-    if isinstance(node, OF_TEXT):
-        return all(family(child) == "text" for child in children)
-    if isinstance(node, exp.Coalesce):
-        return _alike(children)
-    if isinstance(node, exp.Case):
-        return node.this is None and _alike(branches(node))
-    if isinstance(node, exp.If):
-        outcomes = [node.args.get("true"), node.args.get("false")]
-        given = [each for each in outcomes if each is not None and not isinstance(each, exp.Null)]
-        return family(node.this) == "boolean" and _alike(given)
-    return isinstance(node, TOTAL)
-
-
-def _alike(nodes: list[exp.Expr]) -> bool:
-    kinds = {family(node) for node in nodes}
-    return len(kinds) <= 1 and None not in kinds
-
-
-def is_integer(node: exp.Expr, resolve: Resolve) -> bool:
-    """Whether only whole numbers come out."""
-    if isinstance(node, exp.Paren | exp.Neg | exp.Abs):
-        return is_integer(node.this, resolve)
-    if isinstance(node, exp.Column):
-        return resolve(node).kind == ColumnType.INTEGER
-    if isinstance(node, exp.Literal):
-        return not node.is_string and "." not in node.name and "e" not in node.name.lower()
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        return is_integer(node.left, resolve) and is_integer(node.right, resolve)
-    if isinstance(node, exp.Case):
-        return all(is_integer(branch, resolve) for branch in branches(node))
-    if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
-        return all(is_integer(child, resolve) for child in arguments(node))
-    if isinstance(node, exp.Cast | exp.TryCast):
-        return node.to.this in INTEGERS
-    if isinstance(node, exp.If):
-        return all(is_integer(branch, resolve) for branch in branches(node))
-    if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
-        return node.args.get("decimals") is None and node.args.get("to") is None
-    if isinstance(node, exp.Extract):
-        return node.name.upper() != "EPOCH"
-    return isinstance(node, exp.Null | exp.Year | exp.Month | exp.Length | exp.DateDiff)
 
 
 def bounds_of(node: exp.Expr, resolve: Resolve) -> Bounds:
@@ -202,9 +72,9 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     if isinstance(node, exp.Boolean):
         return Fraction(0), Fraction(1)
     if isinstance(node, exp.Case | exp.If):
-        return _union([find_bounds(branch, resolve) for branch in branches(node)])
+        return _union([find_bounds(branch, resolve) for branch in _branches(node)])
     if isinstance(node, exp.Coalesce):
-        return _union([find_bounds(child, resolve) for child in arguments(node)])
+        return _union([find_bounds(child, resolve) for child in list(node.iter_expressions())])
     if isinstance(node, exp.Cast | exp.TryCast):
         return _cast_bounds(node, resolve)
     if isinstance(node, exp.Neg | exp.Abs | exp.Floor | exp.Ceil | exp.Round | exp.Sqrt):
@@ -216,10 +86,19 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
         known = part_values(node)
         return (Fraction(known[0]), Fraction(known[-1])) if known else None
     if isinstance(node, exp.Binary | exp.Greatest | exp.Least):
-        parts = [find_bounds(child, resolve) for child in arguments(node)]
+        parts = [find_bounds(child, resolve) for child in list(node.iter_expressions())]
         known_parts = [part for part in parts if part is not None]
         return _binary(node, known_parts) if len(known_parts) == len(parts) else None
     return None
+
+
+def _branches(node: exp.Expr) -> list[exp.Expr]:
+    """What a CASE or IF can give; NULL, which is no number, left out."""
+    given = [branch.args["true"] for branch in node.args.get("ifs", [node])]
+    other = node.args.get("default") or node.args.get("false")
+    if other is not None:
+        given.append(other)
+    return [branch for branch in given if not isinstance(branch, exp.Null)]
 
 
 def _literal_bounds(text: str) -> Bounds:
@@ -230,10 +109,10 @@ def _literal_bounds(text: str) -> Bounds:
 
 def _cast_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     inner = node.this
-    if inner.type is not None and inner.type.this == exp.DataType.Type.BOOLEAN:
+    if read_value(inner, resolve, "CAST").kind == ColumnType.BOOLEAN:
         return Fraction(0), Fraction(1)
     found = find_bounds(inner, resolve)
-    if found is not None and node.args["to"].this in INTEGERS:
+    if found is not None and read_value(node, resolve, "CAST").kind == ColumnType.INTEGER:
         return Fraction(found[0].__floor__()), Fraction(found[1].__ceil__())
     return found
 
@@ -286,7 +165,7 @@ def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
     if BUCKETS in node.meta:
         return tuple(range(node.meta[BUCKETS] + 1))
     if isinstance(node, exp.Case | exp.If):
-        given = branches(node)
+        given = _branches(node)
         if all(isinstance(each, exp.Literal | exp.Boolean) for each in given):
             values = tuple(dict.fromkeys(_literal(each) for each in given))
             kinds = {type(value) for value in values}

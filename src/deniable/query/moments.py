@@ -11,13 +11,15 @@ from sqlglot import exp
 
 from deniable.engines.literals import double_literal, whole_literal
 from deniable.errors import QueryError
-from deniable.query.checks import Resolve
 from deniable.query.columns import Column
-from deniable.query.expressions import bounds_of, is_integer, safe
+from deniable.query.expressions import bounds_of
 from deniable.query.measures import Linear, Spread
 from deniable.query.plan import power_of_two_below
 from deniable.query.rounding import half_up
-from deniable.tables import Bounds, ColumnType, grid_of
+from deniable.query.values.casts import as_type
+from deniable.query.values.operators import Resolve, read_value
+from deniable.query.values.value import Value, finished
+from deniable.tables import NUMERIC, Bounds, ColumnType, grid_of
 
 Centres = Mapping[str, tuple[int, float]]
 """For columns, by their text: a centre in steps, and the usual share of the farthest from it."""
@@ -42,17 +44,18 @@ class Values:
     typical: float = 1.0
 
     @classmethod
-    def of(cls, node: exp.Expr, find: Resolve, centres: Centres) -> Values:
+    def of(cls, node: exp.Expr, find: Resolve, centres: Centres, where: str) -> Values:
         """The values of an expression with known bounds, centred where most are known to be.
 
         Any centre within the bounds is right: it is added back for every row.
         """
         bounds = bounds_of(node, find)
-        whole = is_integer(node, find)
+        value = read_number(node, find, where)
+        whole = value.kind == ColumnType.INTEGER
         declared = find(node) if isinstance(node, exp.Column) else Column(None)
         step = grid_of(wide(bounds), declared.grid, integer=whole)
         low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
-        number = plain_number(safe(node), declared, whole=whole)
+        number = finished(value)
         centre, typical = centres.get(number.sql("duckdb"), ((low + high) // 2, 1.0))
         centred = _on_grid(number, (low, centre, high), step, whole=whole)
         return cls(number, centred, bounds, step, low, centre, high, whole, typical)
@@ -127,11 +130,14 @@ def wide(bounds: Bounds) -> Bounds:
     return (low, high) if low < high else (low, low + 1)
 
 
-def plain_number(value: exp.Expr, column: Column, *, whole: bool) -> exp.Expr:
-    """The value as BIGINT or DOUBLE; columns of that type are so already."""
-    if column.kind == (ColumnType.INTEGER if whole else ColumnType.NUMBER):
-        return value
-    return exp.TryCast(this=value, to=exp.DataType.build("BIGINT" if whole else "DOUBLE"))
+def read_number(node: exp.Expr, find: Resolve, where: str) -> Value:
+    """An expression that is summed or ranked: a double of it may be wild, and is clamped."""
+    value = read_value(node, find, where)
+    if value.kind == ColumnType.BOOLEAN:
+        value = as_type(value, ColumnType.INTEGER, where)
+    if value.kind not in NUMERIC:
+        raise QueryError(f"{where} is of numbers; CAST it, or count with CASE WHEN ... THEN 1 END")
+    return value
 
 
 def is_number(number: exp.Expr) -> exp.Expr:

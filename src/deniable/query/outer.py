@@ -10,13 +10,15 @@ from sqlglot import exp
 from deniable.errors import QueryError
 from deniable.query.aggregates import Statistics, counted_rows, settle
 from deniable.query.catalogue import Options
-from deniable.query.checks import Resolve, check, no_unit
-from deniable.query.expressions import is_integer, known_values, safe
+from deniable.query.checks import no_unit
+from deniable.query.expressions import known_values
 from deniable.query.grouping import Set
 from deniable.query.measures import Measure
 from deniable.query.plan import Group, Output, Plan
 from deniable.query.released import bare, check_public, whole_number
 from deniable.query.sources import Sources
+from deniable.query.values.operators import Resolve, read_column
+from deniable.query.values.value import finished
 from deniable.tables import ColumnType, check_keys
 
 _MOST_CELLS = 1_000_000
@@ -101,25 +103,21 @@ def plan_of(
 def _group(node: exp.Expr, select: exp.Select, find: Resolve, options: Options) -> Group:
     if isinstance(node, exp.Literal):
         raise QueryError("GROUP BY a constant is not answered")
-    check(node, "GROUP BY")
     if isinstance(node, exp.Column) and find(node).is_unit:
         raise QueryError("grouping by the unit shows people one by one; it is not answered")
     no_unit(node, find, "GROUP BY")
     name = next((e.alias for e in select.expressions if text_of(bare(e)) == text_of(node)), None)
     name = name or (node.name if isinstance(node, exp.Column) else f"key{id(node)}")
-    kind = kind_of(node, find)
-    if kind == ColumnType.NUMBER:
+    value = read_column(node, find, "GROUP BY")
+    if value.kind == ColumnType.NUMBER:
         raise QueryError(
             f"GROUP BY {node.sql('duckdb')[:40]}: fractions are no groups; use FLOOR(...), a "
             "CASE, or CAST to INTEGER"
         )
     keys = options.keys.get(name, known_values(node, find))
     if keys is not None:
-        check_keys(name, keys, kind or ColumnType.TEXT)
-    sql = safe(node)
-    if kind == ColumnType.INTEGER:  # by its looks; the engine may think of doubles
-        sql = exp.TryCast(this=sql, to=exp.DataType.build("BIGINT"))
-    return Group(name, _presentable(sql, kind), kind or ColumnType.TEXT, keys)
+        check_keys(name, keys, value.kind)
+    return Group(name, finished(value), value.kind, keys)
 
 
 def _output(projection: exp.Expr, keys: Mapping[str, int], measured: Measured) -> Output:
@@ -199,21 +197,6 @@ def _check_groupings(groups: Sequence[Group], statistics: Statistics) -> None:
         )
 
 
-def _presentable(sql: exp.Expr, kind: ColumnType | None) -> exp.Expr:
-    """Groups as values that differ wherever they are shown: dates that have a year, or text."""
-    if kind is None:
-        return exp.TryCast(this=sql, to=exp.DataType.build("VARCHAR"))
-    if kind not in {ColumnType.DATE, ColumnType.TIMESTAMP}:
-        return sql
-    finite = exp.Anonymous(this="ISFINITE", expressions=[sql.copy()])
-    years = exp.Between(
-        this=exp.Anonymous(this="YEAR", expressions=[sql.copy()]),
-        low=exp.Literal.number(1),
-        high=exp.Literal.number(9999),
-    )
-    return exp.Case(ifs=[exp.If(this=exp.And(this=finite, expression=years), true=sql)])
-
-
 def _replaced(node: exp.Expr, put_in: Measured) -> exp.Expr:
     """The tree with parts put in, from the top; what was put in is not looked into."""
     new = put_in(node)
@@ -236,21 +219,3 @@ def _whole_division(node: exp.Expr) -> exp.Expr:
 def text_of(node: exp.Expr) -> str:
     """The text by which expressions are told apart."""
     return str(bare(node).sql("duckdb"))
-
-
-def kind_of(node: exp.Expr, find: Resolve) -> ColumnType | None:
-    """The type of an expression."""
-    if isinstance(node, exp.Column):
-        return find(node).kind
-    if is_integer(node, find):
-        return ColumnType.INTEGER
-    named = node.type.this.value.upper() if node.type is not None else "UNKNOWN"
-    families = {
-        ColumnType.TEXT: ("VARCHAR", "TEXT", "CHAR"),
-        ColumnType.INTEGER: ("INT", "BIGINT", "SMALLINT", "TINYINT", "INT128"),
-        ColumnType.NUMBER: ("DOUBLE", "FLOAT", "DECIMAL"),
-        ColumnType.BOOLEAN: ("BOOLEAN",),
-        ColumnType.DATE: ("DATE",),
-        ColumnType.TIMESTAMP: ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"),
-    }
-    return next((kind for kind, members in families.items() if named in members), None)

@@ -12,15 +12,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.checks import Resolve, check, columns_in, no_unit
+from deniable.query.checks import columns_in, no_unit
 from deniable.query.columns import UNIT, Column
-from deniable.query.expressions import is_integer, safe, safe_condition
 from deniable.query.rounding import half_up
 from deniable.query.sources import Sources
-from deniable.tables import SQL_TYPES, ColumnType
+from deniable.query.values.operators import Resolve, read_column
+from deniable.query.values.operators import condition as read_condition
+from deniable.query.values.value import Value, finished, made
+from deniable.tables import NUMERIC, ColumnType
 
 _FIXED = 1 << 20  # steps of a float sum within one unit
-_FARTHEST = 2.0**42
+_FARTHEST = "4398046511104e0"  # 2^42
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _SHIFTS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf)
@@ -30,33 +32,45 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
     """One aggregate of a unit's rows: its SQL, and what is known of it."""
     condition: exp.Expr | None = None
     if isinstance(node, exp.Filter):
-        condition = node.expression.this
-        check(condition, "FILTER")
-        no_unit(condition, find, "FILTER")
+        no_unit(node.expression.this, find, "FILTER")
+        condition = read_condition(node.expression.this, find, "FILTER")
         node = node.this
+    name = f"{node.key.upper()}(...)"
     if not isinstance(node, _AGGREGATES):
         raise QueryError(
             f"{node.key.upper()} within a unit is not answered; COUNT, SUM, AVG, MIN and MAX are"
         )
     if isinstance(node, exp.Count):
         return _count(node, condition, find), Column(ColumnType.INTEGER, private=True)
-    check(node.this, f"{node.key.upper()}(...)")
-    no_unit(node.this, find, f"{node.key.upper()}(...)")
-    argument = _when(condition, safe(node.this))
+    no_unit(node.this, find, name)
     if isinstance(node, exp.CountIf):
-        return exp.CountIf(this=argument), Column(ColumnType.INTEGER, private=True)
+        kept = _when(read_condition(node.this, find, name), exp.Literal.number(1))
+        return exp.Count(this=_when(condition, kept)), Column(ColumnType.INTEGER, private=True)
+    value = read_column(node.this, find, name)
+    argument = _when(condition, finished(value))
     source = find(node.this) if isinstance(node.this, exp.Column) else Column(None, private=True)
+    source = replace(source, kind=value.kind)
     if isinstance(node, exp.Min | exp.Max):
         return type(node)(this=argument), source
-    whole = is_integer(node.this, find)
+    if value.kind not in NUMERIC:
+        raise QueryError(f"{name} within a unit is of numbers; CAST it first")
+    whole = value.kind == ColumnType.INTEGER
     total = exact_sum(argument, whole=whole)
     if isinstance(node, exp.Sum):
-        kind = ColumnType.INTEGER if whole else ColumnType.NUMBER
-        return _as_number(total, whole=whole), Column(kind, private=True)
+        return _as_number(total, whole=whole), Column(value.kind, private=True)
     counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
     number = exp.cast(_as_number(total, whole=whole), "DOUBLE")
-    mean = exp.paren(exp.Div(this=number, expression=counted))
+    mean = exp.paren(exp.Div(this=number, expression=exp.cast(counted, "DOUBLE")))
     return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True, lacks=source.lacks)
+
+
+def public_aggregate(node: exp.Expr, find: Resolve) -> Value:
+    """An aggregate of a public table: of a bare column, and with the same care."""
+    if not isinstance(node.this, exp.Column | exp.Star):
+        raise QueryError("aggregates of public tables are answered of bare columns")
+    sql, column = aggregate(node, find)
+    assert column.kind is not None
+    return made(column.kind, sql)
 
 
 class UnitRows:
@@ -85,11 +99,22 @@ class UnitRows:
         filled = self._filled(node.copy())
         if isinstance(filled, exp.Column):
             return filled, self._known(filled.name)
+        self._without_unit(filled, where)
+        value = read_column(filled, self._find_made, where)
+        return finished(value), Column(value.kind, private=True)
+
+    def condition(self, node: exp.Expr, where: str) -> exp.Expr:
+        """What must hold of keys and aggregates."""
+        filled = self._filled(node.copy())
+        self._without_unit(filled, where)
+        return read_condition(filled, self._find_made, where)
+
+    def _find_made(self, column: exp.Column) -> Column:
+        return self._known(column.name)
+
+    def _without_unit(self, filled: exp.Expr, where: str) -> None:
         if any(self._known(column.name).is_unit for column in columns_in(filled)):
             raise QueryError(f"the unit column in {where} is not answered, but by itself")
-        check(filled, where)
-        whole = is_integer(filled, lambda column: self._known(column.name))
-        return safe(filled), Column(ColumnType.INTEGER if whole else None, private=True)
 
     def _known(self, name: str) -> Column:
         both = {**self._keys, **self._aggregates}
@@ -117,16 +142,13 @@ class UnitRows:
             name = f"a{len(self._aggregates)}"
             self._aggregates[text] = (name, column)
             self._sql = self._sql.select(exp.alias_(sql, name))
-        found = exp.column(self._aggregates[text][0])
-        kind = self._aggregates[text][1].kind
-        found.type = None if kind is None else exp.DataType.build(SQL_TYPES[kind])
-        return found
+        return exp.column(self._aggregates[text][0])
 
 
 def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
     if condition is None:
         return value
-    return exp.Case(ifs=[exp.If(this=safe_condition(condition), true=value)])
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value)])
 
 
 def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Expr:
@@ -136,24 +158,23 @@ def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Ex
     if argument is None or isinstance(argument, exp.Star):
         return exp.Count(this=_when(condition, exp.Literal.number(1)))
     values = argument.expressions if isinstance(argument, exp.Distinct) else [argument]
-    for value in values:
-        check(value, "COUNT(...)")
-        no_unit(value, find, "COUNT(...)")
+    if len(values) != 1:
+        raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
+    no_unit(values[0], find, "COUNT(...)")
+    kept = _when(condition, finished(read_column(values[0], find, "COUNT(...)")))
     if isinstance(argument, exp.Distinct):
-        kept = [_when(condition, safe(value)) for value in values]
-        return exp.Count(this=exp.Distinct(expressions=kept))
-    return exp.Count(this=_when(condition, safe(argument)))
+        return exp.Count(this=exp.Distinct(expressions=[kept]))
+    return exp.Count(this=kept)
 
 
 def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
-    """A sum that does not depend on the order of rows; NaN and NULL are left out."""
+    """A sum of canonical numbers that does not depend on the order of rows."""
     if whole:
-        return exp.Sum(this=exp.TryCast(this=argument, to=exp.DataType.build("BIGINT")))
-    number = exp.TryCast(this=argument, to=exp.DataType.build("DOUBLE"))
-    far = exp.Literal.number(repr(_FARTHEST))
+        return exp.Sum(this=argument)
+    number = argument
+    far = exp.Literal.number(_FARTHEST)
     inside = exp.Case(
         ifs=[
-            exp.If(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]), true=exp.Null()),
             exp.If(this=exp.GTE(this=number.copy(), expression=far), true=far.copy()),
             exp.If(
                 this=exp.LTE(this=number.copy(), expression=exp.Neg(this=far.copy())),
@@ -162,14 +183,14 @@ def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
         ],
         default=number,
     )
-    steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(_FIXED)))
+    steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(f"{_FIXED}e0")))
     return exp.Sum(this=exp.TryCast(this=steps, to=exp.DataType.build("BIGINT")))
 
 
 def _as_number(total: exp.Expr, *, whole: bool) -> exp.Expr:
     if whole:
         return exp.TryCast(this=total, to=exp.DataType.build("BIGINT"))
-    made = exp.Div(this=exp.cast(total, "DOUBLE"), expression=exp.Literal.number(_FIXED))
+    made = exp.Div(this=exp.cast(total, "DOUBLE"), expression=exp.Literal.number(f"{_FIXED}e0"))
     return exp.paren(made)
 
 
@@ -178,25 +199,24 @@ def window(
     find: Resolve,
     columns: Mapping[str, Mapping[str, Column]],
     unit: exp.Expr,
-) -> tuple[exp.Window, Column]:
+) -> tuple[exp.Expr, Column]:
     """A window function over one unit's rows."""
     parts = node.args.get("partition_by") or []
     if not any(isinstance(part, exp.Column) and find(part).is_unit for part in parts):
         raise QueryError(
             "a window function looks at one unit's rows only: add PARTITION BY the unit column"
         )
-    for part in parts:
-        check(part, "PARTITION BY")
     made = node.copy()
-    made.set("partition_by", [unit.copy(), *(safe(part) for part in parts)])
+    split = [finished(read_column(part, find, "PARTITION BY")) for part in parts]
+    made.set("partition_by", [unit.copy(), *split])
     _check_frame(node)
-    made.set("order", _total_order(node, columns))
+    made.set("order", _total_order(node, find, columns))
     function = node.this
     if isinstance(function, _RANKS):
         return made, Column(ColumnType.INTEGER, private=True)
     if isinstance(function, _SHIFTS):
-        check(function.this, f"{function.key.upper()}(...)")
-        no_unit(function.this, find, f"{function.key.upper()}(...)")
+        name = f"{function.key.upper()}(...)"
+        no_unit(function.this, find, name)
         offset = function.args.get("offset")
         if offset is not None and not (isinstance(offset, exp.Literal) and offset.is_int):
             raise QueryError(f"the offset of {function.key.upper()} is a constant")
@@ -204,13 +224,15 @@ def window(
             raise QueryError(f"{function.key.upper()} has no default; use COALESCE around it")
         if isinstance(function, exp.LastValue) and node.args.get("spec") is None:
             raise QueryError("LAST_VALUE needs a frame: ROWS BETWEEN ... AND ...")
+        value = read_column(function.this, find, name)
         shifted = function.copy()
-        shifted.set("this", safe(function.this))
+        shifted.set("this", finished(value))
         made.set("this", shifted)
         known = find(function.this) if isinstance(function.this, exp.Column) else Column(None)
-        return made, replace(known, private=True)
+        return made, replace(known, kind=value.kind, private=True)
     inner, known = aggregate(function, find)
-    if isinstance(function, exp.Sum) and known.kind == ColumnType.INTEGER:
+    summed = isinstance(function, exp.Sum) and known.kind == ColumnType.INTEGER
+    if summed:
         inner = inner.this  # the sum, without the cast around it
     if not isinstance(inner, exp.AggFunc):
         raise QueryError(
@@ -218,7 +240,7 @@ def window(
             "or aggregate by the unit in a subquery"
         )
     made.set("this", inner)
-    return made, known
+    return _as_number(made, whole=True) if summed else made, known
 
 
 def _check_frame(node: exp.Window) -> None:
@@ -235,7 +257,9 @@ def _check_frame(node: exp.Window) -> None:
         raise QueryError("a window's frame is ROWS BETWEEN whole numbers, or left out")
 
 
-def _total_order(node: exp.Window, columns: Mapping[str, Mapping[str, Column]]) -> exp.Order | None:
+def _total_order(
+    node: exp.Window, find: Resolve, columns: Mapping[str, Mapping[str, Column]]
+) -> exp.Order | None:
     """The given order, ties broken by all columns, so that equal rows are all that is left.
 
     Ranks, and aggregates without a frame, treat ties alike, whatever their order.
@@ -245,11 +269,11 @@ def _total_order(node: exp.Window, columns: Mapping[str, Mapping[str, Column]]) 
     if given is None and not by_place:
         return None
     keys = [] if given is None else given.expressions
-    for key in keys:
-        check(key.this if isinstance(key, exp.Ordered) else key, "ORDER BY")
     ordered = [
         exp.Ordered(
-            this=safe(key.this), desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")
+            this=finished(read_column(key.this, find, "ORDER BY")),
+            desc=key.args.get("desc"),
+            nulls_first=key.args.get("nulls_first"),
         )
         for key in keys
     ]

@@ -98,6 +98,8 @@ class Plan:
     norm: int | None = None
     top: int | None = None
     only: tuple[exp.Expr, ...] = ()
+    constants: tuple[Any, ...] = ()
+    veiled: bool = False
 
     @property
     def buys_rows(self) -> bool:

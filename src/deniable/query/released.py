@@ -8,9 +8,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.checks import UNDERSTOOD
 from deniable.query.plan import Output, Plan
 from deniable.query.sources import Released
+from deniable.query.values.operators import OPERATORS, VEILED
 
 _ADVICE = "compute it from the answer's table (answer.to_pandas())"
 
@@ -102,8 +102,9 @@ def whole_number(select: exp.Select, clause: str) -> int | None:
 
 
 _PUBLIC = (
-    *UNDERSTOOD,
-    exp.Cast,
+    *OPERATORS,
+    *VEILED,
+    *(exp.Column, exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var),
     exp.Alias,
     exp.Ordered,
     exp.Star,

@@ -7,9 +7,7 @@ from decimal import Decimal
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import OptimizeError, ParseError, TokenError
-from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from deniable.errors import QueryError
@@ -23,11 +21,6 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it would print the qu
 _LONGEST = 100_000
 _MOST_NODES = 4_000
 _WRITTEN = "deniable_written"
-_TEXT_FUNCTIONS: tuple[type[exp.Expr], ...] = (exp.Left, exp.Right, exp.Replace)
-_FUNCTIONS = {
-    **DuckDB.EXPRESSION_METADATA,
-    **{function: {"returns": exp.DType.VARCHAR} for function in _TEXT_FUNCTIONS},
-}
 
 
 def parse(text: str) -> exp.Expr:
@@ -64,7 +57,7 @@ def parse(text: str) -> exp.Expr:
 
 
 def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
-    """Every column with its table, every output with a name, types where they are known."""
+    """Every column with its table, every output with a name."""
     _check_size(tree)
     check_structure(tree)
     using = [_using(select) for select in tree.find_all(exp.Select)]
@@ -88,10 +81,7 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             written.meta[_WRITTEN] = True
         made = qualify(copied, schema=schema, dialect="duckdb", expand_stars=False)
         _check_size(made)
-        typed = annotate_types(
-            made, schema=schema, dialect="duckdb", expression_metadata=_FUNCTIONS
-        )
-        selects = list(zip(using, typed.find_all(exp.Select), strict=True))
+        selects = list(zip(using, made.find_all(exp.Select), strict=True))
     except OptimizeError as error:
         raise QueryError(_unresolved(str(error), catalogue)) from None
     except (RecursionError, ValueError, KeyError, AttributeError, TypeError):
@@ -105,7 +95,7 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             ours = node.parent_select is select and not node.meta.get(_WRITTEN)
             if ours and all(isinstance(each, exp.Column) and each.name in names for each in same):
                 node.replace(node.this)  # rows of the first table are kept: its value is the one
-    whole: exp.Expr = typed
+    whole: exp.Expr = made
     return whole
 
 

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
-from deniable.query.expressions import safe, safe_condition
+from deniable.query.columns import Column
 from deniable.query.grouping import agreeing
 from deniable.query.measures import (
     ColumnNoise,
@@ -33,6 +33,8 @@ from deniable.query.measures import (
     linearised,
 )
 from deniable.query.plan import Group, Output, Plan, names
+from deniable.query.values.operators import condition, read_column
+from deniable.query.values.value import finished
 from deniable.tables import ColumnType
 
 _CHUNK = 500
@@ -169,7 +171,6 @@ def _number(value: Any) -> float:
 def _scratch(_process: int) -> duckdb.DuckDBPyConnection:
     """An empty database in memory, from which nothing else can be reached; one for each process."""
     connection = duckdb.connect()
-    connection.execute("SET error_on_division_by_zero = false")
     connection.execute("SET disabled_optimizers = 'common_subexpressions'")  # see engines/duckdb.py
     connection.execute("SET enable_external_access = false")
     return connection
@@ -179,6 +180,7 @@ class _Released:
     """The released table: groups g0, ..., measures m0, ..., and the number i of each row."""
 
     def __init__(self, plan: Plan, keys: list[tuple[Any, ...]], x: Floats) -> None:
+        self._groups = plan.groups
         self._columns: dict[str, Values] = {
             name: [key[place] for key in keys] for place, name in enumerate(names("g", plan.groups))
         }
@@ -197,8 +199,19 @@ class _Released:
         """The values of an expression, row by row."""
         if isinstance(expression, exp.Column):
             return self._columns[expression.name]
-        rows = self.run(f"SELECT {safe(expression).sql('duckdb')} FROM released ORDER BY i")
+        rows = self.run(f"SELECT {self.written(expression)} FROM released ORDER BY i")
         return [float(v) if isinstance(v, Decimal) else v for (v,) in rows]
+
+    def written(self, expression: exp.Expr) -> str:
+        """An expression of released numbers, as SQL that cannot fail."""
+        return str(finished(read_column(expression, self.find, "the answer")).sql("duckdb"))
+
+    def find(self, column: exp.Column) -> Column:
+        """What is known of a released column."""
+        letter, place = column.name[0], column.name[1:]
+        if letter == "g":
+            return Column(self._groups[int(place)].kind)
+        return Column(ColumnType.NUMBER if letter == "m" else ColumnType.INTEGER)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:
         """Run SQL on it; nothing but released numbers is in reach."""
@@ -208,9 +221,8 @@ class _Released:
             try:
                 self._fill(connection)
                 return connection.execute(text).fetchall()
-            except duckdb.Error as error:
-                first = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise QueryError(f"the arithmetic on aggregates fails: {first[:200]}") from None
+            except duckdb.Error:
+                raise QueryError("the arithmetic on aggregates is not understood") from None
 
     def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
         kinds = ", ".join(f"{name} {_type(name, v)}" for name, v in self._columns.items())
@@ -245,8 +257,8 @@ def _picked(plan: Plan, released: _Released) -> list[int]:
         return everything[plan.offset : end]
     text = "SELECT i FROM released"
     if plan.having is not None:
-        text += f" WHERE {safe_condition(plan.having).sql('duckdb')}"
-    order = [_order_text(each) for each in plan.order]
+        text += f" WHERE {condition(plan.having, released.find, 'HAVING').sql('duckdb')}"
+    order = [_order_text(each, released) for each in plan.order]
     text += f" ORDER BY {', '.join([*order, 'i'])}"
     if plan.limit is not None:
         text += f" LIMIT {plan.limit}"
@@ -255,9 +267,9 @@ def _picked(plan: Plan, released: _Released) -> list[int]:
     return [row[0] for row in released.run(text)]
 
 
-def _order_text(ordered: exp.Expr) -> str:
+def _order_text(ordered: exp.Expr, released: _Released) -> str:
     made = ordered.copy()
-    made.set("this", safe(ordered.this))
+    made.set("this", finished(read_column(ordered.this, released.find, "ORDER BY")))
     return str(made.sql("duckdb"))
 
 

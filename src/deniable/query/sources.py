@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.checks import check, columns_in, no_unit, resolver
+from deniable.query.checks import columns_in, no_unit, resolver
 from deniable.query.columns import BOUGHT, UNIT, Column, Relation
-from deniable.query.expressions import safe_condition
+from deniable.query.values.operators import condition as read_condition
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,7 @@ def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources
             assert holder is not None
             condition = _through_the_unit(condition, columns, holder, name)
         elif condition is not None:
-            check(condition, "ON")
-        if condition is not None and not (merged.private and right.private):
-            condition = safe_condition(condition)
+            condition = read_condition(condition, resolver(columns), "ON")
         kind = exp.Join(this=_aliased(right, name), on=condition, side=join.side or None)
         if condition is None:
             kind = exp.Join(this=_aliased(right, name), kind="CROSS")
@@ -148,8 +146,7 @@ def _through_the_unit(
     for part in rest:
         assert part is not None
         no_unit(part, find, "ON")
-        check(part, "ON")
-        made = exp.And(this=made, expression=exp.paren(safe_condition(part)))
+        made = exp.And(this=made, expression=exp.paren(read_condition(part, find, "ON")))
     return made
 
 

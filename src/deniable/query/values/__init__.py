@@ -1,0 +1,1 @@
+"""The algebra of values: few types, total operators, and nothing that an engine casts by itself."""
