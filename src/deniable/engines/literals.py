@@ -20,6 +20,9 @@ LEAST_DOUBLE, MOST_DOUBLE = Fraction(1, 10**290), Fraction(10**300)
 """What a double in a statement is at least and at most, but for 0: steps and ends follow from it
 by a few products, and must not become 0 or infinite."""
 
+MOMENT = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?$"
+"""What a text looks like that is read as a day or time, on every engine."""
+
 LONGEST_TEXT = 1_000  # bytes
 _MOST_WHOLE = (1 << 63) - 1
 

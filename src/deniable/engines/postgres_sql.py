@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import string
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlglot import exp
 
+from deniable.engines.literals import MOMENT
 from deniable.engines.translate import (
     INTEGERS,
     NUMBERS,
@@ -58,11 +60,15 @@ _TOTAL = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Escape),
     *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim),
     *(exp.Like, exp.ILike, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
+    *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
 _PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
+_LARGEST = sys.float_info.max
 _LEAST_QUOTIENT = 1e-290
+_MADE = "deniable_made"
+"""Marks a call of a function of ours."""
 
 
 class PostgresWriter:
@@ -100,7 +106,7 @@ class PostgresWriter:
         if found is not None and _TYPES.get(found) == _TYPES.get(wanted) and not to.expressions:
             return value
         if wanted in INTEGERS and found in {Kind.DOUBLE, Kind.FLOAT, Kind.INT128, Kind.DECIMAL}:
-            return _within(value, exp.cast(value.copy(), "BIGINT"))
+            return self._whole(value)
         if wanted in TEXTS and found is not None and found not in {Kind.DOUBLE, Kind.FLOAT}:
             return exp.cast(value, "TEXT")
         if wanted == Kind.DOUBLE and found in INTEGERS:
@@ -110,6 +116,33 @@ class PostgresWriter:
         if wanted == Kind.BOOLEAN and found in NUMBERS:
             return exp.paren(exp.NEQ(this=value, expression=exp.Literal.number(0)))
         return self._tried(exp.cast(value, to))
+
+    def _whole(self, value: exp.Expr) -> exp.Expr:
+        """A number as BIGINT; NULL where 64 bits do not hold it.
+
+        A column is looked at in place; what is computed goes through a function, so that it is
+        computed once.
+        """
+        if isinstance(value, exp.Column):
+            return _within(value, exp.cast(value.copy(), "BIGINT"))
+        kind = _TYPES[_kind(value)]
+        given = exp.column("a0")
+        given.type = value.type
+        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql("postgres")
+        text = (
+            f"(a0 {kind}) RETURNS BIGINT LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE "
+            f"AS {_BODY} BEGIN RETURN {inside}; END {_BODY}"
+        )
+        return self._called("deniable_whole", text, [value])
+
+    def _called(self, prefix: str, text: str, arguments: list[exp.Expr]) -> exp.Expr:
+        """A call of a temporary function, which is made before the statement."""
+        name = f"{prefix}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        self._bodies[name] = f"CREATE OR REPLACE FUNCTION pg_temp.{name}{text}"
+        call = exp.Anonymous(this=name, expressions=arguments)
+        made = exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
+        made.meta[_MADE] = True
+        return made
 
     def _tried(self, value: exp.Expr) -> exp.Expr:
         """NULL where the value raises."""
@@ -133,10 +166,7 @@ class PostgresWriter:
             f"({declared}) RETURNS {_type_name(value)} LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE "
             f"AS {_BODY} BEGIN RETURN {body}; EXCEPTION WHEN OTHERS THEN RETURN NULL; END {_BODY}"
         )
-        name = f"deniable_try_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        self._bodies[name] = f"CREATE OR REPLACE FUNCTION pg_temp.{name}{text}"
-        call = exp.Anonymous(this=name, expressions=[c.copy() for c in columns.values()])
-        return exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
+        return self._called("deniable_try", text, [c.copy() for c in columns.values()])
 
 
 def _type_name(node: exp.Expr) -> str:
@@ -147,6 +177,13 @@ def _type_name(node: exp.Expr) -> str:
 
 
 def _cannot_raise(node: exp.Expr) -> bool:
+    if node.meta.get(_MADE):
+        return all(map(_cannot_raise, node.expression.expressions))
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul) and _kind(node.this) == Kind.INT128:
+        return _cannot_raise(node.this) and _cannot_raise(node.expression)
+    if isinstance(node, exp.Cast):
+        wide = {_kind(node.this), node.to.this} <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}
+        return (wide or isinstance(node.this, exp.Literal)) and _cannot_raise(node.this)
     if isinstance(node, exp.Div) and _TYPES.get(_kind(node.this)) == "BIGINT":
         sure = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
         return sure and _cannot_raise(node.this)
@@ -221,9 +258,7 @@ def _rounded(node: exp.Round) -> exp.Expr:
     places = node.args.get("decimals")
     if _kind(node.this) in INTEGERS and places is None:
         return exp.cast(node.this, "DOUBLE")
-    if places is not None and not (isinstance(places, exp.Literal) and places.is_int):
-        raise refused("ROUND to a number of places that is not constant", _NAME)
-    factor = exp.cast(exp.Literal.string(f"1e{places.name if places else 0}"), "DOUBLE")
+    factor = exp.cast(exp.Literal.string(f"1e{places.sql() if places else 0}"), "DOUBLE")
     value = exp.cast(node.this, "DOUBLE")
     size = exp.Mul(this=exp.Abs(this=value), expression=factor)
     half = exp.cast(exp.Literal.string("0.5"), "DOUBLE")
@@ -289,7 +324,7 @@ def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
 
 
 def _remainder(node: exp.Mod) -> exp.Expr:
-    if not {_kind(node.this), _kind(node.expression)} <= INTEGERS:
+    if not {_kind(node.this), _kind(node.expression)} <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}:
         raise refused("% of fractions", _NAME)
     bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
     return exp.Mod(this=node.this, expression=bottom)
@@ -317,6 +352,8 @@ def _like(node: exp.Expr) -> exp.Expr:
 def _matches(node: exp.RegexpLike) -> exp.Expr:
     pattern = node.expression
     plain = isinstance(pattern, exp.Literal) and set(pattern.name) <= _PLAIN_PATTERN
+    if pattern.name == MOMENT:
+        return node
     if not plain or node.args.get("flag"):
         raise refused("a pattern with more than letters, digits and ^$.*+?[]|", _NAME)
     return node
@@ -374,8 +411,6 @@ def _refuse(node: exp.Expr) -> exp.Expr:
 
 def _known_functions(node: exp.Anonymous) -> exp.Expr:
     name = node.name.upper()
-    if name == "YEAR":
-        return exp.Extract(this=exp.Var(this="YEAR"), expression=node.expressions[0])
     if name == "HASH":  # of text: the same whatever the type
         hashed = exp.Anonymous(this="HASHTEXT", expressions=[exp.cast(node.expressions[0], "TEXT")])
         made = exp.cast(hashed, "BIGINT")
@@ -383,7 +418,7 @@ def _known_functions(node: exp.Anonymous) -> exp.Expr:
         return made
     if name != "ISFINITE":
         raise refused(name, _NAME)
-    return node
+    return exp.Between(this=node.expressions[0], low=_double(-_LARGEST), high=_double(_LARGEST))
 
 
 _RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from deniable.engines.literals import MOMENT
 from deniable.errors import QueryError
 from deniable.query.values.constants import as_kind
 from deniable.query.values.value import (
@@ -32,9 +33,6 @@ _D, _S, _I, _F, _T, _B = (
     ColumnType.TEXT,
     ColumnType.BOOLEAN,
 )
-MOMENT = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?$"
-"""What a text looks like that is read as a day or time."""
-
 _Type = exp.DataType.Type
 _KINDS = {
     **dict.fromkeys((_Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT), _I),
