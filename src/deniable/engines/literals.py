@@ -67,14 +67,19 @@ def whole_literal(value: int) -> exp.Expr:
     return exp.Neg(this=written) if value < 0 else written
 
 
-def double_literal(value: Fraction) -> exp.Expr:
-    """The nearest double; without an exponent it would be a decimal."""
+def fitting_double(value: Fraction) -> float:
+    """The nearest double of a number that follows from a question or from bounds."""
     if value and not LEAST_DOUBLE <= abs(value) <= MOST_DOUBLE:
         raise QueryError(
             "a number is 0, or between 1e-290 and 1e300 in size, and so is each step or end that "
             "follows from the bounds; scale the values"
         )
-    text = repr(abs(float(value)))
+    return float(value)
+
+
+def double_literal(value: Fraction) -> exp.Expr:
+    """The nearest double; without an exponent it would be a decimal."""
+    text = repr(abs(fitting_double(value)))
     written = exp.Literal.number(text if "e" in text else f"{text}e0")
     return exp.Neg(this=written) if value < 0 else written
 

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from deniable.engines.literals import fitting_double
 from deniable.errors import QueryError
 from deniable.query.checks import no_unit
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of
 from deniable.query.measures import Cross, Linear, Located, Measure, Ratio
-from deniable.query.moments import Centres, Squares, Values, read_number, wide
+from deniable.query.moments import Centres, Squares, Values, held, read_number, wide
 from deniable.query.plan import Statistic
 from deniable.query.quantiles import QUANTILES, Grid, Rank, grid, share_of
 from deniable.query.values.operators import Resolve, read_column
@@ -173,7 +174,7 @@ class Statistics:
             for sql, size in ((product, most_x * most_y), (x, most_x), (y, most_y))
         ]
         products, sum_x, sum_y = (
-            Linear(((place, float(unit)),))
+            Linear(((place, fitting_double(unit)),))
             for place, unit in zip(places, (unit_x * unit_y, unit_x, unit_y), strict=True)
         )
         squares = None
@@ -184,8 +185,8 @@ class Statistics:
                 for sql, size in zip(squared, (most_x, most_y), strict=True)
             ]
             squares = (
-                Linear(((found[0], float(unit_x**2)),)),
-                Linear(((found[1], float(unit_y**2)),)),
+                Linear(((found[0], fitting_double(unit_x**2)),)),
+                Linear(((found[1], fitting_double(unit_y**2)),)),
             )
         return Cross(
             products=products,
@@ -193,16 +194,16 @@ class Statistics:
             count=count,
             squares=squares,
             sample=isinstance(node, exp.CovarSamp),
-            most=float(unit_x * most_x * unit_y * most_y),
+            most=fitting_double(unit_x * most_x * unit_y * most_y),
         )
 
     def _quantile(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         name = node.key.upper()
         no_unit(node.this, self._find, f"{name}(...)")
-        bounds = wide(bounds_of(node.this, self._find))
         value = read_number(node.this, self._find, f"{name}(...)")
         declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
         whole = value.kind == ColumnType.INTEGER
+        bounds = wide(held(bounds_of(node.this, self._find), whole=whole))
         cells = grid(finished(value), bounds, declared.grid, whole=whole)
         cells = replace(cells, sql=_when(self._condition(condition), cells.sql))
         texts = [each.sql.sql("duckdb") for each in self.grids]

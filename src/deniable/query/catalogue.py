@@ -12,7 +12,15 @@ from sqlglot.schema import MappingSchema
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
 from deniable.query.columns import BOUGHT, UNIT, Column, Place, Relation
-from deniable.tables import NUMERIC, SQL_TYPES, Bounds, PrivateTable, Schema, nearest
+from deniable.tables import (
+    NUMERIC,
+    SQL_TYPES,
+    Bounds,
+    ColumnType,
+    PrivateTable,
+    Schema,
+    nearest,
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,14 @@ class Catalogue:
             dialect="duckdb",
             normalize=False,
         )
+
+    def numeric_columns(self) -> set[str]:
+        """Names under which every table has numbers or booleans."""
+        kinds: dict[str, set[ColumnType]] = {}
+        for schema in self.schemas.values():
+            for name, kind in schema.columns.items():
+                kinds.setdefault(name.lower(), set()).add(kind)
+        return {name for name, found in kinds.items() if found <= {*NUMERIC, ColumnType.BOOLEAN}}
 
     def relation(self, name: str, options: Options) -> Relation:
         """A table as rows that can be asked about."""

@@ -71,7 +71,7 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         found.plan,
         text=named.sql("duckdb"),
         constants=constants_of(named),
-        veiled=is_veiled(named),
+        veiled=is_veiled(named, catalogue.numeric_columns()),
     )
     plan.check_sizes()
     return plan

@@ -109,7 +109,8 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
 
 
 def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
-    return Step(select, _base(plan), tables, frozenset({UNITS, HEAVY}))
+    dense = frozenset({UNITS, HEAVY})
+    return Step(select, _base(plan), tables, dense, plan.constants, plan.veiled)
 
 
 def _stored(plan: Plan) -> bool:
@@ -346,13 +347,13 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
     """
     keys = names("g", plan.groups)
     text = _hashed([*_name(plan), *keys], secret)
-    return Step(
+    return _step(
+        plan,
         f"{_with_base(plan)}, pairs AS (SELECT DISTINCT u, {', '.join(keys)} FROM base), "
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
         f"{', '.join(keys)}) AS n FROM pairs) "
         f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM ranked WHERE n - 1 < {max_groups} "
         f"GROUP BY {', '.join(keys)}",
-        _base(plan),
         _tables(plan),
     )
 
@@ -362,14 +363,14 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     keys, value = names("g", plan.groups), f"d{number}"
     listed = "".join(f"{key}, " for key in keys)
     text = _hashed([*_name(plan), *keys, value], secret)
-    return Step(
+    return _step(
+        plan,
         f"{_with_base(plan)}, "
         f"pairs AS (SELECT DISTINCT u, {listed}{value} FROM base WHERE {value} IS NOT NULL), "
         f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, {listed}{value}) "
         f"AS n FROM pairs) "
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
-        _base(plan),
         _tables(plan),
     )
 
@@ -387,16 +388,18 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
         f"{_with_base(plan)}, kept AS (SELECT u, {listed}{cell} FROM base WHERE NOT {cell} IS NULL)"
     )
     if plan.one_row:
-        return Step(
+        return _step(
+            plan,
             f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM kept "
             f"GROUP BY {listed}{cell}",
-            _base(plan),
+            _tables(plan),
         )
     size = "n::HUGEINT * n::HUGEINT" if l2 else "n::HUGEINT"
     limit = plan.rows**2 if l2 else plan.rows
     norm = _ROOT if l2 else "q"
     grouped = "".join(f", {key}" for key in keys)
-    return Step(
+    return _step(
+        plan,
         f"{base}, pairs AS (SELECT u{grouped}, COUNT(*) AS n FROM kept "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
         f"norms AS (SELECT u, SUM({size})::HUGEINT AS q FROM pairs GROUP BY u), "
@@ -404,7 +407,6 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
         f"WHERE q > {limit}) "
         f"SELECT {kept}kept.{cell}, SUM(COALESCE(beyond.w, {SCALE})) AS n FROM kept "
         f"LEFT JOIN beyond ON kept.u = beyond.u GROUP BY {kept}kept.{cell}",
-        _base(plan),
         _tables(plan, heavy=True),
     )
 

@@ -9,7 +9,12 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from deniable.engines.literals import double_literal, whole_literal
+from deniable.engines.literals import (
+    MOST_DOUBLE,
+    double_literal,
+    fitting_double,
+    whole_literal,
+)
 from deniable.errors import QueryError
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of
@@ -25,6 +30,7 @@ Centres = Mapping[str, tuple[int, float]]
 """For columns, by their text: a centre in steps, and the usual share of the farthest from it."""
 
 _MOST_STEPS = 1 << 50
+_MOST_WHOLE = (1 << 63) - 1
 _SQUARE_STEPS = 1 << 12
 
 
@@ -49,11 +55,12 @@ class Values:
 
         Any centre within the bounds is right: it is added back for every row.
         """
-        bounds = bounds_of(node, find)
         value = read_number(node, find, where)
         whole = value.kind == ColumnType.INTEGER
+        bounds = held(bounds_of(node, find), whole=whole)
         declared = find(node) if isinstance(node, exp.Column) else Column(None)
         step = grid_of(wide(bounds), declared.grid, integer=whole)
+        fitting_double(step)
         low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
         number = finished(value)
         centre, typical = centres.get(number.sql("duckdb"), ((low + high) // 2, 1.0))
@@ -97,14 +104,14 @@ class Squares:
         steps, farthest, size = values.coarse()
         most = farthest**2
         square = exp.Mul(this=steps, expression=steps.copy())
-        unit = float(size) ** 2
+        unit = fitting_double(size**2)
         return cls(
             sql=exp.Sub(this=square, expression=whole_literal(most // 2)),
             size=max(most - most // 2, 1),
             middle=most // 2,
             unit=unit,
             correction=unit / 12 if size > values.step else 0.0,  # Sheppard's, for the coarse grid
-            most=float(values.half * values.step) ** 2,
+            most=fitting_double((values.half * values.step) ** 2),
         )
 
     def moment(self, place: int, count: Linear) -> Linear:
@@ -122,6 +129,15 @@ class Squares:
             root=isinstance(node, exp.Stddev | exp.StddevPop | exp.StddevSamp),
             most=self.most,
         )
+
+
+def held(bounds: Bounds, *, whole: bool) -> Bounds:
+    """Bounds of what can be: beyond 64 bits there are no whole numbers, nor doubles past 1e300."""
+    most = Fraction(_MOST_WHOLE) if whole else MOST_DOUBLE
+    low, high = max(bounds[0], -most), min(bounds[1], most)
+    if low > high:
+        raise QueryError("no value of the column lies within these bounds; declare others")
+    return low, high
 
 
 def wide(bounds: Bounds) -> Bounds:

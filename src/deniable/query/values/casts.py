@@ -34,7 +34,7 @@ _D, _S, _I, _F, _T, _B = (
     ColumnType.BOOLEAN,
 )
 _Type = exp.DataType.Type
-_KINDS = {
+KINDS = {
     **dict.fromkeys((_Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT), _I),
     **dict.fromkeys((_Type.FLOAT, _Type.DOUBLE), _F),
     **dict.fromkeys((_Type.VARCHAR, _Type.TEXT, _Type.CHAR), _T),
@@ -61,12 +61,12 @@ def converted(node: exp.Expr, read: Read) -> Value:
     wanted = node.to.this
     if wanted == _Type.DECIMAL:
         return _decimal(value, node.to, read.where)
-    if wanted not in _KINDS:
+    if wanted not in KINDS:
         raise QueryError(
             f"CAST to {node.to.sql('duckdb')[:30]} is not answered; BIGINT, DOUBLE, VARCHAR, "
             "BOOLEAN, DATE and TIMESTAMP are"
         )
-    return as_type(value, _KINDS[wanted], read.where)
+    return as_type(value, KINDS[wanted], read.where)
 
 
 def as_type(value: Value, kind: ColumnType, where: str) -> Value:

@@ -6,7 +6,7 @@ the type of the result from the types of the arguments, and SQL that is total on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from deniable.query.columns import Column
 from deniable.query.values import casts, logic, numbers, texts, times
 from deniable.query.values.constants import number
 from deniable.query.values.value import Read, Value, constant, finished, sealed
-from deniable.tables import ColumnType
+from deniable.tables import NUMERIC, ColumnType
 
 Resolve = Callable[[exp.Column], Column]
 Operator = Callable[[Any, Read], Value]
@@ -166,15 +166,24 @@ def condition(node: exp.Expr, find: Resolve, where: str) -> exp.Expr:
     return exp.paren(made) if isinstance(made, exp.Or) else made
 
 
-def is_veiled(tree: exp.Expr) -> bool:
-    """Whether functions of text or times stand anywhere in a question."""
-    return any(type(node) in VEILED or _converts(node) for node in tree.walk())
+def is_veiled(tree: exp.Expr, numeric: Collection[str]) -> bool:
+    """Whether functions of text or times stand anywhere in a question.
+
+    `numeric` names the columns of tables that hold numbers and booleans; under a name that the
+    question gives, anything may stand.
+    """
+    named = {node.alias.lower() for node in tree.find_all(exp.Alias)}
+
+    def converts(node: exp.Expr) -> bool:
+        if isinstance(node, exp.Cast) and node.to.this in _NUMERIC:
+            return any(c.name in named or c.name not in numeric for c in node.find_all(exp.Column))
+        literal = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal)
+        return isinstance(node, exp.Cast | exp.Date | exp.TsOrDsToDate) and not literal
+
+    return any(type(node) in VEILED or converts(node) for node in tree.walk())
 
 
-def _converts(node: exp.Expr) -> bool:
-    """A cast of cells from or to text or times, as far as its looks tell."""
-    plain = isinstance(node, exp.Cast) and not isinstance(node.this, exp.Literal)
-    return plain or isinstance(node, exp.Date | exp.TsOrDsToDate)
+_NUMERIC = {kind for kind, type_ in casts.KINDS.items() if type_ in {*NUMERIC, ColumnType.BOOLEAN}}
 
 
 def constants_of(tree: exp.Expr) -> tuple[Any, ...]:
