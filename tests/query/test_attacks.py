@@ -220,7 +220,7 @@ def test_wide_integers_beside_decimals_do_not_overflow():
 
 def test_arithmetic_on_released_numbers_never_fails_after_the_charge():
     with session() as opened:
-        answer = opened.sql("SELECT CAST(COUNT(*) * 1000 AS SMALLINT) AS n FROM t", rho=1)
+        answer = opened.sql("SELECT CAST(COUNT(*) * 1e30 AS BIGINT) AS n FROM t", rho=1)
         assert answer["n"] == [None]
         assert opened.sql("SELECT COUNT(*) // 3 AS n FROM t", rho=10**4)["n"] == [66]
 
@@ -262,10 +262,8 @@ def test_groups_are_finite_whole_numbers_wherever_they_come_from():
     with session(private) as opened:
         question = "SELECT f, COUNT(*) AS n FROM (SELECT FLOOR(x) AS f FROM t) AS q GROUP BY f"
         assert opened.sql(question, epsilon=50)["f"] == [2]
-        wide = (
-            "SELECT CAST(i AS INT128) * 10000000000000000000 AS k, COUNT(*) AS n FROM t GROUP BY 1"
-        )
-        assert len(opened.sql(f"{wide} HAVING COUNT(*) > 0", epsilon=50)) <= 1
+        wide = "SELECT i * 9000000000000000000 AS k, COUNT(*) AS n FROM t GROUP BY 1"
+        assert len(opened.sql(f"{wide} HAVING COUNT(*) > 0", epsilon=50)) <= 2  # 0, and one more
 
 
 def test_operators_bind_as_they_were_written():

@@ -38,11 +38,7 @@ def ask(source, question, public=None, keys=None, **declared):
     [
         "SELECT COUNT(i * 4) AS n, COUNT(i * 4 + 1) AS m FROM t",
         f"SELECT COUNT({LARGE}) AS n, COUNT({LARGE} + 1) AS m FROM t",
-        "SELECT CASE s WHEN i > 5 THEN 'a' WHEN i > 1 THEN 'b' ELSE 'c' END AS k, COUNT(*) AS n "
-        "FROM t GROUP BY 1",
         "SELECT i * i > 400 AS k, COUNT(*) FILTER (WHERE i * i < 900) AS n FROM t GROUP BY 1",
-        "SELECT COUNT(*) AS n FROM t WHERE (CASE WHEN s = 'bob' THEN 'x' ELSE 't' END) IS TRUE",
-        "SELECT COUNT(*) AS n FROM t WHERE s IS NOT FALSE",
     ],
 )
 def test_what_fails_for_one_person_fails_for_nobody(question):
@@ -113,7 +109,11 @@ def test_units_are_as_heavy_in_one_place_as_in_another():
     [
         ("SELECT COUNT(*) AS n FROM t WHERE CAST(x AS VARCHAR) = '-0.0'", "a fraction as text"),
         ("SELECT COUNT(*) AS n FROM t WHERE x || '' = 'nan'", "a fraction as text"),
-        ("SELECT COUNT(*) AS n FROM t WHERE COALESCE(d, ts) > d", "values of different types"),
+        ("SELECT COUNT(*) AS n FROM t WHERE COALESCE(d, x) > d", "values of different types"),
+        ("SELECT COUNT(*) AS n FROM t WHERE CASE s WHEN x > 5 THEN 1 END = 1", "different types"),
+        ("SELECT COUNT(*) AS n FROM t WHERE s IS NOT FALSE", "is no condition"),
+        ("SELECT COUNT(*) AS n FROM t WHERE CAST(x AS HUGEINT) > 1", "CAST to INT128"),
+        (f"SELECT COUNT(*) AS n FROM t WHERE x < {1 << 127}", "below 2"),
         ("SELECT COUNT(*) AS n FROM t WHERE ts - d > INTERVAL 1 DAY", "DATE_DIFF"),
         ("SELECT COUNT(*) AS n FROM t WHERE INTERVAL 1 DAY > INTERVAL 1 HOUR", "INTERVAL in WHERE"),
         ("SELECT COUNT(*) AS n FROM t WHERE EXTRACT(day FROM ts - ts) > 3", "DATE_DIFF"),
@@ -123,7 +123,7 @@ def test_what_tells_equal_values_apart_is_refused(question, sentence):
     days = pa.array([dt.date(2024, 1, 1)])
     times = pa.array([dt.datetime(2024, 1, 1)])
     with pytest.raises(dp.QueryError, match=sentence):
-        ask({"u": [1], "x": [0.5], "d": days, "ts": times}, question)
+        ask({"u": [1], "s": ["a"], "x": [0.5], "d": days, "ts": times}, question)
 
 
 @pytest.mark.parametrize("step", ["REPLACE(s, 'x', '{x}')", "s || s", "CONCAT(s, s, s)"])

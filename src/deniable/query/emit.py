@@ -159,7 +159,9 @@ def _tables(
 def _units_table(plan: Plan, *, l2: bool) -> str:
     """For each unit, the square of an upper bound on its joint norm.
 
-    The sum of the norms of its rows: by the triangle inequality, no vector of sums is longer.
+    The sum of the norms of its rows: by the triangle inequality, no vector of sums is longer. Each
+    is a whole number of 256ths, rounded up: a sum of doubles would depend on the order in which
+    rows come, that is on other people's. By `Plan.check_sizes` a row's norm is below 2^30.
     """
     parts = []
     for name, statistic, weight in zip(
@@ -171,10 +173,11 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
         else:
             part = f"{float(weight)!r} * COALESCE({name}, 0)::DOUBLE"
             parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
-    row = f"SQRT({' + '.join(parts)})" if l2 else " + ".join(parts)
+    row = f"SQRT({' + '.join(parts)})" if l2 else f"({' + '.join(parts)})"
     base = _with_base(plan, every_group=True)
+    steps = f"CAST(CEIL({row} * 256e0) AS BIGINT)"
     return (
-        f"{base}, sized AS (SELECT u, SUM({row}) AS s FROM base GROUP BY u) "
+        f"{base}, sized AS (SELECT u, SUM({steps})::DOUBLE / 256e0 AS s FROM base GROUP BY u) "
         "SELECT u, s * s AS b FROM sized"
     )
 

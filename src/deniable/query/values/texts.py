@@ -14,7 +14,7 @@ _T, _I, _B = ColumnType.TEXT, ColumnType.INTEGER, ColumnType.BOOLEAN
 _CUT = 1_024  # characters of a text that is put together with others
 _GROWN = 8_192  # characters that a text can have after REPLACE
 _FARTHEST = 65_536
-_LONGEST, _MOST_PIECES = 100, 8
+_LONGEST, _MOST_PIECES, _MOST_REPLACED = 100, 8, 2
 _FLAGS = frozenset("cilmsnp")
 
 
@@ -117,6 +117,8 @@ def replaced(node: exp.Replace, read: Read) -> Value:
     """REPLACE by constants; the text is cut so that what comes out has 8,192 characters at most."""
     old = _fixed(node.expression, "what REPLACE looks for", _LONGEST)
     new = _fixed(node.args.get("replacement"), "what REPLACE puts in", _LONGEST)
+    if len(list(node.find_all(exp.Replace))) > _MOST_REPLACED:
+        raise QueryError(f"REPLACE in {read.where} is answered twice at most; write it in steps")
     value = read(node.this)
     size = min(_CUT, max(1, _GROWN * len(old) // max(len(new), 1))) if old else _CUT
     sql = exp.Replace(
