@@ -12,6 +12,7 @@ import numpy as np
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, positive, whole
 from deniable.query.price import amount_of
+from deniable.release import shielded
 from deniable.session import Session
 from deniable.synthesis.aim import AIM
 from deniable.synthesis.bought import Bought, discovered, placeholders, with_rows
@@ -31,6 +32,7 @@ from deniable.tables import read_keys
 METHODS = ("aim", "mst", "mwem", "fixed", "independent")
 
 
+@shielded
 def synthesize(
     session: Session,
     table: str,
