@@ -66,8 +66,32 @@ def shielded(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
     return shield
 
 
+class _CallersError(BaseException):
+    """What a function of the caller's raised, on its way out to the caller."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+def of_caller(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """A function of the caller's that is told nothing private: its errors pass a shield."""
+
+    @wraps(call)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:
+            raise _CallersError(error) from None
+
+    return called
+
+
 def _told(error: BaseException, *, charged: bool) -> BaseException:
     """The error that may be told of."""
+    if isinstance(error, _CallersError):
+        without_frames(error)
+        return error.error
     lines = error.__traceback__
     asked_wrongly = lines is None or lines.tb_next is None  # arguments that do not fit
     without_frames(error)

@@ -144,3 +144,17 @@ def test_learning_fails_in_the_same_way(error, monkeypatch):
         with pytest.raises(dp.ReleaseFailedError, match="stays charged"):
             dp.fit(asked, model, "t", x=["x"], y="z")
         assert reserved(asked) == 1
+
+
+def test_an_error_of_the_callers_own_reaches_the_caller():
+    class Enough(Exception):  # noqa: N818
+        """Raised by a function that is told how far a synthesis is."""
+
+    def stop(_):
+        raise Enough
+
+    with session(bounds={"x": (0, 90)}) as asked:
+        with pytest.raises(Enough) as told:
+            dp.synthesize(asked, "t", epsilon=1, method="mst", columns=["ward", "x"], progress=stop)
+        assert told.value.__context__ is None
+        assert reserved(asked) == 1
