@@ -155,7 +155,7 @@ class QueryError(DeniableError, ValueError):
 
 
 class EngineError(DeniableError, RuntimeError):
-    """An engine could not run a statement. The message never quotes what the engine said."""
+    """An engine could not run a statement, before a charge; what the engine said is not quoted."""
 
 
 class DoorError(DeniableError, RuntimeError):
@@ -163,7 +163,7 @@ class DoorError(DeniableError, RuntimeError):
 
 
 class ReleaseFailedError(DeniableError, RuntimeError):
-    """A release failed after it was charged. The message never quotes a private value."""
+    """Something failed after a charge, which stays. The message never quotes a private value."""
 
 
 def _short(value: object, limit: int = 60) -> str:

@@ -14,11 +14,22 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from types import TracebackType
-from typing import NoReturn, Protocol, TypeVar
+from typing import NoReturn, ParamSpec, Protocol, TypeVar
 
-from deniable.errors import BudgetError, DoorError, ParameterTypeError, ReleaseFailedError
+from deniable.errors import (
+    BudgetError,
+    DeniableError,
+    DoorError,
+    EngineError,
+    LedgerError,
+    ParameterTypeError,
+    ReleaseFailedError,
+)
+from deniable.held import without_frames
 from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Recorded, Reservation
@@ -27,6 +38,76 @@ from deniable.privacy.price import Price
 from deniable.trace import stated
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+_charges: ContextVar[int] = ContextVar("charges", default=0)
+
+
+def shielded(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Decorator of what reads private tables: how it fails says nothing about them.
+
+    Whatever fails after a price was reserved is a `ReleaseFailedError` of one sentence, unless the
+    ledger itself failed. Before that, errors of our own pass; what others raise, which may quote
+    rows, becomes an `EngineError` that names its kind. No error keeps local variables of frames.
+    """
+
+    @wraps(call)
+    def shield(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        before = _charges.get()
+        try:
+            return call(*args, **kwargs)
+        except BaseException as error:
+            del args, kwargs
+            told = _told(error, charged=_charges.get() > before)
+        # Raised out here, so that it carries nothing of that error along.
+        raise told
+
+    return shield
+
+
+class _CallersError(BaseException):
+    """What a function of the caller's raised, on its way out to the caller."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+def of_caller(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """A function of the caller's that is told nothing private: its errors pass a shield."""
+
+    @wraps(call)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:
+            raise _CallersError(error) from None
+
+    return called
+
+
+def _told(error: BaseException, *, charged: bool) -> BaseException:
+    """The error that may be told of."""
+    if isinstance(error, _CallersError):
+        without_frames(error)
+        return error.error
+    lines = error.__traceback__
+    asked_wrongly = lines is None or lines.tb_next is None  # arguments that do not fit
+    without_frames(error)
+    told: BaseException
+    if isinstance(error, ReleaseFailedError | LedgerError) or not isinstance(error, Exception):
+        return error
+    if charged:
+        told = ReleaseFailedError(
+            "this failed after it was charged, and what was charged stays charged; declare what it "
+            "would have to buy (bounds, keys, max_rows), or look at the source, and ask again"
+        )
+    elif isinstance(error, DeniableError | OSError) or asked_wrongly:
+        return error
+    else:
+        told = EngineError(f"this ended with {type(error).__name__}; nothing was charged")
+    return told.with_traceback(lines)
 
 
 class Releases(Protocol[Value_contra]):
@@ -110,6 +191,7 @@ class Door:
         """What was drawn so far, earlier runs of a resumable door included."""
         return self._drawn
 
+    @shielded
     def draw(self, mechanism: Releases[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and release it, within the price of the door."""
         _check_draw(mechanism, read)
@@ -124,6 +206,7 @@ class Door:
             f"a draw of reservation {self.number} failed after it was charged; it stays charged"
         )
 
+    @shielded
     def ask(self, stream: Asks[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and put it to a stream that a draw opened, and that is paid for as a whole.
 
@@ -202,6 +285,7 @@ class Gate:
         )
         if isinstance(found, Recorded):
             return _answer(found, loss.price)
+        _charges.set(_charges.get() + 1)
         return Door(self.ledger, found, Totals(), resumable=resumable)
 
     def resume(self, number: int) -> Door:
@@ -211,6 +295,7 @@ class Gate:
             raise DoorError(f"reservation {number} was opened by someone else")
         return Door(self.ledger, reservation, drawn, resumable=True)
 
+    @shielded
     def release(
         self,
         mechanism: Releases[Value_contra],

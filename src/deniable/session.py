@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from deniable.answer import Answer
 from deniable.engines.base import Engine, LazySnapshot, Served
 from deniable.engines.duckdb import DuckDB
-from deniable.errors import ParameterError, ParameterTypeError, QueryError
+from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError, QueryError
+from deniable.held import opened
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
@@ -43,7 +44,7 @@ from deniable.query.resolve import parse
 from deniable.query.shape import check_shape
 from deniable.query.shown import shown
 from deniable.release import Answer as Recorded
-from deniable.release import Gate
+from deniable.release import Gate, shielded
 from deniable.tables import PrivateTable, PublicTable, check_metadata, label_of, read_keys
 
 Table = PrivateTable | PublicTable
@@ -68,6 +69,7 @@ class Session:
     from the ledger, for free.
     """
 
+    @shielded
     def __init__(
         self,
         tables: Mapping[str, Table],
@@ -93,7 +95,9 @@ class Session:
                 )
         self._engine = _engine_of(self._tables.values())
         try:
-            schemas = {n: self._engine.add(n, t.source, t.columns) for n, t in self._tables.items()}
+            schemas = {
+                n: self._engine.add(n, opened(t.source), t.columns) for n, t in self._tables.items()
+            }
             for name, table in private.items():
                 check_metadata(table, schemas[name])
             self._catalogue = Catalogue(schemas, private)
@@ -103,6 +107,17 @@ class Session:
         except BaseException:
             self._engine.close()
             raise
+
+    def __repr__(self) -> str:
+        listed = ", ".join(
+            f"{name} ({'private' if isinstance(table, PrivateTable) else 'public'}, "
+            f"{len(self._catalogue.schemas[name].columns)} columns)"
+            for name, table in self._tables.items()
+        )
+        return f"Session({listed}, budget={self._budget!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateValueError("a session is not copied or pickled: open one where it is needed")
 
     def __enter__(self) -> Session:
         return self
@@ -132,6 +147,7 @@ class Session:
         options = _options(keys, bounds, max_rows, max_groups)
         return self._ask_tree(parse(question), options, Spend(epsilon, rho, error))
 
+    @shielded
     def unpaid(
         self,
         question: str,
@@ -185,6 +201,7 @@ class Session:
             raise ParameterError("table", name, f"the session has {', '.join(self._tables)}")
         return Question(name, self._ask_tree, self._explain_tree)
 
+    @shielded
     def _ask_tree(self, tree: Any, options: Options, spend: Spend) -> Answer:
         try:
             return self._answer(self._asked(tree, options, spend))
@@ -207,6 +224,7 @@ class Session:
             labels=(label(bounds), *answer.labels),
         )
 
+    @shielded
     def _explain_tree(self, tree: Any, options: Options, spend: Spend) -> Explanation:
         try:
             return self._explanation(self._asked(tree, options, spend))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import Held, held_table, opened
 from deniable.privacy.exact import Number, positive, read_bounds, whole
 from deniable.privacy.units import ROW, Relation, Unit, read_relation
 
@@ -58,7 +59,9 @@ class EngineTable(Protocol):
 
 
 Source = str | Path | Any
-"""A path or glob of CSV or Parquet files; an Arrow, pandas or polars table; an engine's table."""
+"""A path or glob of CSV or Parquet files; an Arrow, pandas or polars table; an engine's table.
+
+A table in memory is held: neither it nor what holds it shows a row."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -72,6 +75,7 @@ class PublicTable:
     def __init__(
         self, source: Source, *, columns: Mapping[str, str] | None = None, version: str = ""
     ) -> None:
+        source = hold(source)
         object.__setattr__(self, "source", read_source(source))
         object.__setattr__(self, "columns", read_columns(columns))
         object.__setattr__(self, "version", version)
@@ -130,6 +134,7 @@ class PrivateTable:
         version: str = "",
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
+        source = hold(source)
         named: object = unit
         if named is not ROW and not (isinstance(named, str) and named):
             raise ParameterTypeError(
@@ -249,17 +254,28 @@ def grid_of(bounds: Bounds, step: Fraction | None, *, integer: bool) -> Fraction
     return power
 
 
+def hold(source: Source) -> Source:
+    """A path or an engine's table as it is; whatever is in memory held, so that no frame shows it.
+
+    What a class does not have is no engine's: a pandas table answers to the names of its columns.
+    """
+    if isinstance(source, str | Path | Held) or hasattr(type(source), "label"):
+        return source
+    return held_table(source)
+
+
 def read_source(source: Source) -> Source:
-    """A path as text; whatever else as it is."""
+    """A path as text; tables in memory held; whatever else as it is."""
+    source = hold(source)
     if isinstance(source, str | Path):
         text = str(source)
         if not re.search(r"\.(parquet|csv|csv\.gz|tsv)$", text.lower()):
             raise ParameterError("source", text, "must end in .parquet, .csv, .csv.gz or .tsv")
         return text
-    if source is None or isinstance(source, int | float | bytes | list | dict | set):
+    if isinstance(opened(source), int | float | bytes | list | dict | set | None):
         raise ParameterTypeError(
             "source",
-            type(source).__name__,
+            type(opened(source)).__name__,
             "must be a path, an Arrow, pandas or polars table, or dp.duckdb(...).table(name)",
         )
     return source

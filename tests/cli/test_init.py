@@ -157,3 +157,68 @@ def test_a_table_gets_a_name_that_can_be_asked_for(folder, run, source, table):
     run("init", source, "--row", *BUDGET, "--output", "t.toml")
     assert set(drafted(folder, "t.toml")["tables"]) == {table}
     run("explain", "t.toml", "--epsilon", "1", f"SELECT COUNT(*) AS n FROM {table}")
+
+
+NO_HEADERS = [
+    "Ana Secret,54,HIV",
+    "Ana Secret,,HIV",
+    "Ana Secret,1971-03-05,HIV",
+    "Ana Secret,05.03.1971,HIV",
+    "Ana Secret,5 Mar 1971,HIV",
+    "Ana Secret,1e3,HIV",
+    "Ana Secret,-0.5,HIV",
+    "Ana Secret,NaN,HIV",
+    "Ana Secret,true,HIV",
+    "Ana Secret,HIV,HIV",
+    "Ana Secret,HIV,hiv ",
+    "Ana Secret,ana@example.org",
+    "Ana Secret,P0012345",
+    "Ana Secret,+49 30 1234",
+    "Ana Secret,1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+    f"Ana Secret,{'very ' * 13}ill",
+    '"Ana Secret\n12 Main Street",HIV',
+]
+
+
+@pytest.mark.parametrize("line", NO_HEADERS)
+@pytest.mark.parametrize("unit", [("--row",), ("--unit", "patient_id"), ("--unit", "HIV")])
+def test_a_first_line_that_is_a_row_is_refused_and_not_quoted(folder, run, line, unit):
+    (folder / "v.csv").write_text(f"{line}\nBob,3,4\n")
+    told = run("init", "v.csv", *unit, *BUDGET, code=2)
+    assert "does not look like names" in told or "names its columns" in told
+    assert "Secret" not in told
+    assert not list(folder.glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["id,Date of birth,income_2020", "No.,q1,x10,größe", "Ana Secret,ward", "a.b,c-d,1st_visit"],
+)
+def test_names_of_columns_are_not_quoted_either(folder, run, line):
+    """Words may be names, or a row of words: only the owner's own file tells them."""
+    (folder / "v.csv").write_text(f"{line}\n1,2,3\n")
+    told = run("init", "v.csv", "--unit", "Ana", *BUDGET, code=2)
+    assert "the first line of the file does not name it" in told
+    shown = run("init", "v.csv", "--row", *BUDGET)
+    assert "see that it is no row" in shown
+    assert not any(word in told + shown for word in ("Secret", "Date", "q1", "a.b"))
+
+
+def test_a_byte_that_is_no_text_is_not_quoted(folder, run):
+    (folder / "v.toml").write_bytes(b'population = "\xff\xfe Secret"')
+    told = run("query", "v.toml", "--epsilon", "1", "SELECT 1", code=2)
+    assert "Secret" not in told
+    assert "0xff" not in told
+
+
+def test_a_first_line_is_not_quoted_by_questions(folder, run):
+    (folder / "v.csv").write_text("Ana Secret,HIV\nBob,well\n")
+    (folder / "v.toml").write_text(
+        'population = "p"\nledger = "l.db"\n[budget]\nepsilon = 1\n[tables.v]\nsource = "v.csv"\n'
+        'row = true\n[tables.v.columns]\nname = "text"\n'
+    )
+    for command in ("query", "explain"):
+        told = run(command, "v.toml", "--epsilon", "1", "SELECT COUNT(*) AS n FROM v", code=2)
+        assert "no such column" in told
+        assert "Secret" not in told
+        assert "HIV" not in told

@@ -127,7 +127,7 @@ def test_an_error_cannot_be_named_before_bounds_are_known():
 def test_too_few_people_are_not_seen_and_the_question_says_what_to_do():
     few = {name: column[:30] for name, column in table().items()}
     with session(few, max_rows=10) as asked:
-        with pytest.raises(dp.QueryError, match=r"bounds=\{'x': \(low, high\)\}"):
+        with pytest.raises(dp.ReleaseFailedError, match=r"charged.*bounds=\{'x': \(low, high\)\}"):
             asked.sql("SELECT SUM(x) AS s FROM t", epsilon=0.5)
         spent = [row.kind for row in asked.history["people"]]
     assert spent.count("reserve") == spent.count("answer") == 2

@@ -34,7 +34,9 @@ def told(name: str, *, code: int = 2) -> Callable[[Command[Parameters]], Command
                 except (DeniableError, OSError, UnicodeError) as error:
                     if stopped.is_set():
                         raise _stopped(name) from None
-                    say(name, str(error))
+                    # What cannot be read as text may be a row: not a byte of it is quoted.
+                    unread = isinstance(error, UnicodeError)
+                    say(name, "a file is not text in UTF-8" if unread else str(error))
                     raise typer.Exit(code) from None
 
         return run

@@ -14,6 +14,7 @@ import typer
 from sqlglot import exp
 
 from deniable.cli.failures import told
+from deniable.cli.header import check_header
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.sources import csv_header
 from deniable.errors import ParameterError, QueryError
@@ -72,7 +73,8 @@ def init(  # noqa: PLR0917
         raise ParameterError("unit", unit, "say whose rows these are: --unit COLUMN, or --row")
     columns, typed = _schema(str(read_source(source)))
     if unit is not None and unit not in columns:
-        raise ParameterError("unit", unit, f"no such column; {nearest(unit, columns)}")
+        hint = nearest(unit, columns) if typed else "the first line of the file does not name it"
+        raise ParameterError("unit", unit, f"no such column; {hint}")
     table = _identifier(source)
     target = Path(f"{table}.toml") if output is None else output
     Budget(PureDP(budget) if delta is None else ApproxDP(budget, delta))
@@ -94,7 +96,9 @@ def init(  # noqa: PLR0917
 def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
     """Names and types; of a CSV file only the names, for types are never guessed from rows."""
     if not source.lower().endswith(".parquet"):
-        return dict.fromkeys(csv_header(source), ColumnType.TEXT), False
+        names = csv_header(source)
+        check_header(source, names)
+        return dict.fromkeys(names, ColumnType.TEXT), False
     engine = DuckDB()
     try:
         return dict(engine.add("draft", source, None).columns), True
@@ -200,6 +204,8 @@ def _columns(draft: Draft) -> Iterator[str]:
 def _tell(target: Path, draft: Draft) -> None:
     blanks = "bounds and keys" if draft.unit is None else "max_rows, bounds and keys"
     types = "" if draft.typed else "the types of the columns, "
+    if not draft.typed:
+        typer.echo("The columns are named as the first line of the file: see that it is no row.")
     ask = f'{shlex.quote(str(target))} --epsilon 0.1 "{_count(draft.table)}"'
     typer.echo(f"{target} is drafted; no row was read. Next:")
     typer.echo(f"  1. fill in {types}{blanks}, from what you know and never from the data")

@@ -19,6 +19,7 @@ from deniable.errors import (
     ParameterTypeError,
     QueryError,
 )
+from deniable.held import Held
 from deniable.tables import SQL_TYPES, ColumnType, Schema, Source, nearest
 
 _TYPES = {
@@ -153,7 +154,7 @@ class DuckDB:
                 name,
                 "a CSV file has no types; declare them: columns={'age': 'integer', ...}",
             )
-        kinds = _declared(found, columns) if columns else _canonical(found)
+        kinds = _declared(found, columns, quoted=not text_only) if columns else _canonical(found)
         as_it_is = {n for n, kind in kinds.items() if _kept(found[n], kind)}
         schema = Schema(kinds, frozenset(as_it_is))
         casts = ", ".join(
@@ -182,7 +183,7 @@ class DuckDB:
                 "source", type(source).__name__, "must be an Arrow, pandas or polars table"
             )
         held = as_arrow(source)
-        self._kept.append(held)
+        self._kept.append(Held(held, "a table in memory"))
         hidden = f"deniable_source_{len(self._kept)}"
         self._connection.register(hidden, held)
         return quoted(hidden), False
@@ -290,10 +291,14 @@ def _type(kind: str) -> ColumnType:
     return ColumnType.TEXT if kind.startswith("ENUM") else _TYPES[kind]
 
 
-def _declared(found: Mapping[str, str], columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+def _declared(
+    found: Mapping[str, str], columns: Mapping[str, ColumnType], *, quoted: bool
+) -> dict[str, ColumnType]:
+    """Declared types; the first line of a CSV file, which may be a row, is not `quoted`."""
     for name in columns:
         if name not in found:
-            raise ParameterError("columns", name, f"no such column; {nearest(name, found)}")
+            hint = nearest(name, found) if quoted else "the first line of the file does not name it"
+            raise ParameterError("columns", name, f"no such column; {hint}")
     return dict(columns)
 
 

@@ -22,6 +22,7 @@ from deniable.errors import (
     ParameterTypeError,
     QueryError,
 )
+from deniable.held import Held
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:
@@ -82,7 +83,7 @@ class SparkTable:
 
     tables: SparkTables
     name: str
-    given: DataFrame | None = None
+    given: Held[DataFrame] | None = None  # Spark may be set to show rows
 
     @property
     def label(self) -> str:
@@ -95,7 +96,7 @@ class SparkTable:
 
     def open(self) -> DataFrame:
         """The rows as the user's session knows them; none is read."""
-        return self.tables.session.table(self.name) if self.given is None else self.given
+        return self.tables.session.table(self.name) if self.given is None else self.given.open()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +117,7 @@ class SparkTables:
         given: object = frame
         if not isinstance(given, DataFrame):
             raise ParameterTypeError("frame", type(frame).__name__, "must be a Spark DataFrame")
-        return SparkTable(self, "a data frame", frame)
+        return SparkTable(self, "a data frame", Held(frame, "a data frame"))
 
 
 def spark(session: SparkSession) -> SparkTables:

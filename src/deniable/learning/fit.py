@@ -27,7 +27,7 @@ from deniable.privacy.guarantees import ApproxDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.sampled import SampledLoss
-from deniable.release import Answer, Door, Gate
+from deniable.release import Answer, Door, Gate, shielded
 from deniable.session import Session
 from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
 
@@ -36,6 +36,7 @@ Estimator = TypeVar("Estimator", bound=PrivateEstimator)
 _LEARNED = ("coef_", "intercept_", "coef_standard_errors_")
 
 
+@shielded
 def fit(
     session: Session,
     estimator: Estimator,

@@ -128,7 +128,7 @@ def read_norm(norm: Any) -> float:
     return float(norm)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rows:
     """Private rows, bounded: u of length 1 at most, a target in [-1, 1] or a class, and presence.
 

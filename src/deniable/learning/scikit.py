@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import frameless
 from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price, read_budget
 from deniable.learning.outlook import Outlook, foreseen
 from deniable.learning.rows import (
@@ -75,6 +76,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _train(self, rows: Rows, ranges: Ranges) -> None:
         """Learn from bounded rows, through mechanisms alone."""
 
+    @frameless
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from private rows. Unledgered: the caller keeps the budget; see `dp.fit`."""
         self.cost()

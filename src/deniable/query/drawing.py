@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from deniable.engines.base import LazySnapshot, Rows
+from deniable.held import Held
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced
 from deniable.query.quantiles import in_order
@@ -67,12 +68,13 @@ class _Reader:
     def __init__(self, snapshot: LazySnapshot, priced: Priced, secret: str) -> None:
         self._snapshot, self._priced = snapshot, priced
         self._steps = priced.steps(secret)
-        self._results: dict[str, Rows] = {}
+        self._results: Held[dict[str, Rows]] = Held({}, "exact results")
 
     def _run(self, name: str) -> Rows:
-        if name not in self._results:
-            self._results[name] = self._snapshot.run(self._steps[name])
-        return self._results[name]
+        results = self._results.open()
+        if name not in results:
+            results[name] = self._snapshot.run(self._steps[name])
+        return results[name]
 
     def units(self) -> dict[Key, int]:
         """How many units each group has."""

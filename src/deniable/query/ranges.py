@@ -15,7 +15,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.answer import Answer
-from deniable.errors import QueryError
+from deniable.errors import ReleaseFailedError
 from deniable.ledger.filters import Budget
 from deniable.privacy.composition import compose
 from deniable.query.catalogue import Catalogue, Options
@@ -69,10 +69,10 @@ class Range:
         """From the first to the last cell that stands out of the noise."""
         ends = [[place - _MOST for place, seen in enumerate(each) if seen] for each in histograms]
         if not all(ends):
-            raise QueryError(
+            raise ReleaseFailedError(
                 f"the bounds of {self.column} cannot be seen at this price: no cell of values "
-                f"stands out of the noise; declare them, bounds={{'{self.column}': (low, high)}}, "
-                "or ask with a larger epsilon"
+                "stands out of the noise. What was charged to look for them stays charged; declare "
+                f"them, bounds={{'{self.column}': (low, high)}}, or ask with a larger epsilon"
             )
         low, high = _edges(ends[-1][0])[0], _edges(ends[0][-1])[1]
         if self.kind == ColumnType.INTEGER:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.engines.base import LazySnapshot
-from deniable.errors import ParameterError
+from deniable.errors import ParameterError, ReleaseFailedError
 from deniable.privacy.guarantees import PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
@@ -94,7 +94,10 @@ def discovered(
         if schema.columns[name] == ColumnType.TEXT:
             values = [v for v in answers[0].to_arrow().column("value").to_pylist() if v is not None]
             if not values:
-                raise ParameterError("discover", name, "no value was found that many units share")
+                raise ReleaseFailedError(
+                    f"no value of {name} was found that many units share. What was charged to look "
+                    f"for them stays charged; declare them, keys={{'{name}': [...]}}, or pay more"
+                )
             found = replace(found, keys={**found.keys, name: read_keys(values)})
             what = f"values of {name}"
         else:

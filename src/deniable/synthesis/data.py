@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import Held
 from deniable.privacy.units import Relation, read_relation
 from deniable.synthesis.domain import Clique, Counts, Domain
 
@@ -52,7 +53,7 @@ class CodedRows:
 
     domain: Domain
     relation: Relation
-    _codes: npt.NDArray[np.int64]
+    _codes: Held[npt.NDArray[np.int64]]
 
     bound = 1
     steps = 1
@@ -77,7 +78,8 @@ class CodedRows:
         object.__setattr__(self, "domain", declared)
         object.__setattr__(self, "relation", read_relation(relation))
         # By column: each marginal reads few of them.
-        object.__setattr__(self, "_codes", codes[inside].astype(np.int64).T.copy())
+        own = codes[inside].astype(np.int64).T.copy()
+        object.__setattr__(self, "_codes", Held(own, "rows of codes"))
 
     def __repr__(self) -> str:
         return f"CodedRows({len(self.domain)} columns)"
@@ -86,9 +88,10 @@ class CodedRows:
         """One marginal."""
         shape = self.domain.shape(clique)
         check_cells(self.domain, clique)
-        cell = np.zeros(self._codes.shape[1], dtype=np.int64)
+        codes = self._codes.open()
+        cell = np.zeros(codes.shape[1], dtype=np.int64)
         for column, size in zip(clique, shape, strict=True):
-            cell = cell * size + self._codes[self.domain.place(column)]
+            cell = cell * size + codes[self.domain.place(column)]
         counted: Counts = np.bincount(cell, minlength=self.domain.size(clique)).reshape(shape)
         return counted
 

@@ -13,7 +13,7 @@ from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.query.price import amount_of
-from deniable.release import Answer
+from deniable.release import Answer, shielded
 from deniable.session import Session
 from deniable.synthesis.columns import frozen
 from deniable.synthesis.domain import Clique, Domain, Floats
@@ -31,6 +31,7 @@ from deniable.tables import PrivateTable
 _MOST_CELLS = 1 << 25
 
 
+@shielded
 def evaluate(
     session: Session,
     table: str,

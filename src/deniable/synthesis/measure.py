@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTypeError
+from deniable.held import Held
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.mechanisms.selection import Exponential
@@ -102,7 +103,7 @@ class Draws:
         journal: Journal | None = None,
     ) -> None:
         self._door, self._data = door, data
-        self._exact: dict[Clique, Counts] = {}
+        self._exact: Held[dict[Clique, Counts]] = Held({}, "exact marginals")
         self._kept = 0
         self._journal = Journal() if journal is None else journal
         self._known = list(self._journal.entries)
@@ -154,7 +155,8 @@ class Draws:
             if new.shape != (sizes[column],) or new.min() < 0 or new.max() >= new.size:
                 raise ParameterError("codes", column, "must give every value its new code")
             sizes[column], merges[column] = int(new.max()) + 1, new
-        self._merges, self._exact, self._kept = merges, {}, 0
+        self._merges, self._kept = merges, 0
+        self._exact.open().clear()
         self.domain = Domain(sizes)
 
     def deviation(self, amount: Fraction) -> float:
@@ -343,17 +345,18 @@ class Draws:
         )
 
     def _marginal(self, clique: Clique) -> Counts:
-        if clique in self._exact:
-            return self._exact[clique]
+        exact = self._exact.open()
+        if clique in exact:
+            return exact[clique]
         found = self._data.exact(clique)
         for axis, column in enumerate(clique):
             if column in self._merges:
                 found = _merged(found, axis, self._merges[column])
         self._kept += found.size
         if self._kept > _MOST_KEPT:
-            self._exact.clear()
+            exact.clear()
             self._kept = found.size
-        self._exact[clique] = found
+        exact[clique] = found
         return found
 
 

@@ -13,7 +13,7 @@ from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.price import Price
 from deniable.query.price import amount_of
-from deniable.release import Door
+from deniable.release import Door, shielded
 from deniable.session import Session
 from deniable.synthesis.bought import with_rows
 from deniable.synthesis.columns import Bins, Coding, codings
@@ -73,6 +73,7 @@ class OnlineDesk:
         """How many more queries can be found wrong and measured."""
         return self._weights.updates_left
 
+    @shielded
     def answer(self, conditions: Mapping[str, Any]) -> OnlineAnswer:
         """About how many rows have these values: {"ward": "A", "age": [30, 40]}."""
         given: object = conditions
@@ -88,6 +89,7 @@ class OnlineDesk:
         with self._turn:
             return self._weights.answer(Counting(self._draws.domain, codes))
 
+    @shielded
     def close(self) -> None:
         """End the door and let go of the table."""
         try:
@@ -99,6 +101,7 @@ class OnlineDesk:
         return self._coded[self._draws.domain.columns[self._draws.domain.place(name)]]
 
 
+@shielded
 def answer_online(
     session: Session,
     table: str,

@@ -12,6 +12,7 @@ import numpy as np
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, positive, whole
 from deniable.query.price import amount_of
+from deniable.release import of_caller, shielded
 from deniable.session import Session
 from deniable.synthesis.aim import AIM
 from deniable.synthesis.bought import Bought, discovered, placeholders, with_rows
@@ -31,6 +32,7 @@ from deniable.tables import read_keys
 METHODS = ("aim", "mst", "mwem", "fixed", "independent")
 
 
+@shielded
 def synthesize(
     session: Session,
     table: str,
@@ -109,7 +111,8 @@ def synthesize(
     known = discovered(session, name, owner, discover, amount)
     run, wanted, chosen = planned(coded(known))
     run, rows = with_rows(replace(run, amount=known.left))
-    made = run.synthesized(chosen, method, wanted, journal, progress or silent)
+    tell = of_caller(progress or silent)
+    made = run.synthesized(chosen, method, wanted, journal, tell)
     return replace(made, receipt=(*known.receipt, *rows, *made.receipt))
 
 
