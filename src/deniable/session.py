@@ -18,7 +18,7 @@ from deniable.held import opened
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
-from deniable.privacy.exact import Number, read_bounds, whole
+from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.query.build import Question, Spend
@@ -45,7 +45,14 @@ from deniable.query.shape import check_shape
 from deniable.query.shown import shown
 from deniable.release import Answer as Recorded
 from deniable.release import Gate, shielded
-from deniable.tables import PrivateTable, PublicTable, check_metadata, label_of, read_keys
+from deniable.tables import (
+    PrivateTable,
+    PublicTable,
+    check_metadata,
+    label_of,
+    read_column_bounds,
+    read_keys,
+)
 
 Table = PrivateTable | PublicTable
 
@@ -447,7 +454,9 @@ def _options(
         if given is not None and not isinstance(given, Mapping):
             raise ParameterTypeError(argument, type(given).__name__, "must map columns to values")
     return Options(
-        bounds={str(name).lower(): read_bounds(pair) for name, pair in (bounds or {}).items()},
+        bounds={
+            str(name).lower(): read_column_bounds(pair) for name, pair in (bounds or {}).items()
+        },
         keys={str(name).lower(): read_keys(values) for name, values in (keys or {}).items()},
         max_rows=None if max_rows is None else whole(max_rows, "max_rows"),
         max_groups=None if max_groups is None else whole(max_groups, "max_groups"),

@@ -7,6 +7,7 @@ database's schema, or are declared; bounds, keys and contribution bounds are dec
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,18 @@ SQL_TYPES = {
 
 NUMERIC = frozenset({ColumnType.INTEGER, ColumnType.NUMBER})
 """The types that have bounds."""
+
+LEAST_DOUBLE = min(Fraction(1, 10**290), Fraction(1e-290))
+MOST_DOUBLE = max(Fraction(10**300), Fraction(1e300))
+"""What a double in a statement is at least and at most, but for 0: steps and ends follow from it
+by a few products, and must not become 0 or infinite."""
+
+MOST_WHOLE = (1 << 63) - 1
+LONGEST_TEXT = 1_000  # bytes
+_SIZES = (
+    "a number is 0, or between 1e-290 and 1e300 in size, and so is each step or end that follows "
+    "from the bounds; scale the values"
+)
 
 
 @runtime_checkable
@@ -150,12 +163,12 @@ class PrivateTable:
             "unit": unit,
             "population": population,
             "columns": read_columns(columns),
-            "bounds": _each("bounds", bounds, read_bounds),
+            "bounds": _each("bounds", bounds, read_column_bounds),
             "keys": _each("keys", keys, read_keys),
             "max_rows": 1 if unit is ROW else _optional(max_rows, "max_rows"),
             "max_groups": _optional(max_groups, "max_groups"),
             "cap_rows": _optional(cap_rows, "cap_rows"),
-            "grid": _each("grid", grid, lambda step: positive(step, "grid")),
+            "grid": _each("grid", grid, _read_step),
             "size": _optional(size, "size"),
             "version": version,
             "relation": read_relation(relation),
@@ -234,6 +247,8 @@ def check_metadata(table: PrivateTable, schema: Schema) -> None:
                 check_keys(name, table.keys[name], kind)
             elif kind not in NUMERIC:
                 raise ParameterError(argument, name, f"the column holds {kind}, not numbers")
+            elif argument == "bounds":
+                check_bounds(name, table.bounds[name], kind, table.grid.get(name))
 
 
 _UNIT_TYPES = frozenset({ColumnType.INTEGER, ColumnType.TEXT, ColumnType.DATE})
@@ -262,6 +277,80 @@ def hold(source: Source) -> Source:
     if isinstance(source, str | Path | Held) or hasattr(type(source), "label"):
         return source
     return held_table(source)
+
+
+def unfit(kind: ColumnType, value: object) -> str:
+    """Why a value cannot stand in a statement beside a column of a type; empty if it can.
+
+    Beside what does not fit, an engine could raise for one row and not for others.
+    """
+    fits = {
+        ColumnType.INTEGER: isinstance(value, int) and not isinstance(value, bool),
+        ColumnType.NUMBER: isinstance(value, int | float | Fraction)
+        and not isinstance(value, bool),
+        ColumnType.TEXT: isinstance(value, str),
+        ColumnType.BOOLEAN: isinstance(value, bool),
+        ColumnType.DATE: isinstance(value, date) and not isinstance(value, datetime),
+        ColumnType.TIMESTAMP: isinstance(value, datetime),
+    }[kind]
+    if not fits:
+        return "give values of that type"
+    if isinstance(value, str):
+        return _unfit_text(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return "times have no zone here; give them in UTC, without"
+    if kind == ColumnType.INTEGER and isinstance(value, int) and abs(value) > MOST_WHOLE:
+        return f"a whole number lies between -{MOST_WHOLE:,} and {MOST_WHOLE:,}"
+    if kind == ColumnType.NUMBER and isinstance(value, int | float | Fraction):
+        if isinstance(value, float) and not math.isfinite(value):
+            return "a number is finite"
+        if value and not LEAST_DOUBLE <= abs(Fraction(value)) <= MOST_DOUBLE:
+            return _SIZES
+    return ""
+
+
+def _unfit_text(value: str) -> str:
+    try:
+        size = len(value.encode())
+    except UnicodeError:
+        return "a text is in UTF-8"
+    if "\0" in value or size > LONGEST_TEXT:
+        return f"a text has {LONGEST_TEXT:,} bytes at most, and no NUL"
+    return ""
+
+
+def read_column_bounds(value: tuple[Number, Number]) -> Bounds:
+    """Read the bounds (low, high) of a column."""
+    bounds = read_bounds(value)
+    for end in bounds:
+        if wrong := unfit(ColumnType.NUMBER, end):
+            raise ParameterError("bounds", _shown(bounds), wrong)
+    return bounds
+
+
+def check_bounds(
+    name: str, bounds: Bounds, kind: ColumnType | None, step: Fraction | None = None
+) -> None:
+    """Refuse bounds that a column of the type cannot have, or whose grid no statement can hold."""
+    if kind == ColumnType.INTEGER:
+        wrong = next(filter(None, (unfit(kind, int(end)) for end in bounds)), "")
+    elif kind == ColumnType.NUMBER:
+        wrong = unfit(kind, grid_of(bounds, step, integer=False))
+    else:
+        return
+    if wrong:
+        raise ParameterError("bounds", _shown(bounds), f"{name} holds {kind}; {wrong}")
+
+
+def _shown(bounds: Bounds) -> tuple[float, float]:
+    return float(bounds[0]), float(bounds[1])
+
+
+def _read_step(value: Number) -> Fraction:
+    step = positive(value, "grid")
+    if wrong := unfit(ColumnType.NUMBER, step):
+        raise ParameterError("grid", float(step), wrong)
+    return step
 
 
 def read_source(source: Source) -> Source:
@@ -312,30 +401,29 @@ def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
             raise ParameterTypeError(
                 "keys", type(key).__name__, "are whole numbers, text, booleans, dates or None"
             )
-        if isinstance(key, datetime) and key.tzinfo is not None:
-            raise ParameterError("keys", key, "times have no zone here; give them in UTC, without")
-        if isinstance(key, int) and abs(key) >= 1 << 63:
+        if isinstance(key, int) and abs(key) > MOST_WHOLE:
             raise ParameterError("keys", key, "whole numbers have 64 bits")
-        if isinstance(key, str) and key.encode(errors="replace").decode() != key:
-            raise ParameterError("keys", "a text", "must be text in UTF-8")
+        if isinstance(key, str) and (wrong := unfit(ColumnType.TEXT, key)):
+            raise ParameterError("keys", "a text", wrong)
+        if isinstance(key, datetime) and (wrong := unfit(ColumnType.TIMESTAMP, key)):
+            raise ParameterError("keys", key, wrong)
     if not keys or len({(type(key), key) for key in keys}) != len(keys):
         raise ParameterError("keys", len(keys), "must be one or more different values")
     return keys
 
 
-def check_keys(name: str, keys: tuple[Any, ...], kind: ColumnType | None) -> None:
-    """Refuse keys that the column cannot hold: they would never be met."""
-    fits = {
-        ColumnType.INTEGER: lambda key: isinstance(key, int) and not isinstance(key, bool),
-        ColumnType.TEXT: lambda key: isinstance(key, str),
-        ColumnType.BOOLEAN: lambda key: isinstance(key, bool),
-        ColumnType.DATE: lambda key: isinstance(key, date) and not isinstance(key, datetime),
-        ColumnType.TIMESTAMP: lambda key: isinstance(key, datetime),
-    }.get(kind or ColumnType.TEXT)
-    if kind is not None and fits is not None:
-        for key in keys:
-            if key is not None and not fits(key):
-                raise ParameterError("keys", key, f"{name} holds {kind}; give values of that type")
+def check_keys(
+    name: str, keys: Sequence[Any], kind: ColumnType | None, argument: str = "keys"
+) -> None:
+    """Refuse values that the column cannot hold: they would never be met."""
+    for key in keys if kind is not None else ():
+        if key is not None and (wrong := unfit(kind, key)):
+            raise ParameterError(argument, _plain(key), f"{name} holds {kind}; {wrong}")
+
+
+def _plain(key: object) -> object:
+    """As it may stand in a message."""
+    return "a text" if isinstance(key, str) and _unfit_text(key) else key
 
 
 def _optional(value: int | None, argument: str) -> int | None:

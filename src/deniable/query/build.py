@@ -12,10 +12,10 @@ from sqlglot.errors import SqlglotError
 
 from deniable.answer import Answer
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
-from deniable.privacy.exact import Number, read_bounds, whole
+from deniable.privacy.exact import Number, whole
 from deniable.query.catalogue import Options
 from deniable.query.explain import Explanation
-from deniable.tables import read_keys
+from deniable.tables import read_column_bounds, read_keys
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Question:
 
     def bounds(self, **pairs: tuple[Number, Number]) -> Question:
         """Declare bounds of columns for this question."""
-        read = {name.lower(): read_bounds(pair) for name, pair in pairs.items()}
+        read = {name.lower(): read_column_bounds(pair) for name, pair in pairs.items()}
         return replace(self, options=replace(self.options, bounds={**self.options.bounds, **read}))
 
     def sql(self) -> str:

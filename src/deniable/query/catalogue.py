@@ -19,6 +19,7 @@ from deniable.tables import (
     ColumnType,
     PrivateTable,
     Schema,
+    check_bounds,
     nearest,
 )
 
@@ -36,6 +37,8 @@ class Options:
 
     def applied(self, name: str, column: Column) -> Column:
         """A column with what the question declares about its name."""
+        if name in self.bounds:
+            check_bounds(name, self.bounds[name], column.kind, column.grid)
         return replace(
             column,
             bounds=self.bounds.get(name, column.bounds),
