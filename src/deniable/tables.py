@@ -416,7 +416,9 @@ def check_keys(
     name: str, keys: Sequence[Any], kind: ColumnType | None, argument: str = "keys"
 ) -> None:
     """Refuse values that the column cannot hold: they would never be met."""
-    for key in keys if kind is not None else ():
+    if kind is None:
+        return
+    for key in keys:
         if key is not None and (wrong := unfit(kind, key)):
             raise ParameterError(argument, _plain(key), f"{name} holds {kind}; {wrong}")
 

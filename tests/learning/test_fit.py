@@ -79,9 +79,11 @@ def extreme():
 def source(**changes):
     made = Source(
         table="people",
+        columns=("x0", "x1", "x2", "ok", "score", "ward", "who"),
         x=("x0", "x1", "x2"),
         kinds=(ColumnType.NUMBER,) * 3,
         y="ward",
+        y_kind=ColumnType.TEXT,
         unit=None,
         rows=1,
         ranges=Ranges((-1.0,) * 3, (1.0,) * 3, 0.9),
@@ -93,12 +95,15 @@ def source(**changes):
 
 def every_sum():
     rng = np.random.default_rng(0)
-    numbers = source(y="score", classes=(), y_ends=(-1.0, 1.0))
+    numbers = source(y="score", y_kind=ColumnType.NUMBER, classes=(), y_ends=(-1.0, 1.0))
     yield Moments(0.6**0.5, 0.1**0.5, 0.3**0.5), numbers
     box = source(ranges=Ranges((-1.0,) * 3, (1.0,) * 3, 3**0.5))
     yield GroupSums(3, 0.2**0.5, 0.4**0.5, 0.4**0.5), box
     centres = tuple(map(tuple, rng.normal(0, 0.3, (4, 3)).tolist()))
-    yield GroupSums(4, 0.15**0.5, 0.85**0.5, centres=centres), source(y=None, classes=())
+    yield (
+        GroupSums(4, 0.15**0.5, 0.85**0.5, centres=centres),
+        source(y=None, y_kind=None, classes=()),
+    )
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0][:2]
     yield CellCounts(rng.normal(0, 0.1, 3), axes, np.array([0.2, 0.1]), 8), source()
     for directions in (1, 3):
@@ -234,7 +239,7 @@ def test_no_released_number_makes_an_engine_raise(in_postgres, scale):
 def test_units_count_with_so_many_rows():
     with duckdb_engine() as engine:
         for rows in (1, 2, 3):
-            given = source(y=None, classes=(), unit="who", rows=rows)
+            given = source(y=None, y_kind=None, classes=(), unit="who", rows=rows)
             text = f"SELECT MAX(n) FROM (SELECT turn AS n FROM ({given.taken()}) AS t) AS m"
             with engine.snapshot() as snapshot:
                 ((most,),) = snapshot.run(Step(text, text))

@@ -84,6 +84,11 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
             (GroupSums(clusters, _ONE, _ROW), self._steps()),
         ]
 
+    def _drawn(self, width: int) -> Sequence[Sums]:
+        cells = _cells(np.zeros(width), np.eye(width), 0.0, self.n_clusters)
+        centres = ((0.0,) * width,) * self.n_clusters
+        return [_MOMENTS, cells, GroupSums(self.n_clusters, _ONE, _ROW, centres=centres)]
+
     def _steps(self) -> Share:
         return Share(_STEPS_PART, whole(self.max_iter, "max_iter"))
 

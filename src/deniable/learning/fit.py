@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import clone
 
-from deniable.engines.base import LazySnapshot
+from deniable.engines.base import LazySnapshot, Step
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.learning.noise import Mechanism
 from deniable.learning.pushed import Source, pushed
@@ -59,7 +59,7 @@ def fit(
     loss = _price(model)
     parts = session.parts
     gate = Gate(parts.ledger, private.population, parts.who)
-    parts.engine.check([source.rows_step()])
+    parts.engine.check(_steps(model, source))
     question = {
         "learn": type(model).__name__,
         "parameters": {key: _plain(value) for key, value in model.get_params().items()},
@@ -74,7 +74,8 @@ def fit(
     with door, LazySnapshot(parts.engine) as snapshot:
         if isinstance(model, SumsEstimator):
             reader = _DoorReader(door, snapshot, source)
-            model._learn(reader, source.ranges)
+            with np.errstate(all="ignore"):  # noise may take released numbers beyond doubles
+                model._learn(reader, source.ranges)
             door.close({"drawn": reader.drawn})
         else:
             learned = door.draw(
@@ -84,8 +85,16 @@ def fit(
     return model
 
 
+def _steps(model: PrivateEstimator, source: Source) -> list[Step]:
+    """Every kind of statement that the fit will run."""
+    if not isinstance(model, SumsEstimator):
+        return [source.rows_step()]
+    return [pushed(sums, source).step for sums in model._drawn(len(source.x))]
+
+
 @dataclass(frozen=True)
 class _Columns:
+    every: tuple[str, ...]
     x: tuple[str, ...]
     kinds: tuple[ColumnType, ...]
     y: str | None
@@ -139,7 +148,8 @@ def _recall(model: PrivateEstimator, stored: object, ranges: Ranges) -> None:
     """The model that was learned before."""
     assert isinstance(stored, Mapping)
     if isinstance(model, SumsEstimator):
-        model._learn(_Recorded(stored["drawn"]), ranges)
+        with np.errstate(all="ignore"):
+            model._learn(_Recorded(stored["drawn"]), ranges)
         return
     for name in _LEARNED:
         setattr(model, name, np.array(stored[name]))
@@ -190,7 +200,8 @@ def _columns(session: Session, name: str, x: Sequence[str], y: str | None) -> _C
     listed = [each.lower() for each in found]
     if len(set(listed)) != len(listed) or (target is not None and target.lower() in listed):
         raise ParameterError("x", listed, "must be different columns, and not the target")
-    return _Columns(tuple(found), kinds, target, None if target is None else schema.columns[target])
+    y_kind = None if target is None else schema.columns[target]
+    return _Columns(tuple(schema.columns), tuple(found), kinds, target, y_kind)
 
 
 def _completed(estimator: Estimator, table: PrivateTable, columns: _Columns) -> Estimator:
@@ -226,9 +237,16 @@ def _completed(estimator: Estimator, table: PrivateTable, columns: _Columns) -> 
                 )
             declared["classes"] = list(table.keys[columns.y])
         labels = read_classes(declared.get("classes", given["classes"]))
-        check_keys(columns.y, labels, columns.y_kind)
+        _check_labels(columns.y, labels, columns.y_kind)
     model.set_params(**declared)
     return model
+
+
+def _check_labels(column: str, labels: tuple[Any, ...], kind: ColumnType | None) -> None:
+    """Refuse labels that the column cannot hold, or that become one in its type."""
+    check_keys(column, labels, kind, "classes")
+    if kind == ColumnType.NUMBER and len({float(label) for label in labels}) < len(labels):
+        raise ParameterError("classes", len(labels), f"{column} holds {kind}; some are one double")
 
 
 def _bounds_of(table: PrivateTable, column: str, kind: ColumnType) -> tuple[float, float]:
@@ -257,9 +275,11 @@ def _source(model: PrivateEstimator, table: PrivateTable, name: str, columns: _C
     model.n_features_in_ = width
     return Source(
         table=name,
+        columns=tuple(each.lower() for each in columns.every),
         x=tuple(each.lower() for each in columns.x),
         kinds=columns.kinds,
         y=None if columns.y is None else columns.y.lower(),
+        y_kind=columns.y_kind,
         unit=unit,
         rows=rows,
         ranges=ranges,

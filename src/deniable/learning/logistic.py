@@ -121,6 +121,10 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         gradients = Gradients(np.ones((1, 1)), np.zeros((self._directions(), 1)))
         return [(_MOMENTS, _MOMENTS_SHARE), (gradients, self._steps())]
 
+    def _drawn(self, width: int) -> Sequence[Sums]:
+        start = np.zeros((self._directions(), width + 1))
+        return [_MOMENTS, Gradients(np.eye(width + 1), start)]
+
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         width = ranges.width
         mechanism = self._noise(_MOMENTS, _MOMENTS_SHARE, width)

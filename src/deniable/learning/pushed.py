@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from fractions import Fraction
+from functools import lru_cache, singledispatch
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from deniable.engines.base import Rows as EngineRows
 from deniable.engines.base import Step, quoted
-from deniable.engines.literals import kind_of_value, literal
+from deniable.engines.literals import double_literal, literal, whole_literal
 from deniable.learning.rows import GRID, SQUARE_GRID, Floats, Ranges, steps
 from deniable.learning.sums import (
     DIAGONAL,
@@ -34,7 +35,7 @@ from deniable.learning.sums import (
     Integers,
     Moments,
 )
-from deniable.tables import ColumnType
+from deniable.tables import LEAST_DOUBLE, ColumnType
 
 _FINITE = "BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"
 BOUNDED, KEPT = "deniable_bounded", "deniable_kept"
@@ -47,18 +48,27 @@ _SCORE = 100.0  # the square of e to the power of -100 is a double yet
 class Source:
     """Columns of a private table that are learned from, with what is declared about them.
 
-    `rows` is how many rows of one unit count; others are left out, by the unit's own rows alone.
+    `rows` is how many rows of one unit count; others are left out, by the unit's own rows alone:
+    the first in the order of `columns`, which are all that the table has. Rows that tie are equal
+    in every column, so that no engine, plan or other row decides which of them count.
     """
 
     table: str
+    columns: tuple[str, ...]
     x: tuple[str, ...]
     kinds: tuple[ColumnType, ...]
     y: str | None
+    y_kind: ColumnType | None
     unit: str | None
     rows: int
     ranges: Ranges
     classes: tuple[Any, ...]
     y_ends: tuple[float, float] | None
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The public values that statements compare columns with."""
+        return (*self.ranges.low, *self.ranges.high, *self.classes, *(self.y_ends or ()))
 
     def tables(self) -> dict[str, str]:
         """By name, the SELECTs that make BOUNDED: u0, u1, ... of length 1 at most, and t or k.
@@ -101,7 +111,7 @@ class Source:
 
     def rows_step(self) -> Step:
         """SELECT the bounded rows themselves."""
-        return Step(f"SELECT * FROM {BOUNDED}", self.taken(), self.tables())
+        return _step(self, f"SELECT * FROM {BOUNDED}", {})
 
     def taken(self) -> str:
         """SELECT the columns as doubles, of so many rows of each unit."""
@@ -116,28 +126,35 @@ class Source:
         if self.unit is None:
             return f"SELECT {', '.join(columns)} FROM {quoted(self.table)}"
         unit = quoted(self.unit)
-        order = ", ".join(map(quoted, [*self.x, *([self.y] if self.y else [])]))
+        order = ", ".join(f"{quoted(name)} ASC NULLS LAST" for name in self.columns)
         columns.append(f"ROW_NUMBER() OVER (PARTITION BY {unit} ORDER BY {order}) AS turn")
         inner = f"SELECT {', '.join(columns)} FROM {quoted(self.table)} WHERE {unit} IS NOT NULL"
-        return f"SELECT * FROM ({inner}) AS numbered WHERE turn <= {self.rows}"
+        return f"SELECT * FROM ({inner}) AS numbered WHERE turn <= {_whole(self.rows)}"
 
     def _class(self) -> str:
         assert self.y is not None
+        assert self.y_kind is not None
         cases = " ".join(
-            f"WHEN {quoted(self.y)} = {_written(label)} THEN {place}"
+            f"WHEN {quoted(self.y)} = {literal(self.y_kind, label).sql('duckdb')} THEN {place}"
             for place, label in enumerate(self.classes)
         )
         return f"CASE {cases} END"
 
 
-def _written(label: object) -> str:
-    return str(literal(kind_of_value(label), label).sql("duckdb"))
-
-
+@lru_cache(1024)
 def number(value: float) -> str:
-    """A double as SQL; without an exponent it would be a decimal."""
-    text = repr(float(value))
-    return f"({text})" if "e" in text else f"({text}e0)"
+    """A double as SQL."""
+    return f"({double_literal(Fraction(value)).sql('duckdb')})"
+
+
+def _whole(value: int) -> str:
+    return whole_literal(value).sql("duckdb")
+
+
+def _released(values: Floats | float, most: float = 1 / TINY) -> Floats:
+    """Released numbers within the limits of constants: whatever noise made of them, it is taken."""
+    found = np.nan_to_num(np.asarray(values, np.float64), nan=0.0)
+    return np.where(np.abs(found) < TINY, 0.0, np.clip(found, -most, most))
 
 
 def clamped(value: str, low: float, high: float) -> str:
@@ -148,7 +165,7 @@ def clamped(value: str, low: float, high: float) -> str:
 
 def _quotient(name: str, by: float) -> str:
     """A column divided by a public number; 0 where that would be tiny."""
-    least = max(TINY * float(by), 1e-300)
+    least = max(TINY * float(by), float(LEAST_DOUBLE))
     return f"CASE WHEN ABS({name}) < {number(least)} THEN 0e0 ELSE {name} / {number(by)} END"
 
 
@@ -200,7 +217,7 @@ def _(sums: Moments, source: Source) -> Pushed:
     pairs = list(combinations_with_replacement(range(len(parts)), 2))
     weights = tuple(DIAGONAL if i == j else OFF_DIAGONAL for i, j in pairs)
     select = f"SELECT {', '.join(f'SUM(z{i} * z{j})' for i, j in pairs)} FROM {KEPT}"
-    step = _step(source, select, _whole(BOUNDED, parts, SQUARE_GRID, sums.most(width)))
+    step = _step(source, select, _rounded(BOUNDED, parts, SQUARE_GRID, sums.most(width)))
     return Pushed(step, len(pairs), weights=weights)
 
 
@@ -220,7 +237,7 @@ def _(sums: GroupSums, source: Source) -> Pushed:
     if sums.centres:
         tables |= _nearest(np.array(sums.centres), rows)
         rows, label = "deniable_nearest", "nearest"
-    tables |= _whole(rows, parts, GRID, sums.most(width), label)
+    tables |= _rounded(rows, parts, GRID, sums.most(width), label)
     summed = ", ".join(f"SUM(z{place})" for place in range(len(parts)))
     step = _step(source, f"SELECT g, {summed} FROM {KEPT} GROUP BY g", tables)
     return Pushed(step, len(parts), sums.groups, grouped=True)
@@ -231,15 +248,15 @@ def _(sums: CellCounts, source: Source) -> Pushed:
     bins, cells = [], []
     for place, (axis, width) in enumerate(zip(sums.axes, sums.width, strict=True)):
         along = _dot(axis / width, [f"u{p}" for p in range(len(axis))])
-        shift = number(sums.bins / 2 - float(axis @ sums.origin) / float(width))
+        shift = number(float(_released(sums.bins / 2 - axis @ sums.origin / width)))
         bins.append(f"FLOOR({along} + {shift}) AS b{place}")
         inside = clamped(f"b{place}", 0.0, float(sums.bins - 1))
-        cells.append(f"{sums.bins**place} * CAST({inside} AS BIGINT)")
+        cells.append(f"{_whole(sums.bins**place)} * CAST({inside} AS BIGINT)")
     tables = {
         "deniable_bins": f"SELECT {', '.join(bins)} FROM {BOUNDED}",
         "deniable_cells": f"SELECT {' + '.join(cells)} AS g FROM deniable_bins",
     }
-    select = f"SELECT g, {GRID} * COUNT(*) FROM deniable_cells GROUP BY g"
+    select = f"SELECT g, {_whole(GRID)} * COUNT(*) FROM deniable_cells GROUP BY g"
     return Pushed(_step(source, select, tables), 1, sums.size, grouped=True)
 
 
@@ -264,7 +281,7 @@ def _(sums: Gradients, source: Source) -> Pushed:
         **_residuals(directions, ", ".join(inputs)),
     }
     parts = [f"e{d} / {AT_LEAST_1} * w{p}" for d in range(directions) for p in range(width)]
-    tables |= _whole("deniable_missed", parts, GRID, sums.most(width - 1))
+    tables |= _rounded("deniable_missed", parts, GRID, sums.most(width - 1))
     summed = ", ".join(f"SUM(z{place})" for place in range(len(parts)))
     return Pushed(_step(source, f"SELECT {summed} FROM {KEPT}", tables), len(parts))
 
@@ -298,10 +315,11 @@ def _residuals(directions: int, inputs: str) -> dict[str, str]:
 
 
 def _step(source: Source, select: str, tables: dict[str, str]) -> Step:
-    return Step(select, source.taken(), {**source.tables(), **tables})
+    made = {**source.tables(), **tables}
+    return Step(select, source.taken(), made, constants=source.constants)
 
 
-def _whole(
+def _rounded(
     rows: str, parts: Sequence[str], grid: int, most: int, label: str = ""
 ) -> dict[str, str]:
     """The table KEPT of z0, z1, ...: whole numbers, of rows that are short enough."""
@@ -315,21 +333,22 @@ def _whole(
     group = f", {label} AS g" if label else ""
     return {
         "deniable_whole": f"SELECT {rounded}{group} FROM {rows}",
-        KEPT: f"SELECT * FROM deniable_whole WHERE {square} <= {grid**2} AND {size} <= {most}",
+        KEPT: f"SELECT * FROM deniable_whole WHERE {square} <= {_whole(grid**2)} "
+        f"AND {size} <= {_whole(most)}",
     }
 
 
 def _dot(row: Floats, names: Sequence[str]) -> str:
-    factors = np.where(np.abs(row) < TINY, 0.0, np.clip(row, -1 / TINY, 1 / TINY))
-    return "(" + " + ".join(f"{number(v)} * {n}" for v, n in zip(factors, names, strict=True)) + ")"
+    factors = zip(_released(row).tolist(), names, strict=True)
+    return "(" + " + ".join(f"{number(factor)} * {name}" for factor, name in factors) + ")"
 
 
 def _nearest(centres: Floats, rows: str) -> dict[str, str]:
     """The table with the place of the nearest centre, the first of those that are equally near."""
-    centres = np.clip(centres, -1 / TINY, 1 / TINY)
+    centres = _released(centres)
     names = [f"u{place}" for place in range(centres.shape[1])]
     far = ", ".join(
-        f"{number(float(c @ c))} + {_dot(-2 * c, names)} AS d{place}"
+        f"{number(float(_released(c @ c, TINY**-2)))} + {_dot(-2 * c, names)} AS d{place}"
         for place, c in enumerate(centres)
     )
     every = [f"d{place}" for place in range(len(centres))]

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.tables import ColumnType, unfit
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -109,6 +110,8 @@ def read_ends(bounds: Any, argument: str = "bounds") -> tuple[Floats, Floats]:
         low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in bounds)
     except (TypeError, ValueError):
         raise ParameterTypeError(argument, bounds, "must hold numbers") from None
+    if low.size != high.size and 1 not in (low.size, high.size):
+        raise ParameterError(argument, bounds, "must be as many low ends as high ones")
     if low.ndim > 1 or high.ndim > 1 or not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise ParameterError(argument, bounds, "must be finite numbers, or flat lists of them")
     if not np.all(low < high) or max(np.abs(low).max(), np.abs(high).max()) > _LARGEST_BOUND:
@@ -116,6 +119,9 @@ def read_ends(bounds: Any, argument: str = "bounds") -> tuple[Floats, Floats]:
     least = np.maximum(_LEAST_SPAN, 1e-12 * np.maximum(np.abs(low), np.abs(high)))
     if not np.all(high - low >= least):
         raise ParameterError(argument, bounds, "lie too close together to tell values apart")
+    for each in (*low, *high, *((low + high) / 2), *((high - low) / 2)):
+        if wrong := unfit(ColumnType.NUMBER, float(each)):
+            raise ParameterError(argument, bounds, wrong)
     return low, high
 
 

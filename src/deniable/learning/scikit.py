@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence, Set
 from typing import Any, Protocol, Self
@@ -121,6 +122,11 @@ class SumsEstimator(PrivateEstimator):
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         """The sums that a fit draws, in their kinds, with their shares of the budget."""
 
+    def _drawn(self, width: int) -> Sequence[Sums]:
+        """The sums that a fit draws of rows with so many columns: one of each kind."""
+        del width
+        return [sums for sums, _ in self._parts()]
+
     @abstractmethod
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         """Draw the sums, and set what is learned."""
@@ -181,6 +187,8 @@ def read_classes(classes: Any) -> tuple[Any, ...]:
     labels = tuple(each.item() if isinstance(each, np.generic) else each for each in listed)
     if len({_kind_of(each) for each in labels}) > 1:
         raise ParameterTypeError("classes", "mixed types", "must be all numbers or all text")
+    if any(isinstance(each, float) and not math.isfinite(each) for each in labels):
+        raise ParameterError("classes", "NaN or infinite", "must be finite numbers")
     try:
         different = len(set(labels)) == len(labels)
     except TypeError:
@@ -191,7 +199,8 @@ def read_classes(classes: Any) -> tuple[Any, ...]:
 
 
 def _kind_of(label: Any) -> str:
-    return "number" if isinstance(label, int | float) else type(label).__name__
+    number = isinstance(label, int | float) and not isinstance(label, bool)
+    return "number" if number else type(label).__name__
 
 
 def read_y_bounds(bounds: Any) -> tuple[float, float]:

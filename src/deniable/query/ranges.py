@@ -26,7 +26,7 @@ from deniable.query.expressions import SUPPOSED
 from deniable.query.price import price
 from deniable.query.profile import Asked
 from deniable.query.resolve import parse
-from deniable.tables import Bounds, ColumnType
+from deniable.tables import MOST_WHOLE, Bounds, ColumnType
 
 _SHARE = Fraction(1, 20)
 _FAR = 1e300
@@ -76,7 +76,8 @@ class Range:
             )
         low, high = _edges(ends[-1][0])[0], _edges(ends[0][-1])[1]
         if self.kind == ColumnType.INTEGER:
-            low, high = Fraction(math.floor(low)), Fraction(math.ceil(high))
+            low = Fraction(max(math.floor(low), -MOST_WHOLE))
+            high = Fraction(min(math.ceil(high), MOST_WHOLE))
         return (low, high) if low < high else (min(low, high), min(low, high) + 1)
 
 

@@ -23,7 +23,7 @@ from deniable.release import Answer
 from deniable.session import Session
 from deniable.synthesis.measure import on_grid_below, reserved_loss
 from deniable.synthesis.run import Run
-from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, read_keys
+from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, read_keys, unfit
 
 _EACH, _MOST = Fraction(1, 20), Fraction(1, 2)
 _ROUNDED = 16 * GRID  # the ledger rounds every draw of a question up
@@ -92,7 +92,8 @@ def discovered(
         paid = sum((answer.cost for answer in answers[1:]), answers[0].cost)
         found = replace(found, left=found.left - prices[name] * len(each) - _ROUNDED)
         if schema.columns[name] == ColumnType.TEXT:
-            values = [v for v in answers[0].to_arrow().column("value").to_pylist() if v is not None]
+            found_values = answers[0].to_arrow().column("value").to_pylist()
+            values = [v for v in found_values if not unfit(ColumnType.TEXT, v)]
             if not values:
                 raise ReleaseFailedError(
                     f"no value of {name} was found that many units share. What was charged to look "

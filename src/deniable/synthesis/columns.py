@@ -6,7 +6,6 @@ All of it is declared: keys, bounds, edges. Nothing is looked up in the data.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -17,12 +16,20 @@ from typing import Any
 import numpy as np
 
 from deniable.engines.base import quoted
-from deniable.engines.literals import kind_of_value, literal
+from deniable.engines.literals import literal
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import whole
 from deniable.synthesis.domain import Codes
 from deniable.synthesis.model.rounding import uniforms
-from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, check_keys
+from deniable.tables import (
+    MOST_DOUBLE,
+    NUMERIC,
+    Bounds,
+    ColumnType,
+    PrivateTable,
+    Schema,
+    check_keys,
+)
 
 BINS = 16
 _MOST_CODES = 2000
@@ -36,7 +43,8 @@ class Coding:
 
     Of k values or bins, code k means missing, where that is a category. Values that no code means
     are outside of the domain. Numbers and dates beyond the outer edges count in the outer bins. NaN
-    and infinities are missing, as NULL is: engines take NaN for the largest of all.
+    and what lies beyond ±1e300 are missing, as NULL is. Values and edges are of the column's type,
+    within the limits of constants.
     """
 
     name: str
@@ -60,12 +68,12 @@ class Coding:
         none = f"WHEN {self._absent()} THEN {self._known if self.missing else 'NULL'}"
         if self.values:
             cases = [
-                f"WHEN {column} = {literal(self.kind, value).sql('duckdb')} THEN {code}"
+                f"WHEN {column} = {self._written(value)} THEN {code}"
                 for code, value in enumerate(self.values)
             ]
             return f"CASE {none} {' '.join(cases)} ELSE NULL END"
         cases = [
-            f"WHEN {column} < {_edge(edge)} THEN {code}"
+            f"WHEN {column} < {self._written(edge)} THEN {code}"
             for code, edge in enumerate(self.edges[1:-1])
         ]
         return f"CASE {none} {' '.join(cases)} ELSE {self._known - 1} END"
@@ -75,15 +83,23 @@ class Coding:
         column = quoted(self.name.lower())
         if not self.values:
             return "" if self.missing else f"NOT ({self._absent()})"
-        listed = ", ".join(literal(self.kind, value).sql("duckdb") for value in self.values)
+        listed = ", ".join(map(self._written, self.values))
         return f"({column} IN ({listed}){f' OR {self._absent()}' if self.missing else ''})"
 
     def _absent(self) -> str:
         column = quoted(self.name.lower())
         if self.kind != ColumnType.NUMBER:
             return f"{column} IS NULL"
-        most = _edge(sys.float_info.max)
-        return f"{column} IS NULL OR NOT ({column} <= {most} AND {column} >= -{most})"
+        low, high = (self._written(end) for end in (-MOST_DOUBLE, MOST_DOUBLE))
+        return f"{column} IS NULL OR NOT ({column} BETWEEN {low} AND {high})"
+
+    def _written(self, value: Any) -> str:
+        return str(literal(self.kind, value).sql("duckdb"))
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The public values that statements compare the column with."""
+        return self.values or self.edges[1:-1]
 
     def code(self, value: Any) -> int:
         """The code of a public value."""
@@ -141,10 +157,11 @@ def frozen(given: object) -> Coding:
         )
     values, edges = ([plain_value(each) for each in part] for part in (given.values, given.edges))
     name, kind = plain_value(given.name), ColumnType(str.__str__(given.kind))
+    check_keys(name, [*values, *edges], kind, "codings")
     return Coding(name, kind, tuple(values), tuple(edges), bool(given.missing))
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any, argument: str = "values") -> Any:
     """A declared value or edge in the plain type of Python, whatever class it came in."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -159,7 +176,7 @@ def plain_value(value: Any) -> Any:
         return datetime(value.year, value.month, value.day, *whole_seconds, value.tzinfo)
     if isinstance(value, date):
         return date(value.year, value.month, value.day)
-    raise ParameterTypeError("values", type(value).__name__, "are numbers, text, booleans or dates")
+    raise ParameterTypeError(argument, type(value).__name__, "are numbers, text, booleans or dates")
 
 
 def codings(
@@ -225,7 +242,7 @@ def _coding(  # noqa: PLR0917
         if not values:
             raise ParameterError("keys", name, "name a value beside None, or leave the column out")
         return Coding(name, kind, values=values, missing=missing or None in given)
-    if bins is not None and not isinstance(bins, int):
+    if bins is not None and not isinstance(bins, int | np.integer):
         return Coding(name, kind, edges=_read_edges(name, kind, bins), missing=missing)
     if kind in NUMERIC:
         ends = bounds.get(name)
@@ -235,9 +252,9 @@ def _coding(  # noqa: PLR0917
                 name,
                 "has no declared bounds; declare bounds=, keys=, edges in bins=, or discover=",
             )
-        return Coding(
-            name, kind, edges=_even(ends, BINS if bins is None else bins, kind), missing=missing
-        )
+        edges = _even(ends, BINS if bins is None else bins, kind)
+        check_keys(name, edges[:-1], kind, "bins")  # values beyond the last count below it
+        return Coding(name, kind, edges=edges, missing=missing)
     raise ParameterError(
         "columns",
         name,
@@ -249,6 +266,8 @@ def _coding(  # noqa: PLR0917
 def _even(ends: tuple[Fraction, Fraction], bins: int, kind: ColumnType) -> tuple[Any, ...]:
     low, high = ends
     count = whole(bins, "bins")
+    if count > _MOST_CODES:
+        raise ParameterError("bins", count, f"{_MOST_CODES:,} are the most")
     if kind == ColumnType.INTEGER:
         first, last = math.ceil(low), math.floor(high) + 1
         count = min(count, last - first)
@@ -257,24 +276,19 @@ def _even(ends: tuple[Fraction, Fraction], bins: int, kind: ColumnType) -> tuple
 
 
 def _read_edges(name: str, kind: ColumnType, given: Sequence[Any]) -> tuple[Any, ...]:
-    edges = tuple(plain_value(edge) for edge in given)
-    fits = {
-        ColumnType.INTEGER: lambda e: isinstance(e, int) and not isinstance(e, bool),
-        ColumnType.NUMBER: lambda e: isinstance(e, int | float) and math.isfinite(e),
-        ColumnType.DATE: lambda e: isinstance(e, date) and not isinstance(e, datetime),
-        ColumnType.TIMESTAMP: lambda e: isinstance(e, datetime) and e.tzinfo is None,
-    }.get(kind)
-    if fits is None or isinstance(given, str) or not all(fits(edge) for edge in edges):
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise ParameterTypeError("bins", name, "give a number of bins, or a list of edges")
+    if kind in (ColumnType.TEXT, ColumnType.BOOLEAN):
+        raise ParameterTypeError("bins", name, f"the column holds {kind}; it has no edges")
+    edges = tuple(plain_value(edge, "bins") for edge in given)
+    if any(edge is None for edge in edges):
         raise ParameterTypeError("bins", name, f"the column holds {kind}; give edges of that type")
+    check_keys(name, edges, kind, "bins")
+    if kind == ColumnType.NUMBER:
+        edges = tuple(float(edge) + 0.0 for edge in edges)  # with one zero
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise ParameterError("bins", name, "edges must rise, and be two or more")
     return edges
-
-
-def _edge(edge: Any) -> str:
-    if isinstance(edge, float):
-        return f"CAST({edge!r} AS DOUBLE)"
-    return str(literal(kind_of_value(edge), edge).sql("duckdb"))
 
 
 def _shown(edge: Any) -> str:

@@ -6,22 +6,26 @@ than `max_rows` rows is scaled down so that its counts sum to `max_rows` at most
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from deniable.engines.base import Engine, LazySnapshot
+from deniable.engines.base import Engine, LazySnapshot, Step
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.units import Relation
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_tree
-from deniable.query.emit import totals_step
+from deniable.query.emit import rows_step, totals_step
 from deniable.query.plan import SCALE, Plan
 from deniable.query.resolve import parse
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.data import check_cells
 from deniable.synthesis.domain import Clique, Counts, Domain
+
+
+_CHECKED_CELLS = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,14 +64,14 @@ class TableMarginals:
         """That of the table."""
         return self.catalogue.neighbours([self.table])
 
-    def plan(self, clique: Clique, *, all_columns: bool = False) -> Plan:
-        """The plan of one marginal: COUNT(*) by codes; to check them, with those of all columns."""
+    def plan(self, clique: Clique) -> Plan:
+        """The plan of one marginal: COUNT(*) by codes."""
         names = [f"c{self.domain.place(column)}" for column in clique]
         shown = ", ".join(names)
         coded = [
             f"{code} AS c{place}"
             for place, (code, _) in enumerate(self._texts)
-            if all_columns or self.domain.columns[place] in clique
+            if self.domain.columns[place] in clique
         ]
         inside = [condition for _, condition in self._texts if condition]
         rows = (
@@ -86,13 +90,34 @@ class TableMarginals:
     def check(self, engine: Engine) -> None:
         """Refuse, from names and types alone, what the engine would not run."""
         _ = self.bound  # refused here, not when it is charged
-        every = self.plan(self.domain.columns[:1], all_columns=True)
-        engine.check([totals_step(self.plan(()), l2=False), totals_step(every, l2=False)])
+        total = self.plan(())
+        few = [self.step(self.plan(clique)) for clique in self._few()]
+        engine.check([self.step(total), rows_step(total), *few])
+
+    def _few(self) -> list[Clique]:
+        """All columns, few at a time: an engine computes only what is grouped by."""
+        found: list[Clique] = [()]
+        for column in self.domain.columns:
+            wider = (*found[-1], column)
+            if self.domain.size(wider) <= _CHECKED_CELLS:
+                found[-1] = wider
+            else:
+                found.append((column,))
+        return found
+
+    def step(self, plan: Plan) -> Step:
+        """What the engine runs for a marginal."""
+        return replace(totals_step(plan, l2=False), constants=self.constants)
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The public values that its statements compare columns with."""
+        return tuple(value for each in self.codings for value in each.constants)
 
     def exact(self, clique: Clique) -> Counts:
         """One marginal, in steps of 1/65536 row."""
         check_cells(self.domain, clique)
-        rows = self.snapshot.run(totals_step(self.plan(clique), l2=False))
+        rows = self.snapshot.run(self.step(self.plan(clique)))
         table = np.zeros(self.domain.shape(clique), dtype=np.int64)
         for row in rows:
             table[tuple(int(code) for code in row[:-1])] = int(row[-1] or 0)
