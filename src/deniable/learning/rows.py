@@ -110,6 +110,8 @@ def read_ends(bounds: Any, argument: str = "bounds") -> tuple[Floats, Floats]:
         low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in bounds)
     except (TypeError, ValueError):
         raise ParameterTypeError(argument, bounds, "must hold numbers") from None
+    except OverflowError:
+        raise ParameterError(argument, "a pair", "must lie within ±1e100") from None
     if low.size != high.size and 1 not in (low.size, high.size):
         raise ParameterError(argument, bounds, "must be as many low ends as high ones")
     if low.ndim > 1 or high.ndim > 1 or not (np.isfinite(low).all() and np.isfinite(high).all()):

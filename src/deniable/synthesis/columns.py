@@ -276,7 +276,7 @@ def _even(ends: tuple[Fraction, Fraction], bins: int, kind: ColumnType) -> tuple
 
 
 def _read_edges(name: str, kind: ColumnType, given: Sequence[Any]) -> tuple[Any, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
         raise ParameterTypeError("bins", name, "give a number of bins, or a list of edges")
     if kind in (ColumnType.TEXT, ColumnType.BOOLEAN):
         raise ParameterTypeError("bins", name, f"the column holds {kind}; it has no edges")

@@ -24,7 +24,6 @@ from deniable.synthesis.columns import Coding
 from deniable.synthesis.data import check_cells
 from deniable.synthesis.domain import Clique, Counts, Domain
 
-
 _CHECKED_CELLS = 10_000
 
 
