@@ -10,10 +10,12 @@ norm above bound·SCALE, in machine arithmetic, whatever the order of rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from sqlglot import exp
 
 from deniable.engines.base import Step
+from deniable.engines.literals import double_literal
 from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
 
 KEY_PLACEHOLDER = "<secret key>"
@@ -148,7 +150,7 @@ def _tables(
         tables[UNITS] = _units_table(plan, l2=l2)
     if bought:
         assert plan.floor is not None
-        tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE b > {float(plan.floor) ** 2 * 0.999!r}"
+        tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE b > {_double(plan.floor**2 * 0.999)}"
     elif heavy or pairs:
         tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
     if pairs:
@@ -169,9 +171,9 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
     ):
         if statistic.counts or statistic.per_unit:
             size = weight * weight if l2 else weight
-            parts.append(f"CASE WHEN {name} IS NULL THEN 0e0 ELSE {float(size)!r} END")
+            parts.append(f"CASE WHEN {name} IS NULL THEN 0e0 ELSE {_double(size)} END")
         else:
-            part = f"{float(weight)!r} * COALESCE({name}, 0)::DOUBLE"
+            part = f"{_double(weight)} * COALESCE({name}, 0)::DOUBLE"
             parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
     row = f"SQRT({' + '.join(parts)})" if l2 else f"({' + '.join(parts)})"
     base = _with_base(plan, every_group=True)
@@ -180,6 +182,10 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
         f"{base}, sized AS (SELECT u, SUM({steps})::DOUBLE / 256e0 AS s FROM base GROUP BY u) "
         "SELECT u, s * s AS b FROM sized"
     )
+
+
+def _double(value: float) -> str:
+    return double_literal(Fraction(value)).sql("duckdb")
 
 
 def values_step(plan: Plan, place: int, cells: int) -> Step:
