@@ -66,6 +66,8 @@ def in_tree(tree, file, known):
     """What one file puts into SQL."""
     told = {id(part) for node in ast.walk(tree) if _tells(node) for part in ast.walk(node)}
     names = _names(tree.body)
+    own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_text(n)}
+    known = Known(known.fields, known.calls - own, known.constants)
     return [found for node in tree.body for found in _in_node(node, file, known, names, told)]
 
 
@@ -144,6 +146,10 @@ def _names(nodes):
                 if _is_number(annotation):
                     found.add(name)
     return found
+
+
+def _is_text(function):
+    return function.returns is not None and ast.unparse(function.returns) == "str"
 
 
 def _is_number(annotation):

@@ -9,12 +9,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from deniable.engines.literals import (
-    MOST_DOUBLE,
-    double_literal,
-    fitting_double,
-    whole_literal,
-)
+from deniable.engines.literals import double_literal, fitting_double, whole_literal
 from deniable.errors import QueryError
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of
@@ -24,7 +19,7 @@ from deniable.query.rounding import half_up
 from deniable.query.values.casts import as_type
 from deniable.query.values.operators import Resolve, read_value
 from deniable.query.values.value import Value, finished
-from deniable.tables import NUMERIC, Bounds, ColumnType, grid_of
+from deniable.tables import MOST_DOUBLE, NUMERIC, Bounds, ColumnType, grid_of
 
 Centres = Mapping[str, tuple[int, float]]
 """For columns, by their text: a centre in steps, and the usual share of the farthest from it."""

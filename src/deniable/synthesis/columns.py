@@ -96,11 +96,6 @@ class Coding:
     def _written(self, value: Any) -> str:
         return str(literal(self.kind, value).sql("duckdb"))
 
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        """The public values that statements compare the column with."""
-        return self.values or self.edges[1:-1]
-
     def code(self, value: Any) -> int:
         """The code of a public value."""
         if isinstance(value, np.generic):

@@ -6,12 +6,11 @@ than `max_rows` rows is scaled down so that its counts sum to `max_rows` at most
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.engines.base import Engine, LazySnapshot, Step
+from deniable.engines.base import Engine, LazySnapshot
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.units import Relation
@@ -90,8 +89,8 @@ class TableMarginals:
         """Refuse, from names and types alone, what the engine would not run."""
         _ = self.bound  # refused here, not when it is charged
         total = self.plan(())
-        few = [self.step(self.plan(clique)) for clique in self._few()]
-        engine.check([self.step(total), rows_step(total), *few])
+        few = [totals_step(self.plan(clique), l2=False) for clique in self._few()]
+        engine.check([totals_step(total, l2=False), rows_step(total), *few])
 
     def _few(self) -> list[Clique]:
         """All columns, few at a time: an engine computes only what is grouped by."""
@@ -104,19 +103,10 @@ class TableMarginals:
                 found.append((column,))
         return found
 
-    def step(self, plan: Plan) -> Step:
-        """What the engine runs for a marginal."""
-        return replace(totals_step(plan, l2=False), constants=self.constants)
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        """The public values that its statements compare columns with."""
-        return tuple(value for each in self.codings for value in each.constants)
-
     def exact(self, clique: Clique) -> Counts:
         """One marginal, in steps of 1/65536 row."""
         check_cells(self.domain, clique)
-        rows = self.snapshot.run(self.step(self.plan(clique)))
+        rows = self.snapshot.run(totals_step(self.plan(clique), l2=False))
         table = np.zeros(self.domain.shape(clique), dtype=np.int64)
         for row in rows:
             table[tuple(int(code) for code in row[:-1])] = int(row[-1] or 0)
