@@ -15,7 +15,7 @@ from sqlglot import exp
 from deniable.errors import QueryError
 from deniable.query.columns import Column
 from deniable.query.values import casts, logic, numbers, texts, times
-from deniable.query.values.constants import number
+from deniable.query.values.constants import as_kind, number
 from deniable.query.values.value import Read, Value, constant, finished, sealed
 from deniable.tables import NUMERIC, ColumnType
 
@@ -187,9 +187,15 @@ _NUMERIC = {kind for kind, type_ in casts.KINDS.items() if type_ in {*NUMERIC, C
 
 
 def constants_of(tree: exp.Expr) -> tuple[Any, ...]:
-    """The numbers and texts that a question names, for canary rows."""
+    """The numbers, texts, days and times that a question names, for canary rows."""
     found: dict[tuple[type, Any], Any] = {}
     for node in tree.find_all(exp.Literal):
         value = node.name if node.is_string else number(node.name)
-        found.setdefault((type(value), value), value)
+        moments = [as_kind(value, kind) for kind in _MOMENTS] if node.is_string else []
+        for each in (value, *moments):
+            if each is not None:
+                found.setdefault((type(each), each), each)
     return tuple(found.values())
+
+
+_MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
