@@ -28,6 +28,7 @@ from deniable.query.compile import compile_tree
 from deniable.query.drawing import draw
 from deniable.query.explain import Explanation, Unknown, explain
 from deniable.query.expressions import SUPPOSED
+from deniable.query.fan import Counts
 from deniable.query.moments import Centres
 from deniable.query.plan import Plan
 from deniable.query.price import amount_for_error, amount_of, epsilon_of, price
@@ -107,7 +108,8 @@ class Session:
             }
             for name, table in private.items():
                 check_metadata(table, schemas[name])
-            self._catalogue = Catalogue(schemas, private)
+            public = frozenset(self._tables) - frozenset(private)
+            self._catalogue = Catalogue(schemas, private, Counts(self._engine, public))
             self._ledger = _read_ledger(ledger)
             for population in {table.population for table in private.values()}:
                 self._ledger.open(population, self._budget, who=who)
@@ -382,6 +384,7 @@ class Session:
             "sql": plan.text,
             "rows": [plan.rows, plan.floor, plan.norm, plan.top],
             "max_groups": plan.max_groups,
+            **({"left_out": list(plan.left_out)} if plan.left_out else {}),
             "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
             "statistics": [s.sql.sql("duckdb") for s in plan.statistics],
             "weights": list(plan.weights) if plan.statistics else [],

@@ -12,6 +12,7 @@ from sqlglot.schema import MappingSchema
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
 from deniable.query.columns import BOUGHT, UNIT, Column, Place, Relation
+from deniable.query.fan import Count, no_count
 from deniable.tables import (
     NUMERIC,
     SQL_TYPES,
@@ -57,10 +58,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Schemas of all tables, and the metadata of the private ones."""
+    """Schemas of all tables, the metadata of the private ones, and numbers about public ones."""
 
     schemas: Mapping[str, Schema]
     private: Mapping[str, PrivateTable]
+    count: Count = no_count
 
     def sqlglot_schema(self) -> MappingSchema:
         """The names and types, in lower case, for the resolver; names are not read as SQL."""
@@ -127,6 +129,7 @@ class Catalogue:
             rows=options.max_rows or table.max_rows or BOUGHT,
             single=unit is None,
             cap=1 if unit is None else table.cap_rows,
+            most=1 if unit is None else None,
             unit_has_name=unit is not None,
             unit_kind=None if unit is None else columns[unit].kind,
             max_groups=options.max_groups or table.max_groups,

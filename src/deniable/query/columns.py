@@ -51,7 +51,12 @@ class Relation:
 
     A private relation has the hidden column UNIT. Rows of one unit depend on that unit's own rows
     and on public tables alone: whatever bounds a unit's rows bounds all that it adds. `rows` is
-    the number of rows that count in full; `single` says that no unit can have more.
+    the number of rows that count in full; `single` says that no unit can have more. `simple` rows
+    come out alike however often they are computed.
+
+    One row of a table becomes at most `fan` rows by public tables, one unit has at most `most` rows
+    (None: as many as the table has), and there are at most `growth` times as many rows as in the
+    tables. `left_out` are the numbers of rows to which sides of joins were cut.
     """
 
     sql: exp.Expr
@@ -65,6 +70,11 @@ class Relation:
     unit_has_name: bool = True
     cap: int | None = None
     unit_kind: ColumnType | None = None
+    fan: int = 1
+    most: int | None = None
+    growth: int = 1
+    joined: bool = False
+    left_out: tuple[int, ...] = ()
 
     @property
     def private(self) -> bool:

@@ -120,7 +120,7 @@ class _Compiler:
         lower = [each.alias_or_name.lower() for each in select.expressions]
         if len(set(lower)) != len(lower):
             raise QueryError("two columns of one SELECT have one name; name them apart with AS")
-        read = read_sources(select, named, self.compile)
+        read = read_sources(select, named, self.compile, self.catalogue.count)
         if isinstance(read, Released):
             return over_released(select, read)
         find = resolver(read.columns)
@@ -219,7 +219,10 @@ class _Compiler:
         sql = sql.select(exp.alias_(read.merged.sql.copy(), UNIT, quoted=True))
         if distinct is not None:
             sql = sql.distinct()
-        return replace(read.merged, sql=sql, columns=columns, simple=simple)
+        made_of = replace(read.merged, sql=sql, columns=columns, simple=simple)
+        if distinct is not None and all(column.is_unit for column in columns.values()):
+            return _one_row(made_of)
+        return made_of
 
     def _projected(self, node: exp.Expr, read: Sources, find: Resolve) -> tuple[exp.Expr, Column]:
         if isinstance(node, exp.Column):
@@ -266,18 +269,16 @@ class _Compiler:
         inner.set("alias", exp.TableAlias(this=exp.to_identifier("by_unit", quoted=True)))
         alone = all(self._is_unit(group, find) for group in groups)
         merged = read.merged
-        return replace(
-            merged,
-            sql=outer.from_(inner),
-            columns=columns,
-            rows=1 if alone else merged.rows,
-            single=alone or merged.single,
-            simple=False,
-            cap=1 if alone else merged.cap,
-        )
+        found = replace(merged, sql=outer.from_(inner), columns=columns, simple=False)
+        return _one_row(found) if alone else found
 
     def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:
         return isinstance(node, exp.Column) and find(node).is_unit
+
+
+def _one_row(relation: Relation) -> Relation:
+    """Rows of which every unit has one at most."""
+    return replace(relation, rows=1, single=True, cap=1, fan=1, most=1, growth=1)
 
 
 def _only_one(sets: list[Set]) -> None:

@@ -21,7 +21,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
 from deniable.query.emit import KEY_PLACEHOLDER
 from deniable.query.measures import Linear, Located, Measure
-from deniable.query.plan import SCALE
+from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced
 from deniable.query.shape import measure_of
 
@@ -140,7 +140,7 @@ def explain(
         guarantee=_guarantee(priced, budget),
         columns=columns,
         groups=_groups(priced),
-        contributions=_bought(unknown) if unknown else _contributions(priced),
+        contributions=(_bought(unknown) if unknown else _contributions(priced)) + _multiplied(plan),
         threshold=None if priced.keys is None or unknown else priced.keys.threshold,
         statements=tuple(
             dict.fromkeys(
@@ -207,3 +207,11 @@ def _contributions(priced: Priced) -> str:
         f"counts in full with up to {plan.rows:,} rows; one with more is scaled down to what "
         f"{plan.rows:,} rows can add, all its numbers together"
     )
+
+
+def _multiplied(plan: Plan) -> str:
+    """How joins multiply rows, and what they leave out."""
+    parts = [plan.rows_left_out] if plan.left_out else []
+    if plan.fan > 1:
+        parts.insert(0, f"by its joins one row becomes up to {plan.fan:,}")
+    return "".join(f"; {part}" for part in parts)

@@ -12,6 +12,7 @@ from deniable.query.aggregates import Statistics, counted_rows, settle
 from deniable.query.catalogue import Options
 from deniable.query.checks import no_unit
 from deniable.query.expressions import known_values
+from deniable.query.fan import STORED_GROWTH
 from deniable.query.grouping import Set
 from deniable.query.measures import Measure
 from deniable.query.plan import Group, Output, Plan
@@ -90,13 +91,17 @@ def plan_of(
         offset=whole_number(select, "offset") or 0,
         rows=merged.rows,
         single=merged.single,
-        simple=merged.simple,
+        simple=merged.simple and (not merged.joined or merged.growth > STORED_GROWTH),
         unit_has_name=merged.unit_has_name,
         cap=merged.cap,
         max_groups=merged.max_groups,
         population=merged.population,
         tables=merged.tables,
         text="",
+        fan=merged.fan,
+        most=merged.most,
+        growth=merged.growth,
+        left_out=merged.left_out,
     )
 
 

@@ -69,7 +69,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything about a question but its price and the data."""
+    """Everything about a question but its price and the data.
+
+    What `fan`, `most`, `growth` and `left_out` are, the relation that it reads tells.
+    """
 
     source: exp.Select
     unit: exp.Expr
@@ -100,6 +103,10 @@ class Plan:
     only: tuple[exp.Expr, ...] = ()
     constants: tuple[Any, ...] = ()
     veiled: bool = False
+    fan: int = 1
+    most: int | None = None
+    growth: int = 1
+    left_out: tuple[int, ...] = ()
 
     @property
     def buys_rows(self) -> bool:
@@ -173,7 +180,7 @@ class Plan:
             found = tuple(max(1, round(fine * share / min(shares))) for share in shares)
             pairs = zip(found, self.statistics, strict=True)
             norm = sum((w * s.size) ** 2 for w, s in pairs)
-            if norm.bit_length() + 2 * _ROW_BITS <= _MOST_BITS:
+            if norm.bit_length() + 2 * self._unit_bits <= _MOST_BITS:
                 break
         return found
 
@@ -204,12 +211,27 @@ class Plan:
         most = replace(self, rows=self.cap, norm=None).bound(l2=l2)
         return self.cap > self.rows if self.norm is None else most > self.norm
 
+    @property
+    def _unit_bits(self) -> int:
+        """No unit has more rows; where joins bound them they are fewer than a table can have."""
+        return _ROW_BITS if self.most is not None else _ROW_BITS + (self.fan - 1).bit_length()
+
+    @property
+    def rows_left_out(self) -> str:
+        """Which rows joins leave out, in words; empty where they leave out none."""
+        if not self.left_out:
+            return ""
+        listed = " or ".join(f"{rows:,}" for rows in sorted(set(self.left_out)))
+        side = "each side" if len(self.left_out) > 1 else "its side"
+        return f"rows of one person beyond {listed} on {side} of the join are left out"
+
     def check_sizes(self) -> None:
         """Refuse what could overflow 127 bits at the largest table an engine can hold."""
         norm = sum((w * s.size) ** 2 for w, s in zip(self.weights, self.statistics, strict=True))
         largest = max((s.size for s in self.statistics), default=1)
-        product = max(largest << _ROW_BITS, self.bound(l2=False) + 1) * SCALE * SCALE
-        if max(norm.bit_length() + 2 * _ROW_BITS, product.bit_length()) > _MOST_BITS:
+        rows = _ROW_BITS + (self.growth - 1).bit_length()
+        product = max(largest << rows, self.bound(l2=False) + 1) * SCALE * SCALE
+        if max(norm.bit_length() + 2 * self._unit_bits, product.bit_length()) > _MOST_BITS:
             raise QueryError(
                 "the bounds are too wide for exact sums; declare narrower ones, or a coarser grid "
                 "(grid={'cost': 0.01})"

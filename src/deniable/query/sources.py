@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,16 @@ from sqlglot import exp
 from deniable.errors import QueryError
 from deniable.query.checks import columns_in, no_unit, resolver
 from deniable.query.columns import BOUGHT, UNIT, Column, Relation
+from deniable.query.fan import (
+    MOST_FAN,
+    MOST_ROWS,
+    Count,
+    Met,
+    Spread,
+    conjuncts,
+    first_rows,
+    spread,
+)
 from deniable.query.values.operators import condition as read_condition
 
 
@@ -34,8 +45,10 @@ class Sources:
     merged: Relation
 
 
-def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources | Released:
-    """Read FROM and JOIN."""
+def read_sources(
+    select: exp.Select, named: Named, compile_: Compile, count: Count
+) -> Sources | Released:
+    """Read FROM and JOIN; public tables that are joined are counted."""
     origin = select.args.get("from_")
     if origin is None:
         raise QueryError("a question needs FROM and a table")
@@ -49,6 +62,7 @@ def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources
     sql = exp.Select().from_(_aliased(first, alias))
     columns = {alias: first.columns}
     merged, holder = first, (alias if first.private else None)
+    met = {alias: Met(first, None, left=False)}
     for join in joins:
         right = source(join.this, named, compile_)
         if isinstance(right, Released):
@@ -59,6 +73,7 @@ def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources
         columns[name] = right.columns
         condition = join.args.get("on")
         _check_side(join, merged, right)
+        met[name] = Met(right, condition, (join.side or "").upper() == "LEFT")
         if merged.private and right.private:
             assert holder is not None
             condition = _through_the_unit(condition, columns, holder, name)
@@ -68,15 +83,51 @@ def read_sources(select: exp.Select, named: Named, compile_: Compile) -> Sources
         if condition is None:
             kind = exp.Join(this=_aliased(right, name), kind="CROSS")
         sql.append("joins", kind)
-        if (join.side or "").upper() == "LEFT":
+        if met[name].left:
             # NULL where nothing matched: no name of anybody, and so not to be grouped by.
             columns[name] = {n: c for n, c in right.columns.items() if not c.is_unit}
         holder = holder if merged.private else (name if right.private else None)
         merged = _merge(merged, right)
+    where = select.args.get("where")
+    found = spread(met, None if where is None else where.this, resolver(columns), count)
+    for name, most in found.kept.items():
+        _side(sql, name).set("this", first_rows(met[name].relation, most).sql)
+    merged = _spread(merged, [each.relation for each in met.values()], found)
     located = replace(
         merged, sql=exp.column(UNIT, table=holder, quoted=True) if holder else merged.sql
     )
     return Sources(sql, columns, located)
+
+
+def _side(sql: exp.Select, alias: str) -> exp.Expr:
+    """The subquery of this name in FROM."""
+    sides: list[exp.Expr] = [
+        sql.args["from_"].this,
+        *(join.this for join in sql.args.get("joins") or []),
+    ]
+    return next(side for side in sides if side.alias == alias)
+
+
+def _spread(merged: Relation, sides: list[Relation], found: Spread) -> Relation:
+    """What joins make of a relation: how many rows count in full, and how many there can be."""
+    if len(sides) == 1 or not merged.private:
+        return merged
+    private = [side for side in sides if side.private]
+    kept = (*(n for side in private for n in side.left_out), *found.kept.values())
+    promised = None  # what a cut leaves out is not promised by anybody
+    if len(private) == 1 and merged.cap is not None and merged.cap * found.fan <= MOST_ROWS:
+        promised = merged.cap * found.fan
+    return replace(
+        merged,
+        rows=merged.rows * found.fan,
+        fan=found.fan * math.prod(side.fan for side in private),
+        most=found.most,
+        growth=found.growth,
+        joined=True,
+        simple=all(side.simple for side in private),
+        left_out=kept,
+        cap=promised,
+    )
 
 
 def _aliased(relation: Relation, alias: str) -> exp.Subquery:
@@ -120,14 +171,14 @@ def _through_the_unit(
 ) -> exp.Expr:
     """Rows of two private tables meet only within one unit."""
     find = resolver(columns)
-    parts = _conjuncts(condition)
+    parts = conjuncts(condition)
     units: list[exp.Expr] = []
-    rest: list[exp.Expr | None] = []
+    rest: list[exp.Expr] = []
     for part in parts:
         sides = [part.left, part.right] if isinstance(part, exp.EQ) else []
         named = [side for side in sides if isinstance(side, exp.Column) and find(side).is_unit]
         both = len(named) == 2 and (named[0].table == right) != (named[1].table == right)
-        if both and part is not None:
+        if both:
             units.append(part)
         else:
             rest.append(part)
@@ -144,26 +195,16 @@ def _through_the_unit(
         expression=exp.column(UNIT, table=right, quoted=True),
     )
     for part in rest:
-        assert part is not None
         no_unit(part, find, "ON")
         made = exp.And(this=made, expression=exp.paren(read_condition(part, find, "ON")))
     return made
 
 
-def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr | None]:
-    """The parts of a condition that is joined by AND, brackets or not."""
-    if isinstance(condition, exp.Paren):
-        return _conjuncts(condition.this)
-    if isinstance(condition, exp.And):
-        return _conjuncts(condition.left) + _conjuncts(condition.right)
-    return [condition]
-
-
 def _merge(left: Relation, right: Relation) -> Relation:
     if not right.private:
-        return replace(left, single=False, simple=False, cap=None)
+        return replace(left, single=False)
     if not left.private:
-        return replace(right, single=False, simple=False, cap=None)
+        return replace(right, single=False)
     if left.unit_kind != right.unit_kind:
         raise QueryError("units of different types are not joined; make them alike at the source")
     if left.population != right.population:
@@ -176,7 +217,6 @@ def _merge(left: Relation, right: Relation) -> Relation:
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
         rows=left.rows * right.rows,
         single=left.single and right.single,
-        simple=False,
         cap=None,
         max_groups=left.max_groups or right.max_groups,
     )
@@ -223,7 +263,25 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         single=not left.unit_has_name and left.single and right.single,
         simple=False,
         cap=None,
+        fan=_together(left, right),
+        most=None if left.most is None or right.most is None else left.most + right.most,
+        growth=left.growth + right.growth,
+        left_out=left.left_out + right.left_out,
     )
+
+
+def _together(left: Relation, right: Relation) -> int:
+    """What a row becomes on both sides together, if it can be on both."""
+    if not left.private:
+        return 1
+    fan = max(left.fan, right.fan)
+    if set(left.tables) & set(right.tables):
+        fan = left.fan + right.fan
+    if fan > MOST_FAN:
+        raise QueryError(
+            f"this UNION ALL makes up to {fan:,} rows of each row; {MOST_FAN:,} are the most"
+        )
+    return fan
 
 
 def _united(left: Relation, right: Relation) -> int:
