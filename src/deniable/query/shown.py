@@ -40,7 +40,7 @@ def shown(priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answe
         x, noise, labels = made.x, made.noise, (LABEL,) if made.added.any() else ()
     elif (share := _cut_share(priced, x, value)) > _MUCH:
         labels = (f"max_rows cuts off about {share:.0%} of the rows; leave it out to buy it",)
-    if priced.plan.left_out:
+    if priced.plan.left_out and priced.plan.cap is None:  # else that is promised not to happen
         labels = (*labels, priced.plan.rows_left_out)
     shaped = shape(priced.plan, Noisy(keys, x, noise, cut))
     return Answer(
