@@ -80,7 +80,7 @@ TOO_FAR = [
     f"FROM {ALICE} AS a JOIN w ON a.x = w.five OR a.x = w.k JOIN w AS v ON v.five = w.five",
     f"FROM {ALICE} AS a LEFT JOIN w ON a.x <> w.k LEFT JOIN w AS v ON a.x <> v.k",
     f"FROM w JOIN {ALICE} AS a ON a.x = w.five JOIN w AS v ON a.x = v.five",
-    f"FROM {ALICE} AS a JOIN w ON a.x = w.k + 0 JOIN w AS v ON a.x = v.k + 0",
+    f"FROM {ALICE} AS a JOIN w ON a.x = w.k % 5 JOIN w AS v ON a.x = v.k % 5",
     f"FROM {ALICE} AS a JOIN (SELECT v.k FROM w JOIN w AS v ON w.five = v.five) AS q ON a.x < q.k",
     f"FROM {ALICE} AS a CROSS JOIN (SELECT k FROM w UNION ALL SELECT k FROM w UNION ALL "
     "SELECT k FROM w UNION ALL SELECT k FROM w) AS q",
@@ -127,9 +127,13 @@ FANS = {
     "t JOIN w ON t.x = w.holes": 1,  # rows without a value meet none
     "t JOIN w ON t.s = w.word": 1,
     "t JOIN w ON LOWER(t.s) = w.word": 1,
-    "t JOIN w ON t.s = LOWER(w.word)": ROWS,
+    "t JOIN w ON t.s = LOWER(w.word)": 1,
+    "t JOIN w ON t.s = LEFT(w.word, 2)": 1_111,
+    "t JOIN w ON t.x = w.k + 1": 1,
+    "t JOIN w ON t.x = w.k % 5": 600,
+    "t JOIN w ON t.x + w.k = w.k + w.five": ROWS,
     "t JOIN (SELECT LOWER(word) AS word FROM w) AS q ON t.s = q.word": 1,
-    "t JOIN w ON t.x * 0.5 = w.k": ROWS,  # of a type that is not known here
+    "t JOIN w ON t.x * 0.5 = w.k": 1,
     "t CROSS JOIN w": ROWS,
     "t LEFT JOIN w ON t.x < w.k": ROWS,
     "t LEFT JOIN w ON 1 = 1 WHERE w.k = t.x": ROWS,
