@@ -54,6 +54,7 @@ class SparkWriter:
         return Written(kept, self._finished(tree))
 
     def _finished(self, tree: exp.Expr) -> str:
+        _name_apart(tree)
         named = {table.name for table in tree.find_all(exp.Table)}
         for name, source in self._sources.items():
             if name in named:
@@ -64,6 +65,19 @@ class SparkWriter:
         if with_ is not None and not with_.expressions:
             with_.pop()
         return str(tree.sql("spark"))
+
+
+def _name_apart(tree: exp.Expr) -> None:
+    """Give WITH inside of a statement names of its own: all of them are written on top."""
+    inside = [each for each in tree.find_all(exp.With) if each.parent is not tree]
+    for number, with_ in enumerate(sorted(inside, key=lambda each: each.depth, reverse=True)):
+        assert with_.parent is not None
+        for made in with_.expressions:
+            before, after = made.alias, f"{made.alias}_{number}"
+            for table in with_.parent.find_all(exp.Table):
+                if table.name == before:
+                    table.set("this", exp.to_identifier(after, quoted=True))
+            made.set("alias", exp.TableAlias(this=exp.to_identifier(after, quoted=True)))
 
 
 def _rule(node: exp.Expr) -> exp.Expr:
