@@ -42,6 +42,7 @@ from deniable.query.ranges import (
     with_bounds,
 )
 from deniable.query.resolve import parse
+from deniable.query.room import check_room
 from deniable.query.shape import check_shape
 from deniable.query.shown import shown
 from deniable.release import Answer as Recorded
@@ -312,6 +313,8 @@ class Session:
         plan = compile_tree(tree, self._catalogue, options)
         self._catalogue.neighbours(plan.tables)
         check_shape(plan)
+        if all(self._catalogue.private[name].most_rows is not None for name in plan.tables):
+            check_room(plan, self._catalogue.private, self._engine.room())
         amount = spend if isinstance(spend, Fraction) else self._amount(plan, spend)
         bought = purchase(plan, self._budget, amount)
         rest = amount if bought is None else amount - bought.noise.amount * len(bought.parts)

@@ -110,6 +110,8 @@ class PrivateTable:
         max_groups: in how many groups one unit counts, where groups are selected privately; bought
             likewise.
         cap_rows: a promise about the data: no unit has more rows. Total intervals rest on it.
+        most_rows: a promise about the data: the table has no more rows. A question that could fill
+            the engine's memory and disk with so many is refused.
         grid: the step of the fixed-point numbers in which a column is summed.
         size: the number of rows, if that is public; it helps to foresee errors.
         version: a public label of the data; a new one makes old answers stale, not free.
@@ -125,6 +127,7 @@ class PrivateTable:
     max_rows: int | None
     max_groups: int | None
     cap_rows: int | None
+    most_rows: int | None
     grid: Mapping[str, Fraction]
     size: int | None
     version: str
@@ -142,6 +145,7 @@ class PrivateTable:
         max_rows: int | None = None,
         max_groups: int | None = None,
         cap_rows: int | None = None,
+        most_rows: int | None = None,
         grid: Mapping[str, Number] | None = None,
         size: int | None = None,
         version: str = "",
@@ -168,6 +172,7 @@ class PrivateTable:
             "max_rows": 1 if unit is ROW else _optional(max_rows, "max_rows"),
             "max_groups": _optional(max_groups, "max_groups"),
             "cap_rows": _optional(cap_rows, "cap_rows"),
+            "most_rows": _optional(most_rows, "most_rows"),
             "grid": _each("grid", grid, _read_step),
             "size": _optional(size, "size"),
             "version": version,
@@ -185,6 +190,7 @@ class PrivateTable:
             "max_rows": self.max_rows,
             "max_groups": self.max_groups,
             "cap_rows": self.cap_rows,
+            "most_rows": self.most_rows,
             "grid": {name: str(step) for name, step in self.grid.items()},
             "version": self.version,
             "relation": str(self.relation),

@@ -2,6 +2,7 @@
 
 import random
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -345,3 +346,42 @@ def test_rows_that_could_fill_the_disk_are_not_stored():
         engine, plan = planned(PEOPLE, f"SELECT COUNT(*) AS n FROM {origin}")
         assert ("deniable_rows" in totals_step(plan, l2=True).tables) == kept
         engine.close()
+
+
+def test_a_question_that_could_fill_the_engine_is_refused_for_everybody():
+    """The promise decides, not the rows: three of them, or none."""
+    home = duckdb.connect(":memory:")
+    home.execute("SET memory_limit = '1GiB'")
+    home.execute("SET max_temp_directory_size = '1GiB'")
+    home.execute("SET temp_directory = '.none'")
+    said = []
+    for rows in (PEOPLE, []):
+        home.register("arrow", people(rows))
+        home.execute("CREATE OR REPLACE TABLE people AS SELECT * FROM arrow")
+        home.register("arrow_w", W)
+        home.execute("CREATE OR REPLACE TABLE words AS SELECT * FROM arrow_w")
+        for most, fits in ((1_000, True), (10_000_000, False)):
+            source = dp.duckdb(home)
+            table = dp.PrivateTable(
+                source.table("people"), unit="u", population="p", max_rows=1, most_rows=most
+            )
+            assert table.describe()["most_rows"] == most
+            with dp.Session(
+                {"t": table, "w": dp.PublicTable(source.table("words"))},
+                budget=dp.ZCDP(1.0),
+                ledger=dp.Ledger(key=bytes(32)),
+            ) as opened:
+                opened.explain("SELECT COUNT(*) AS n FROM t", rho=0.1, max_rows=1)
+                question = "SELECT COUNT(*) AS n FROM t JOIN w ON t.x = w.five"
+                if fits:
+                    opened.explain(question, rho=0.1)
+                    continue
+                with pytest.raises(
+                    dp.QueryError, match=r"could take .* the engine has 2.1 GB"
+                ) as no:
+                    opened.sql(question, rho=0.1)
+                said.append(str(no.value))
+                assert opened.spent == {"p": 0}
+    assert len(said) == 2
+    assert len(set(said)) == 1
+    home.close()

@@ -44,7 +44,7 @@ _BUDGET = ("epsilon", "delta", "rho", "mu", "keys_delta", "relation")
 _PUBLIC = ("source", "public", "columns")
 _PRIVATE = (
     *("source", "unit", "row", "public", "population", "columns", "bounds", "keys"),
-    *("max_rows", "max_groups", "cap_rows", "grid", "size", "version"),
+    *("max_rows", "max_groups", "cap_rows", "most_rows", "grid", "size", "version"),
 )
 
 
@@ -207,6 +207,7 @@ def _private(
         keys=values.get("keys"),
         max_rows=values.get("max_rows"),
         cap_rows=values.get("cap_rows"),
+        most_rows=values.get("most_rows"),
         max_groups=values.get("max_groups"),
         grid=values.get("grid"),
         size=values.get("size"),

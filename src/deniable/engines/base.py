@@ -84,6 +84,9 @@ class Engine(Protocol):
     def write(self, step: Step) -> list[str]:
         """The statements that the engine runs for a step."""
 
+    def room(self) -> int | None:
+        """How many bytes a question may take in memory and on disk, where the engine has limits."""
+
     def cancel(self) -> None:
         """End what is running."""
 

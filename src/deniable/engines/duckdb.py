@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb as driver
 
 from deniable.engines.base import Rows, Step, quoted
+from deniable.engines.room import room_of
 from deniable.engines.sources import as_arrow, coarse_times, csv_options, string_literal
 from deniable.errors import (
     DeniableError,
@@ -257,6 +258,10 @@ class DuckDB:
     def write(self, step: Step) -> list[str]:
         """The statements that DuckDB runs for a step."""
         return [*(_table(name, sql) for name, sql in step.tables.items()), step.select]
+
+    def room(self) -> int:
+        """Its limits of memory and of the folder to which it spills."""
+        return room_of(self._connection)
 
     def cancel(self) -> None:
         """End what is running."""

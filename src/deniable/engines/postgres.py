@@ -215,6 +215,9 @@ class Postgres:
         if self._connection.closed or self._connection.broken:
             self._connection = self._connect()
 
+    def room(self) -> None:
+        """The server's own affair."""
+
     def cancel(self) -> None:
         """End what is running."""
         self._connection.cancel_safe()

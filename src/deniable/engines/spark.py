@@ -253,6 +253,9 @@ class Spark:
             for view in self._opened:
                 self._session.catalog.dropGlobalTempView(view)
 
+    def room(self) -> None:
+        """The server's own affair."""
+
     def cancel(self) -> None:
         """End what is running."""
         self._session.sparkContext.cancelJobsWithTag(self._mark)
