@@ -20,11 +20,11 @@ def check_room(plan: Plan, tables: Mapping[str, PrivateTable], room: int | None)
     """Refuse a plan whose rows could fill the engine's memory and disk.
 
     The rows are those of its tables, as many as their `most_rows` promise, times what public tables
-    make of each, and those of one unit whose rows were joined with each other. Tables without a
-    promise promise nothing, and nothing is refused.
+    make of each, and those of one unit whose rows were joined with each other. Where nothing
+    multiplies, or a table promises nothing, nothing is refused.
     """
     promised = [tables[name].most_rows for name in plan.tables]
-    if room is None or None in promised:
+    if room is None or None in promised or plan.growth == 1:
         return
     rows = sum(each for each in promised if each is not None)
     needed = min(rows * plan.growth, rows * plan.fan + (plan.most or 0)) * _width(plan)
