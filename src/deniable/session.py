@@ -201,7 +201,7 @@ class Session:
         max_rows: int | None = None,
         max_groups: int | None = None,
     ) -> Explanation:
-        """What a question would cost and how wrong it would be; nothing private is read or spent."""
+        """What a question would cost and how wrong it would be; reads nothing private."""
         options = _options(keys, bounds, max_rows, max_groups)
         return self._explain_tree(parse(question), options, Spend(epsilon, rho, error))
 
