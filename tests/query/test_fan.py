@@ -55,7 +55,7 @@ def session(rows=PEOPLE, **declared):
 def planned(rows, question, **declared):
     """The plan of a question, and the engine that has its tables."""
     engine, table = DuckDB(), private(rows, **declared)
-    schemas = {"t": engine.add("t", table.source, None)}
+    schemas = {"t": engine.add("t", people(rows), None)}
     schemas |= {"w": engine.add("w", W, None), "tags": engine.add("tags", TAGS, None)}
     catalogue = Catalogue(schemas, {"t": table}, Counts(engine, frozenset({"w", "tags"})))
     return engine, compile_sql(question, catalogue, Options())
