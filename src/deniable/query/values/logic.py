@@ -127,7 +127,10 @@ def alike(node: exp.Expr, read: Read) -> Value:
     """COALESCE, GREATEST, LEAST."""
     parts = [read(each) for each in (node.this, *node.expressions)]
     kind, (first, *others) = one_kind(parts, node.key.upper(), read.where)
-    return made(kind, type(node)(this=first, expressions=others), *parts)
+    sql = type(node)(this=first, expressions=others)
+    if not isinstance(node, exp.Coalesce):
+        sql.set("ignore_nulls", True)  # as DuckDB has them
+    return made(kind, sql, *parts)
 
 
 def nullif(node: exp.Nullif, read: Read) -> Value:

@@ -101,6 +101,36 @@ VEILED: dict[type[exp.Expr], Operator] = {
 the statistics of a column, which are other people's rows."""
 
 
+_READ = frozenset({"this", "expression", "expressions"})
+_READ_OF: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Literal: frozenset({"is_string"}),
+    exp.Between: frozenset({"low", "high", "symmetric", "negate"}),
+    exp.In: frozenset({"query", "unnest", "field", "negate"}),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.If: frozenset({"true", "false"}),
+    **dict.fromkeys((exp.Greatest, exp.Least), frozenset({"ignore_nulls"})),
+    exp.Div: frozenset({"typed", "safe"}),
+    **dict.fromkeys((exp.Round, exp.Floor, exp.Ceil), frozenset({"decimals", "to"})),
+    **dict.fromkeys((exp.Cast, exp.TryCast), frozenset({"to", "_type"})),
+    exp.Length: frozenset({"binary", "encoding"}),
+    exp.Trim: frozenset({"position", "collation"}),
+    exp.Substring: frozenset({"start", "length"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Concat: frozenset({"safe", "coalesce"}),
+    exp.Replace: frozenset({"replacement"}),
+    exp.StrPosition: frozenset({"substr", "position", "occurrence"}),
+    **dict.fromkeys((exp.Like, exp.ILike), frozenset({"negate"})),
+    exp.RegexpLike: frozenset({"flag", "negate"}),
+    exp.SimilarTo: frozenset({"negate"}),
+    **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), frozenset({"unit", "zone"})),
+    exp.DateDiff: frozenset({"unit", "date_part_boundary"}),
+    **dict.fromkeys((exp.DateAdd, exp.DateSub), frozenset({"unit"})),
+    exp.Interval: frozenset({"unit"}),
+    exp.TimeToStr: frozenset({"format"}),
+}
+"""Parts of a node that its operator reads; a node with any other is refused."""
+
+
 @dataclass(frozen=True)
 class Reader:
     """Reads expressions over the columns of a SELECT."""
@@ -121,6 +151,10 @@ class Reader:
         operator = OPERATORS.get(type(node)) or VEILED.get(type(node))
         if operator is None:
             raise QueryError(_refusal(node, self.where))
+        for name, given in node.args.items():
+            if given and name not in _READ and name not in _READ_OF.get(type(node), ()):
+                word = name.strip("_").replace("_", " ").upper()
+                raise QueryError(f"{word} of {node.key.upper()} in {self.where} is not answered")
         return operator(node, replace(self, depth=self.depth + 1))
 
 
