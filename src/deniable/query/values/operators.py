@@ -111,7 +111,7 @@ _READ_OF: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys((exp.Greatest, exp.Least), frozenset({"ignore_nulls"})),
     exp.Div: frozenset({"typed", "safe"}),
     **dict.fromkeys((exp.Round, exp.Floor, exp.Ceil), frozenset({"decimals", "to"})),
-    **dict.fromkeys((exp.Cast, exp.TryCast), frozenset({"to", "_type"})),
+    **dict.fromkeys((exp.Cast, exp.TryCast), frozenset({"to", "_type", "safe"})),
     exp.Length: frozenset({"binary", "encoding"}),
     exp.Trim: frozenset({"position", "collation"}),
     exp.Substring: frozenset({"start", "length"}),
