@@ -7,9 +7,10 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb as driver
 
@@ -21,6 +22,8 @@ from deniable.engines.sources import as_arrow, coarse_times, csv_options, string
 from deniable.engines.statements import UNSHARED, Statements, made_table
 from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError
 from deniable.tables import ColumnType, Schema, Source
+
+T = TypeVar("T")
 
 _PINNED = {
     "disabled_optimizers": UNSHARED,
@@ -82,8 +85,7 @@ class DuckDBSnapshot:
 
     def run(self, step: Step) -> Rows:
         """The rows of a step; steps share the tables that they have in common."""
-        with self._engine.careful():
-            return self._statements.run(step)
+        return self._engine.attempt(lambda: self._statements.run(step))
 
 
 class DuckDB:
@@ -106,7 +108,6 @@ class DuckDB:
     def _opened(self) -> driver.DuckDBPyConnection:
         connection = driver.connect()
         connection.execute(f"SET temp_directory = {string_literal(self._spill)}")
-        connection.execute("SET temp_file_encryption = true")
         return connection
 
     def add(
@@ -117,14 +118,7 @@ class DuckDB:
         unit: str | None = None,
     ) -> Schema:
         """Make a source a view of its leaves; its schema, declared or read from metadata."""
-        with _told(f"table {name}"):
-            relation, reader = self._relation(source)
-            described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        found = {str(row[0]): str(row[1]) for row in described}
-        if any("TIMESTAMP" in kind for kind in found.values()):
-            with _told(f"table {name}"):
-                hidden = coarse_times(self._connection, source)
-            found = {column: kind for column, kind in found.items() if column not in hidden}
+        relation, reader, found = _opening(name, lambda: self._described(source))
         if reader == Reader.CSV and columns is None:
             raise ParameterError(
                 "columns",
@@ -133,13 +127,24 @@ class DuckDB:
             )
         whose = None if unit is None else unit.lower()
         schema = schema_of(found, columns)
+        if not schema.columns:
+            raise ParameterError("source", name, "has no column about which anything can be asked")
         leaves = projection(schema, found, relation, reader, whose)
         view = f"CREATE TEMP VIEW {quoted(name)} AS {leaves}"
-        with _told(f"table {name}"):
-            self._connection.execute(view)
+        _opening(name, lambda: self._connection.execute(view))
         self._views.append(view)
         self._shadow.add(name, schema, whose)
         return schema
+
+    def _described(self, source: Source) -> tuple[str, Reader, dict[str, str]]:
+        """A relation of the engine, what reads it, and its native types; no row is read."""
+        relation, reader = self._relation(source)
+        described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        found = {str(row[0]): str(row[1]) for row in described}
+        if any("TIMESTAMP" in kind for kind in found.values()):
+            hidden = coarse_times(self._connection, source)
+            found = {column: kind for column, kind in found.items() if column not in hidden}
+        return relation, reader, found
 
     def _relation(self, source: Source) -> tuple[str, Reader]:
         if isinstance(source, str):
@@ -190,29 +195,26 @@ class DuckDB:
             before: dict[str, str] = {}
             self._failed = False
             try:
-                with self.careful():
-                    self._recover()
-                    before = self._pin()
-                    self._connection.execute("BEGIN TRANSACTION")
-                yield DuckDBSnapshot(self, Statements(self._connection, pinned=True))
+                self.attempt(self._recover)
+                before = self.attempt(self._pin)
+                self.attempt(lambda: self._connection.execute("BEGIN TRANSACTION"))
+                yield DuckDBSnapshot(self, Statements(self._connection))
             finally:
                 self._end(before)
 
-    @contextlib.contextmanager
-    def careful(self) -> Iterator[None]:
+    def attempt(self, act: Callable[[], T]) -> T:
         """Whatever goes wrong in the engine has one sentence, on any data.
 
         Errors that are none of the driver's own are among them: values that Python cannot hold.
         """
         try:
-            yield
+            return act()
         except DeniableError:
             raise
         except Exception as error:
             self._failed = True
             self._lost = self._lost or is_lasting(error)
-        else:
-            return
+        # Outside of the handler: no trace of the engine's own error hangs on this one.
         raise EngineError(faults.ended("the query", "DuckDB"))
 
     def _pin(self) -> dict[str, str]:
@@ -280,15 +282,14 @@ def _attachment(where: str, alias: str) -> str:
     return f"ATTACH {string_literal(where)} AS {alias} (READ_ONLY)"
 
 
-@contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
+def _opening(table: str, act: Callable[[], T]) -> T:
     """Whatever the engine says as a table is opened may quote data; its kind does not."""
     try:
-        yield
+        return act()
     except DeniableError:
         raise
     except Exception as error:
         kind = type(error).__name__
-    else:
-        return
-    raise EngineError(f"{what}: DuckDB ended with {kind}; the file or table cannot be read as such")
+    raise EngineError(
+        f"table {table}: DuckDB ended with {kind}; the file or table cannot be read as such"
+    )

@@ -24,6 +24,12 @@ FIRST_TIME, LAST_TIME = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
 _WIDENED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
 _TOO_WIDE = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 _ZONED = "TIMESTAMP WITH TIME ZONE"
+_ENDS = {
+    _ZONED: (f"{FIRST_TIME}+00", f"{LAST_TIME}+00"),
+    "TIMESTAMP_S": (FIRST_TIME, f"{LAST_DAY} 23:59:59"),
+    "TIMESTAMP_MS": (FIRST_TIME, f"{LAST_DAY} 23:59:59.999"),
+    "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 00:00:00"),  # all but its last hours
+}
 _TYPES = {
     **dict.fromkeys(("BIGINT", *_WIDENED, *_TOO_WIDE), ColumnType.INTEGER),
     **dict.fromkeys(("FLOAT", "DOUBLE"), ColumnType.NUMBER),
@@ -114,9 +120,12 @@ def _widened(column: str, native: str, kind: ColumnType) -> str:
         return column
     if native in _WIDENED:
         return f"CAST({column} AS BIGINT)"
-    if native == _ZONED:
-        ends = f"TIMESTAMPTZ '{FIRST_TIME}+00' AND TIMESTAMPTZ '{LAST_TIME}+00'"
-        return f"CASE WHEN {column} BETWEEN {ends} THEN timezone('UTC', {column}) END"
+    if native in _ENDS:
+        # Before the cast: DuckDB computes ends of the cast column from ends of the stored one, and
+        # takes infinite times for finite ones by that.
+        first, last = (f"CAST('{end}' AS {native})" for end in _ENDS[native])
+        moved = f"timezone('UTC', {column})" if native == _ZONED else f"CAST({column} AS TIMESTAMP)"
+        return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN {moved} END"
     return f"TRY_CAST({column} AS {SQL_TYPES[kind]})"
 
 

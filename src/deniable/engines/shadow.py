@@ -16,8 +16,8 @@ import duckdb as driver
 from deniable.engines import faults
 from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import canaries, rows_to_try
-from deniable.engines.statements import Statements
-from deniable.errors import DeniableError, QueryError
+from deniable.engines.statements import UNSHARED, VEILED, Statements
+from deniable.errors import QueryError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
 _REMEMBERED = 256
@@ -29,9 +29,9 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "1GB",
     "threads": "1",
 }
+# Else a planner that sees few rows leaves out what should be tried.
+_UNPRUNED = f"{VEILED},empty_result_pullup"
 _SETTINGS = (
-    # Else a planner that sees few rows leaves out what should be tried.
-    "SET disabled_optimizers = 'common_subexpressions,statistics_propagation,empty_result_pullup'",
     "SET ieee_floating_point_ops = true",
     "SET python_enable_replacements = false",
     "SET TimeZone = 'UTC'",
@@ -82,10 +82,15 @@ class Shadow:
                 for text in (step.select, step.rows, *step.tables.values()):
                     one_select(connection, text)
             self._fill(connection, steps)
+            connection.execute(f"SET disabled_optimizers = '{_UNPRUNED}'")
+            for rows in {step.rows for step in steps}:
+                connection.execute(f"EXPLAIN {rows}")
+            # As tables are read: planners compute with extremes, and may fail at it.
+            connection.execute(f"SET disabled_optimizers = '{UNSHARED}'")
             statements = Statements(connection)
             for step in steps:
                 statements.run(step)
-        except DeniableError:
+        except QueryError:
             raise
         except Exception as error:
             if is_lasting(error):

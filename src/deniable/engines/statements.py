@@ -17,13 +17,13 @@ hang on other people's rows."""
 class Statements:
     """Runs steps, which share the tables that they have in common."""
 
-    def __init__(self, connection: driver.DuckDBPyConnection, *, pinned: bool = False) -> None:
-        self._connection, self._pinned = connection, pinned
+    def __init__(self, connection: driver.DuckDBPyConnection) -> None:
+        self._connection = connection
         self._made: dict[str, str] = {}
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
-        if self._pinned and step.veiled:
+        if step.veiled:
             self._set("disabled_optimizers", VEILED)
         changed = False  # tables may read those before them
         for name, text in step.tables.items():
@@ -32,13 +32,13 @@ class Statements:
                 self._made[name] = text
                 self._make(name, text, dense=name in step.dense)
         rows = self._connection.execute(step.select).fetchall()
-        if self._pinned and step.veiled:
+        if step.veiled:
             self._set("disabled_optimizers", UNSHARED)
         return rows
 
     def _make(self, name: str, text: str, *, dense: bool) -> None:
         """Dense integers are grouped without hashing: faster for one column, slower else."""
-        if not (dense and self._pinned):
+        if not dense:
             self._connection.execute(made_table(name, text))
             return
         self._set("perfect_ht_threshold", "24")

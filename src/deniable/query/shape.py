@@ -165,6 +165,9 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+_FAILS = "the arithmetic on aggregates fails: names, functions or types do not fit together"
+
+
 @lru_cache(maxsize=1)
 def _scratch(_process: int) -> duckdb.DuckDBPyConnection:
     """An empty database in memory, from which nothing else can be reached; one for each process."""
@@ -208,9 +211,8 @@ class _Released:
             try:
                 self._fill(connection)
                 return connection.execute(text).fetchall()
-            except duckdb.Error as error:
-                first = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise QueryError(f"the arithmetic on aggregates fails: {first[:200]}") from None
+            except duckdb.Error:
+                raise QueryError(_FAILS) from None
 
     def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
         kinds = ", ".join(f"{name} {_type(name, v)}" for name, v in self._columns.items())
