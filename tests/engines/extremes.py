@@ -2,7 +2,7 @@
 
 import math
 import struct
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import pyarrow as pa
 
@@ -10,9 +10,10 @@ from deniable.tables import ColumnType
 
 LARGEST, SMALLEST = 1.7976931348623157e308, 5e-324
 TEXTS = [
-    b"", b"a", b"A", b" ax ", "ßİﬁ😀".encode(), "é".encode(), "e\u0301".encode(), b"a\0b", b"%", b"\\",
-    b"[(", b"nan", b"1e400", b"infinity", b"now", b"2024-02-30", b"2024-02-29", b"12", b"?", b"x" * 5_000,
-    b"x" * 65_536, b"x" * 70_000, b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80",
+    b"", b"a", b"A", b" ax ", "ßİﬁ😀".encode(), "é".encode(), "e\u0301".encode(), b"a\0b", b"%",
+    b"\\", b"[(", b"nan", b"1e400", b"infinity", b"now", b"2024-02-30", b"2024-02-29", b"12", b"?",
+    b"x" * 5_000, b"x" * 65_536, b"x" * 70_000, b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80", b"\xc0\x80",
 ]  # fmt: skip
 DOUBLES = [
     0.0, -0.0, 1.0, -0.5, 2.5, LARGEST, -LARGEST, SMALLEST, -SMALLEST, 2.0**63, 2.0**-63,
@@ -33,8 +34,8 @@ DAYS = [
 ]
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 TIMES = [
-    0, 1, -1, _FIRST, _FIRST - 1, _LAST, _LAST + 1, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63, 2 - 2**63,
-    3 - 2**63, -9_223_372_022_400_000_000, -9_223_372_022_400_000_001, 2**62,
+    0, 1, -1, _FIRST, _FIRST - 1, _LAST, _LAST + 1, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63,
+    2 - 2**63, 3 - 2**63, -9_223_372_022_400_000_000, -9_223_372_022_400_000_001, 2**62,
 ]  # fmt: skip
 
 
@@ -71,19 +72,12 @@ def read_double(cell):
 def read_time(microseconds):
     if not _FIRST <= microseconds <= _LAST:
         return None
-    return datetime.fromordinal(719_163 + microseconds // 86_400_000_000) + _span(
-        microseconds % 86_400_000_000
-    )
+    days, rest = divmod(microseconds, 86_400_000_000)
+    return datetime.fromordinal(719_163 + days) + timedelta(microseconds=rest)
 
 
 def read_day(days):
     return date.fromordinal(719_163 + days) if -719_162 <= days <= 2_932_896 else None
-
-
-def _span(microseconds):
-    from datetime import timedelta
-
-    return timedelta(microseconds=microseconds)
 
 
 def is_canonical(kind, value):

@@ -11,9 +11,8 @@ import pytest
 import deniable as dp
 from deniable.engines import faults
 from deniable.engines.base import Step
-from deniable.engines.canaries import EXTREMES, canaries, rows_to_try
+from deniable.engines.canaries import EXTREMES, canaries, most_named, rows_to_try
 from deniable.engines.duckdb import DuckDB
-from deniable.engines.shadow import most_named
 from deniable.tables import ColumnType, Schema
 from engines.extremes import is_canonical
 

@@ -8,12 +8,14 @@ nothing: that no row can fail follows from canonical types and total operators.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from itertools import zip_longest
 from typing import Any
 
+from deniable.engines.base import quoted
 from deniable.engines.leaves import MOST_BYTES
 from deniable.tables import ColumnType, Schema
 
@@ -62,6 +64,13 @@ def rows_to_try(tables: int) -> int:
     if tables <= 1:
         return MOST_ROWS
     return max(2, min(_FEW_ROWS, int(_MOST_JOINED ** (1 / tables))))
+
+
+def most_named(tables: Iterable[str], texts: Iterable[str]) -> int:
+    """How often one statement names tables in FROM, at most."""
+    listed = "|".join(re.escape(quoted(name)) + "|" + re.escape(name) for name in tables)
+    mention = re.compile(rf'(?:\b(?:FROM|JOIN)|,)\s*\(?\s*(?:{listed})(?![\w".])', re.IGNORECASE)
+    return max((len(mention.findall(text)) for text in texts), default=0)
 
 
 def canaries(

@@ -6,16 +6,15 @@ Questions are tried here before they are charged. No file, view or other databas
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import duckdb as driver
 
 from deniable.engines import faults
 from deniable.engines.base import Step, quoted
-from deniable.engines.canaries import canaries, rows_to_try
+from deniable.engines.canaries import canaries, most_named, rows_to_try
 from deniable.engines.statements import UNSHARED, VEILED, Statements
 from deniable.errors import QueryError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
@@ -140,13 +139,6 @@ class Shadow:
             connection.execute(
                 f"INSERT INTO {quoted(name)} ({columns}) SELECT {lists}", list(made.values())
             )
-
-
-def most_named(tables: Iterable[str], texts: Iterable[str]) -> int:
-    """How often one statement names tables in FROM, at most."""
-    listed = "|".join(re.escape(quoted(name)) + "|" + re.escape(name) for name in tables)
-    mention = re.compile(rf'(?:\b(?:FROM|JOIN)|,)\s*\(?\s*(?:{listed})(?![\w".])', re.IGNORECASE)
-    return max((len(mention.findall(text)) for text in texts), default=0)
 
 
 def one_select(connection: driver.DuckDBPyConnection, text: str) -> None:
