@@ -167,6 +167,9 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+_FAILS = "the arithmetic on aggregates fails: names, functions or types do not fit together"
+
+
 @lru_cache(maxsize=1)
 def _scratch(_process: int) -> duckdb.DuckDBPyConnection:
     """An empty database in memory, from which nothing else can be reached; one for each process."""
@@ -222,7 +225,7 @@ class _Released:
                 self._fill(connection)
                 return connection.execute(text).fetchall()
             except duckdb.Error:
-                raise QueryError("the arithmetic on aggregates is not understood") from None
+                raise QueryError(_FAILS) from None
 
     def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
         kinds = ", ".join(f"{name} {_type(name, v)}" for name, v in self._columns.items())
