@@ -128,7 +128,7 @@ class DuckDB:
                 "a CSV file has no types; declare them: columns={'age': 'integer', ...}",
             )
         whose = None if unit is None else unit.lower()
-        schema = schema_of(found, columns, quoted=reader != Reader.CSV)
+        schema = schema_of(found, columns, reader)
         if not schema.columns:
             raise ParameterError("source", name, "has no column about which anything can be asked")
         leaves = projection(schema, found, relation, reader, whose)
@@ -270,7 +270,9 @@ class DuckDB:
 
     def room(self) -> int:
         """Its limits of memory and of the folder to which it spills."""
-        return room_of(self._connection)
+        with self._lock:
+            self.attempt(self._recover)
+            return self.attempt(lambda: room_of(self._connection))
 
     def cancel(self) -> None:
         """End what is running."""

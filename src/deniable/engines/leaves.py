@@ -52,18 +52,16 @@ class Reader(StrEnum):
 
 
 def schema_of(
-    found: Mapping[str, str], columns: Mapping[str, ColumnType] | None, *, quoted: bool = True
+    found: Mapping[str, str], columns: Mapping[str, ColumnType] | None, reader: Reader
 ) -> Schema:
-    """The canonical schema of native types: declared, or of all that can be asked about.
-
-    The first line of a CSV file, which may be a row, is not `quoted`.
-    """
+    """The canonical schema of native types: declared, or of all that can be asked about."""
     if columns:
         for name in columns:
             if name not in found:
-                hint = "the first line of the file does not name it"
-                told = nearest(name, found) if quoted else hint
-                raise ParameterError("columns", name, f"no such column; {told}")
+                hint = nearest(name, found)
+                if reader == Reader.CSV:  # the first line may be a row, and is not quoted
+                    hint = "the first line of the file does not name it"
+                raise ParameterError("columns", name, f"no such column; {hint}")
             spelt = found[name] == "BLOB" and columns[name] == ColumnType.TEXT
             if family(found[name]) is None and not spelt:
                 raise ParameterError("columns", name, "nothing can be asked about its native type")
