@@ -105,7 +105,8 @@ class Session:
         self._engine = _engine_of(self._tables.values())
         try:
             schemas = {
-                n: self._engine.add(n, opened(t.source), t.columns) for n, t in self._tables.items()
+                n: self._engine.add(n, opened(t.source), t.columns, _unit_of(t))
+                for n, t in self._tables.items()
             }
             for name, table in private.items():
                 check_metadata(table, schemas[name])
@@ -437,6 +438,11 @@ class Session:
 
     def _populations(self) -> list[str]:
         return sorted({table.population for table in self._catalogue.private.values()})
+
+
+def _unit_of(table: Table) -> str | None:
+    """The column that says whose row it is, if one does."""
+    return table.unit if isinstance(table, PrivateTable) and isinstance(table.unit, str) else None
 
 
 def _engine_of(tables: Iterable[Table]) -> Engine:

@@ -98,7 +98,8 @@ def test_all_types_are_read_and_others_left_out(server, raw):
             epsilon=1e7,
         )
         found = [answer[name][0] for name in answer.columns]
-        assert found == pytest.approx([1, 10, 20, 5, 2, 2, 1], abs=0.1)
+        # Infinite numbers and days, and times before the year 1, are NULL.
+        assert found == pytest.approx([1, 10, 10, 5, 1, 1, 1], abs=0.1)
         groups = session.sql(
             "SELECT m, COUNT(*) AS k FROM t GROUP BY m", epsilon=1e7, keys={"m": ["glad", "sad"]}
         )
@@ -233,7 +234,7 @@ def test_all_tables_of_a_session_live_in_one_engine(server):
 
 def test_a_connection_that_was_lost_is_opened_again(server, raw):
     with session_on(server, "visits", unit="patient_id") as session:
-        pid = session._engine._connection.info.backend_pid
+        pid = session._engine.connection.info.backend_pid
         raw.execute("SELECT pg_terminate_backend(%s)", (pid,))
         time.sleep(0.2)
         told = None

@@ -12,11 +12,15 @@ import pytest
 from pyarrow import parquet
 
 import deniable as dp
+from deniable.engines import faults
+from deniable.engines.base import Step
 from deniable.engines.spark import Spark, spark
 from deniable.privacy.exact import read_bounds
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
 from deniable.query.price import price
+from engines import extremes as at
+from engines.extremes import is_canonical
 from engines.marginals import CLIQUES, marginals
 from engines.spark_session import local_spark
 
@@ -379,3 +383,73 @@ def test_each_side_of_a_join_is_cut_to_the_first_rows_of_a_unit(home):
     kept = sorted(row[1] for row in rows[:4_000])[:3_162]
     first = sum(x == 0 for x in kept) * sum(x > 5 for x in kept)
     assert found == pytest.approx([first, first], rel=5e-3)
+
+
+def read(home, frame, column):
+    """A column as a question meets it."""
+    engine = Spark(spark(home))
+    kind = engine.add("v", spark(home).frame(frame), None).columns[column]
+    text = f"SELECT {column} FROM v"
+    with engine.snapshot() as snapshot:
+        found = [row[0] for row in snapshot.run(Step(text, text))]
+    assert all(is_canonical(kind, value) for value in found)
+    return found
+
+
+def test_every_extreme_is_canonical_or_null(home, tmp_path):
+    table = {"x": pa.array(at.DOUBLES), "f": pa.array(at.DOUBLES, pa.float32())}
+    parquet.write_table(pa.table(table), tmp_path / "x.parquet")
+    numbers = home.read.parquet(str(tmp_path / "x.parquet"))
+    assert list(map(repr, read(home, numbers, "x"))) == [
+        repr(at.read_double(value)) for value in at.DOUBLES
+    ]
+    assert read(home, numbers, "f").count(None) == 5
+    parquet.write_table(pa.table({"s": at.texts()}), tmp_path / "s.parquet")
+    texts = home.read.parquet(str(tmp_path / "s.parquet"))
+    assert read(home, texts, "s") == [at.read_text(cell) for cell in at.TEXTS]
+    days = {"d": at.raw(pa.date32(), at.DAYS, "i")}
+    parquet.write_table(pa.table(days), tmp_path / "d.parquet")
+    calendar = home.read.parquet(str(tmp_path / "d.parquet"))
+    assert read(home, calendar, "d") == [at.read_day(day) for day in at.DAYS]
+    for zone in (None, "UTC"):
+        times = {"t": at.raw(pa.timestamp("us", tz=zone), at.TIMES)}
+        parquet.write_table(pa.table(times), tmp_path / f"{zone}.parquet")
+        clock = home.read.parquet(str(tmp_path / f"{zone}.parquet"))
+        assert read(home, clock, "t") == [at.read_time(time) for time in at.TIMES]
+    wide = home.sql("SELECT CAST('9e37' AS DECIMAL(38, 0)) AS n, CAST(-7 AS TINYINT) AS i")
+    assert read(home, wide, "n") == [9e37]
+    assert read(home, wide, "i") == [-7]
+
+
+def test_a_check_does_not_touch_the_table(home, tmp_path):
+    """It passes although the file is gone; a snapshot fails, with one sentence."""
+    place = tmp_path / "gone.parquet"
+    parquet.write_table(pa.table({"u": [1], "x": [1.5]}), place)
+    engine = Spark(spark(home))
+    engine.add("v", spark(home).frame(home.read.parquet(str(place))), None, "u")
+    place.unlink()
+    text = "SELECT SUM(CAST(x > 0 AS BIGINT)) AS n FROM v"
+    engine.check([Step(text, "SELECT u, x FROM v")])
+    for bad, sentence in (
+        ("SELECT y FROM v", faults.NAMES),
+        ("SELECT u FROM nowhere", faults.NAMES),
+        ("SELECT u FROM v WHERE x", faults.TYPES),
+    ):
+        with pytest.raises(dp.QueryError) as told:
+            engine.check([Step(bad, bad)])
+        assert str(told.value) == sentence
+    with pytest.raises(dp.EngineError) as told, engine.snapshot() as snapshot:
+        snapshot.run(Step(text, text))
+    assert str(told.value) == faults.ended("the query", "Spark")
+    assert told.value.__context__ is None
+
+
+def test_what_fails_on_canaries_is_refused(home):
+    """Under settings in which Spark raises; later checks pass."""
+    engine = Spark(spark(home))
+    engine.add("v", spark(home).frame(home.range(1).withColumnRenamed("id", "u")), None, "u")
+    engine._session.conf.set("spark.sql.ansi.enabled", "true")
+    with pytest.raises(dp.QueryError) as told:
+        engine.check([Step("SELECT u FROM v", "SELECT u + 9223372036854775807 AS k FROM v")])
+    assert str(told.value) == faults.VALUES
+    engine.check([Step("SELECT u FROM v", "SELECT u FROM v")])

@@ -72,14 +72,27 @@ class Engine(Protocol):
 
     dialect: str
 
-    def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
-        """Make a source known under a name; its schema, declared or read from metadata."""
+    def add(
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, ColumnType] | None,
+        unit: str | None = None,
+    ) -> Schema:
+        """Make a source known under a name; its schema, declared or read from metadata.
+
+        `unit` is the column that says whose row it is, if one does.
+        """
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """The data as they are now, for all steps of a question."""
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Refuse, from names and types alone, what the engine would not run."""
+        """Refuse what the engine would not run, by trying it on public rows in the same schema.
+
+        Nothing of the tables themselves is read or planned with: outcome and sentence are the same
+        whatever they hold.
+        """
 
     def write(self, step: Step) -> list[str]:
         """The statements that the engine runs for a step."""

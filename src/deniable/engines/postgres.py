@@ -6,15 +6,18 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import sqlglot
 from sqlglot import exp
 
+from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
+from deniable.engines.canaries import canaries, most_named, rows_to_try
+from deniable.engines.postgres_leaves import NATIVE, is_exact, kind_of, leaf
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.errors import (
+    DeniableError,
     EngineError,
     MissingExtraError,
     ParameterError,
@@ -28,24 +31,21 @@ try:
 except ImportError:
     raise MissingExtraError("tables in Postgres", "postgres") from None
 
-_TYPES = {
-    **dict.fromkeys(("int2", "int4", "int8"), ColumnType.INTEGER),
-    **dict.fromkeys(("float4", "float8", "numeric"), ColumnType.NUMBER),
-    **dict.fromkeys(("text", "varchar", "bpchar", "name", "uuid"), ColumnType.TEXT),
-    "bool": ColumnType.BOOLEAN,
-    "date": ColumnType.DATE,
-    **dict.fromkeys(("timestamp", "timestamptz"), ColumnType.TIMESTAMP),
-}
-_EXACT = {"int2", "int4", "int8", "float8", "text", "varchar", "uuid", "bool", "date", "timestamp"}
 _WHERE = "postgresql://"
 _REMEMBERED = 64
-# What a question means must not follow the server's settings.
-_SETTINGS = (
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL standard_conforming_strings = on",
-    "SET LOCAL jit = off",
+# What a question means must not follow the server's settings, nor what others put in a path.
+_BEGIN = "; ".join(
+    (
+        "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        "SET LOCAL search_path = pg_catalog, pg_temp",
+        "SET LOCAL TimeZone = 'UTC'",
+        "SET LOCAL DateStyle = 'ISO, YMD'",
+        "SET LOCAL standard_conforming_strings = on",
+        "SET LOCAL jit = off",
+    )
 )
+Connection = psycopg.Connection[tuple[Any, ...]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,22 +88,50 @@ def postgres(url: str) -> PostgresDatabase:
     return PostgresDatabase(url)
 
 
-class PostgresSnapshot:
-    """A transaction, and the functions that were made in it."""
+@dataclass(frozen=True)
+class _Known:
+    """A table of the session: its leaves, and the name under which statements find them."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection[tuple[Any, ...]],
-        write: Callable[[Step], list[str]],
-    ) -> None:
-        self._connection, self._write = connection, write
+    schema: Schema
+    unit: str | None
+    leaves: str
+    name: str
+
+    def view(self) -> str:
+        """The statement that opens it, for one transaction."""
+        return f"CREATE TEMP VIEW {quoted(self.name)} AS {self.leaves}"
+
+    def shadow(self) -> str:
+        """The statement that makes an empty table of the same columns under the same name."""
+        columns = ", ".join(
+            f"{quoted(name.lower())} {NATIVE[kind]}" for name, kind in self.schema.columns.items()
+        )
+        return f"CREATE TEMP TABLE {quoted(self.name)} ({columns})"
+
+    def is_read(self, statements: Sequence[str]) -> bool:
+        """Whether a statement names it."""
+        return any(quoted(self.name) in text for text in statements)
+
+
+class PostgresSnapshot:
+    """A transaction, and the views and functions that were made in it."""
+
+    def __init__(self, engine: Postgres) -> None:
+        self._engine = engine
+        self._made: set[str] = set()
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
-        *functions, text = self._write(step)
-        for function in functions:
-            self._connection.execute(function)
-        return self._connection.execute(text, prepare=True).fetchall()
+        return self._engine.attempt(lambda: self._run(self._engine.write(step)))
+
+    def _run(self, statements: list[str]) -> Rows:
+        connection = self._engine.connection
+        *first, text = statements
+        for statement in first:
+            if statement not in self._made:
+                connection.execute(statement)
+                self._made.add(statement)
+        return connection.execute(text, prepare=True).fetchall()
 
 
 class Postgres:
@@ -113,61 +141,97 @@ class Postgres:
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-        self._connection = self._connect()
+        self.connection = self._connect()
         self._schemas: dict[str, Schema] = {}
         self._sources: dict[str, exp.Expr] = {}
+        self._known: dict[str, _Known] = {}
         self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+        self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
 
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        with _told("the connection"):
-            return psycopg.connect(self._database.url, autocommit=True)
+    def _connect(self) -> Connection:
+        made = _attempt("the connection", lambda: psycopg.connect(self._url, autocommit=True))
+        if made.info.parameter_status("server_encoding") != "UTF8":
+            made.close()
+            raise EngineError("the connection: a database whose encoding is UTF8 is needed")
+        return made
 
-    def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
+    @property
+    def _url(self) -> str:
+        return self._database.url
+
+    def add(
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, ColumnType] | None,
+        unit: str | None = None,
+    ) -> Schema:
         """Find a table and the types of its columns; no row is read."""
-        if not isinstance(source, PostgresTable) or source.database.url != self._database.url:
+        if not isinstance(source, PostgresTable) or source.database.url != self._url:
             raise ParameterError(
                 "source", name, "all tables of a session live in one engine: this one in Postgres"
             )
         if columns is not None:
             raise ParameterError("columns", name, "the server knows its types; leave them out")
-        with self._lock, _told(f"table {name}"):
-            found = self._connection.execute(
-                "SELECT n.nspname, c.relname, a.attname, t.typname, t.typtype FROM pg_class c "
-                "JOIN pg_namespace n ON n.oid = c.relnamespace "
-                "JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid "
-                "WHERE c.oid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped "
-                "ORDER BY a.attnum",
-                (".".join(map(quoted, source.name.split("."))),),
-            ).fetchall()
+        place = ".".join(map(quoted, source.name.split(".")))
+        with self._lock:
+            found = _attempt(f"table {name}", lambda: self._described(place))
         if not found:
             raise ParameterError("source", source.name, f"no such table; {self._nearest(source)}")
         kinds: dict[str, ColumnType] = {}
-        exact, select = set(), exp.Select()
-        for _, _, column, native, family in found:
-            kind = ColumnType.TEXT if family == "e" else _TYPES.get(native)
+        exact, leaves = set(), []
+        for _, _, column, native in found:
+            kind = kind_of(native)
             if kind is None:
                 continue  # a type about which nothing can be asked
             kinds[column] = kind
-            if native in _EXACT or family == "e":
+            if is_exact(native):
                 exact.add(column)
-            read = sqlglot.parse_one(_read_column(column, native, family), read="postgres")
-            select = select.select(exp.alias_(read, column.lower(), quoted=True))
-        place = exp.table_(found[0][1], db=found[0][0], quoted=True)
-        self._schemas[name] = Schema(kinds, frozenset(exact))
-        self._sources[name] = select.from_(place)
-        return self._schemas[name]
+            leaves.append(f"{leaf(quoted(column), native)} AS {quoted(column.lower())}")
+        if not kinds:
+            raise ParameterError("source", name, "has no column about which anything can be asked")
+        schema = Schema(kinds, frozenset(exact))
+        select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
+        whose = None if unit is None else unit.lower()
+        known = _Known(schema, whose, select, f"deniable_leaf_{len(self._known)}")
+        view = exp.table_(known.name, db="pg_temp", quoted=True)
+        self._known[name], self._schemas[name] = known, schema
+        listed = [exp.column(column.lower(), quoted=True) for column in kinds]
+        self._sources[name] = exp.select(*listed).from_(view)
+        return schema
+
+    def _described(self, place: str) -> list[tuple[Any, ...]]:
+        """Schema, table, column and native type of each column."""
+        return self.connection.execute(
+            "SELECT n.nspname, c.relname, a.attname, CASE WHEN t.typtype = 'e' THEN 'enum' "
+            "WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid "
+            "WHERE c.oid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped "
+            "ORDER BY a.attnum",
+            (place,),
+        ).fetchall()
 
     def _nearest(self, source: PostgresTable) -> str:
-        with self._lock, _told("the tables"):
-            rows = self._connection.execute(
-                "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
-                "AND pg_table_is_visible(oid) AND relname !~ '^pg_|^sql_' ORDER BY 1 LIMIT 1000"
-            ).fetchall()
+        with self._lock:
+            rows = _attempt(
+                "the tables",
+                lambda: self.connection.execute(
+                    "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
+                    "AND pg_table_is_visible(oid) AND relname !~ '^pg_|^sql_' "
+                    "ORDER BY 1 LIMIT 1000"
+                ).fetchall(),
+            )
         return nearest(source.name, [row[0] for row in rows])
 
     def write(self, step: Step) -> list[str]:
-        """The statements that the server runs for a step; functions come first."""
+        """The statements that the server runs for a step; views and functions come first."""
+        written = self._translated(step)
+        views = [known.view() for known in self._known.values() if known.is_read(written)]
+        return [*views, *written]
+
+    def _translated(self, step: Step) -> list[str]:
         key = (step.select, tuple(step.tables.items()))
         if key not in self._written:
             writer = PostgresWriter(self._schemas, self._sources)
@@ -180,76 +244,113 @@ class Postgres:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
         """One transaction, in which all statements see the same rows."""
-        with self._lock, _told("the query"):
-            self._reopen()
-            with self._transaction():
-                yield PostgresSnapshot(self._connection, self.write)
+        with self._lock:
+            try:
+                self.attempt(self._begin)
+                yield PostgresSnapshot(self)
+            finally:
+                self._end()
+
+    def attempt(self, act: Callable[[], T]) -> T:
+        """Whatever goes wrong in the server has one sentence, on any data."""
+        try:
+            return act()
+        except DeniableError:
+            raise
+        except Exception:
+            told = faults.ended("the query", "Postgres")
+        # Outside of the handler: no trace of the server's own error hangs on this one.
+        raise EngineError(told)
+
+    def _begin(self) -> None:
+        """One snapshot; what was made for the question is gone with it."""
+        if self.connection.closed or self.connection.broken:
+            self.connection = self._connect()
+        self.connection.execute(_BEGIN)
+
+    def _end(self) -> None:
+        """Roll back; a connection that cannot is opened anew for the next question."""
+        try:
+            self.connection.execute("ROLLBACK")
+        except Exception:
+            self.connection.close()
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Have the server plan the statements, which reads no row."""
+        """Run the statements on canaries in clones of the tables; the tables are not touched."""
+        written = [self._translated(step) for step in steps]
+        key = (tuple(map(tuple, written)), tuple(step.constants for step in steps))
         with self._lock:
-            with _told("the connection"):
-                self._reopen()
-            written = [self.write(step) for step in steps]
+            if key in self._passed:
+                return
             try:
-                with self._transaction():
-                    for *functions, text in written:
-                        for function in functions:
-                            self._connection.execute(function)
-                        self._connection.execute(f"EXPLAIN {text}", prepare=True)
-            except psycopg.Error as error:
-                told = str(error).splitlines()[0] if (error.sqlstate or "")[:2] == "42" else ""
-                kind = told[:200] or type(error).__name__
-                raise QueryError(f"the engine does not take this: {kind}") from None
+                self.attempt(self._begin)
+                self._try(steps, written)
+            finally:
+                self._end()
+            if len(self._passed) >= _REMEMBERED:
+                self._passed.pop(next(iter(self._passed)))
+            self._passed[key] = None
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """One snapshot; functions that were made for the question are gone with it."""
-        with self._connection.transaction(force_rollback=True):
-            self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            for setting in _SETTINGS:
-                self._connection.execute(setting)
-            yield
+    def _try(self, steps: Sequence[Step], written: Sequence[Sequence[str]]) -> None:
+        texts = [text for step in steps for text in (step.select, *step.tables.values())]
+        rows = rows_to_try(most_named(self._known, texts))
+        constants = list(dict.fromkeys(value for step in steps for value in step.constants))
+        try:
+            for known in self._known.values():
+                if any(known.is_read(statements) for statements in written):
+                    self._fill(known, canaries(known.schema, known.unit, constants, rows))
+            for statements in written:
+                for statement in statements:
+                    self.connection.execute(statement)
+        except psycopg.Error as error:
+            state = error.sqlstate or ""
+        else:
+            return
+        if state == "42501":
+            raise EngineError("the connection: the role needs the right to make temporary tables")
+        if not state or state[:2] in _OUTAGES:
+            raise EngineError(faults.ended("the check", "Postgres"))
+        raise QueryError(_sentence(state))
 
-    def _reopen(self) -> None:
-        if self._connection.closed or self._connection.broken:
-            self._connection = self._connect()
+    def _fill(self, known: _Known, made: Mapping[str, list[Any]]) -> None:
+        self.connection.execute(known.shadow())
+        kinds = [NATIVE[kind].split()[0] for kind in known.schema.columns.values()]
+        lists = ", ".join(f"%s::{kind}[]" for kind in kinds)
+        values = [
+            [None if isinstance(value, str) and "\0" in value else value for value in column]
+            for column in made.values()
+        ]
+        self.connection.execute(
+            f"INSERT INTO pg_temp.{quoted(known.name)} SELECT * FROM unnest({lists})", values
+        )
 
     def room(self) -> None:
         """The server's own affair."""
 
     def cancel(self) -> None:
         """End what is running."""
-        self._connection.cancel_safe()
+        self.connection.cancel_safe()
 
     def close(self) -> None:
         """Let go of the connection."""
-        self._connection.close()
+        self.connection.close()
 
 
-def _read_column(name: str, native: str, family: str) -> str:
-    """A column as its canonical type; what does not fit is NULL."""
-    column = quoted(name)
-    if family == "e" or native in {"name", "uuid", "bpchar", "varchar", "text"}:
-        return f'CAST({column} AS TEXT) COLLATE "C"'
-    if native == "numeric":  # NaN, and what a double does not hold, are NULL; or 0 if too small
-        return (
-            f"CASE WHEN ABS({column}) < 1e-300 THEN CAST(0 AS DOUBLE PRECISION) "
-            f"WHEN {column} BETWEEN -1e308 AND 1e308 THEN CAST({column} AS DOUBLE PRECISION) END"
-        )
-    if native == "timestamptz":
-        return f"{column} AT TIME ZONE 'UTC'"
-    wide = {"int2": "BIGINT", "int4": "BIGINT", "float4": "DOUBLE PRECISION"}
-    return f"CAST({column} AS {wide[native]})" if native in wide else column
+_OUTAGES = {"08", "25", "53", "57", "58"}  # of connections, transactions, resources, operators
 
 
-@contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
+def _sentence(state: str) -> str:
+    if state == "42601":
+        return faults.SYNTAX
+    if state in {"42P01", "42703", "42883"}:
+        return faults.NAMES
+    return faults.TYPES if state[:2] == "42" else faults.VALUES
+
+
+def _attempt(what: str, act: Callable[[], T]) -> T:
     """Whatever the server says may quote data; its kind does not."""
     try:
-        yield
+        return act()
     except psycopg.Error as error:
         kind = type(error).__name__
-    else:
-        return
     raise EngineError(f"{what}: Postgres ended with {kind}; see the server's log")

@@ -7,15 +7,19 @@ import logging
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeVar
 
 from sqlglot import exp
 
+from deniable.engines import faults
 from deniable.engines.base import Rows, Step
+from deniable.engines.canaries import canaries, most_named, rows_to_try
 from deniable.engines.spark_sql import SparkWriter
 from deniable.errors import (
+    DeniableError,
     EngineError,
     MissingExtraError,
     ParameterError,
@@ -28,7 +32,7 @@ from deniable.tables import ColumnType, Schema, Source, nearest
 try:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the versions of pandas that PySpark knows
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import AnalysisException, ParseException, PySparkException
         from pyspark.logger import PySparkLogger
         from pyspark.sql import DataFrame, SparkSession
@@ -36,23 +40,8 @@ try:
 except ImportError:
     raise MissingExtraError("tables in Spark", "spark") from None
 
-_TYPES: dict[type[native.DataType], tuple[ColumnType, str]] = {
-    native.ByteType: (ColumnType.INTEGER, "BIGINT"),
-    native.ShortType: (ColumnType.INTEGER, "BIGINT"),
-    native.IntegerType: (ColumnType.INTEGER, "BIGINT"),
-    native.LongType: (ColumnType.INTEGER, ""),
-    native.FloatType: (ColumnType.NUMBER, "DOUBLE"),
-    native.DoubleType: (ColumnType.NUMBER, ""),
-    native.DecimalType: (ColumnType.NUMBER, "DOUBLE"),
-    native.StringType: (ColumnType.TEXT, "STRING"),
-    native.VarcharType: (ColumnType.TEXT, "STRING"),
-    native.CharType: (ColumnType.TEXT, "STRING"),
-    native.BooleanType: (ColumnType.BOOLEAN, ""),
-    native.DateType: (ColumnType.DATE, ""),
-    native.TimestampType: (ColumnType.TIMESTAMP, "TIMESTAMP_NTZ"),
-    native.TimestampNTZType: (ColumnType.TIMESTAMP, ""),
-}
-_ROUNDED = (native.FloatType, native.DecimalType, native.TimestampType)
+from deniable.engines.spark_leaves import NATIVE, as_arrow, is_exact, kind_of, leaf  # needs Spark
+
 # What a question means must not follow the settings of the session or of the cluster.
 _SETTINGS = {
     "spark.sql.ansi.enabled": "false",
@@ -74,6 +63,8 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
 }
 _GLOBAL = "global_temp"
+_REMEMBERED = 64
+T = TypeVar("T")
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -137,6 +128,9 @@ class SparkSnapshot:
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
+        return _attempt("the query", lambda: self._run(step))
+
+    def _run(self, step: Step) -> Rows:
         rows = self.frame(step).collect()
         return [tuple(int(v) if isinstance(v, Decimal) else v for v in row) for row in rows]
 
@@ -155,7 +149,8 @@ class SparkSnapshot:
     def close(self) -> None:
         """Let go of what was kept."""
         for name in self._made:
-            self._session.catalog.dropTempView(name)
+            with contextlib.suppress(Exception):
+                self._session.catalog.dropTempView(name)
 
 
 class Spark:
@@ -171,12 +166,23 @@ class Spark:
         self._sources: dict[str, exp.Expr] = {}
         self._writer = SparkWriter(self._schemas, self._sources)
         self._lock = threading.Lock()
-        with _told("the session"):
-            self._session = tables.session.newSession()
-            for name, value in _SETTINGS.items():
-                self._session.conf.set(name, value)
+        self._units: dict[str, str | None] = {}
+        self._passed: dict[object, None] = {}
+        self._session = _attempt("the session", self._beside)
 
-    def add(self, name: str, source: Source, columns: Mapping[str, ColumnType] | None) -> Schema:
+    def _beside(self) -> SparkSession:
+        session = self._tables.session.newSession()
+        for name, value in _SETTINGS.items():
+            session.conf.set(name, value)
+        return session
+
+    def add(
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, ColumnType] | None,
+        unit: str | None = None,
+    ) -> Schema:
         """Find a table and the types of its columns; no row is read."""
         if not isinstance(source, SparkTable) or source.tables.session is not self._tables.session:
             raise ParameterError(
@@ -184,31 +190,37 @@ class Spark:
             )
         if columns is not None:
             raise ParameterError("columns", name, "Spark knows its types; leave them out")
-        with self._lock, _told(f"table {name}"):
-            try:
-                fields = source.open().schema.fields
-            except (AnalysisException, ParseException):
-                known = [table.name for table in self._tables.session.catalog.listTables()]
-                hint = nearest(source.name, known)
-                raise ParameterError("source", source.name, f"no such table; {hint}") from None
+        with self._lock:
+            fields = _attempt(f"table {name}", lambda: self._fields(source))
         kinds: dict[str, ColumnType] = {}
         exact, select = set(), exp.Select()
         for column in fields:
-            found = _TYPES.get(type(column.dataType))
-            if found is None:
+            kind = kind_of(column.dataType)
+            if kind is None:
                 continue  # a type about which nothing can be asked
             if column.name.lower() in {known.lower() for known in kinds}:
                 raise ParameterError("source", source.name, f"two columns are called {column.name}")
-            kinds[column.name] = found[0]
-            if not isinstance(column.dataType, _ROUNDED):
+            kinds[column.name] = kind
+            if is_exact(column.dataType):
                 exact.add(column.name)
-            read = _read_column(column.name, found[1])
+            read = leaf(column.name, column.dataType)
             select = select.select(exp.alias_(read, column.name.lower(), quoted=True))
+        if not kinds:
+            raise ParameterError("source", name, "has no column about which anything can be asked")
         view = f"{self._mark}_{len(self._sources)}"
         self._schemas[name] = Schema(kinds, frozenset(exact))
+        self._units[name] = None if unit is None else unit.lower()
         self._opened[view] = source
         self._sources[name] = select.from_(exp.table_(view, db=_GLOBAL, quoted=True))
         return self._schemas[name]
+
+    def _fields(self, source: SparkTable) -> list[native.StructField]:
+        try:
+            return source.open().schema.fields
+        except (AnalysisException, ParseException):
+            known = [table.name for table in self._tables.session.catalog.listTables()]
+        hint = nearest(source.name, known)
+        raise ParameterError("source", source.name, f"no such table; {hint}")
 
     def write(self, step: Step) -> list[str]:
         """The statements that Spark runs for a step."""
@@ -219,38 +231,78 @@ class Spark:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[SparkSnapshot]:
         """Tables that are opened once, for all steps of a question."""
-        with self._lock, _told("the query"), self._views():
-            self._session.sparkContext.addJobTag(self._mark)
-            opened = SparkSnapshot(self._session, self._writer, keeps=True)
+        opened = SparkSnapshot(self._session, self._writer, keeps=True)
+        context = self._session.sparkContext
+        with self._lock:
             try:
+                _attempt("the query", self._show)
+                _attempt("the query", lambda: context.addJobTag(self._mark))
                 yield opened
             finally:
                 opened.close()
-                self._session.sparkContext.removeJobTag(self._mark)
+                self._hide()
+                with contextlib.suppress(Exception):
+                    context.removeJobTag(self._mark)
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Have Spark resolve names and types, which reads no row."""
-        with self._lock, _told("the tables"), self._views():
+        """Have Spark resolve all names and types, and run the rows of the question on canaries.
+
+        In shadows of the tables, which are not touched. The statements that are made around the
+        rows are not run: that takes Spark seconds.
+        """
+        key = tuple((s.select, s.rows, tuple(s.tables.items()), s.constants) for s in steps)
+        with self._lock:
+            if key in self._passed:
+                return
             opened = SparkSnapshot(self._session, self._writer, keeps=False)
             try:
-                for step in steps:
-                    opened.frame(step)
-            except (AnalysisException, ParseException) as error:
-                told = error.getMessage() or type(error).__name__
-                first = told.strip().splitlines()[0][:200]
-                raise QueryError(f"the engine does not take this: {first}") from None
+                _attempt("the check", lambda: self._show_shadows(steps))
+                told = _attempt("the check", lambda: self._fault(opened, steps))
             finally:
                 opened.close()
+                self._hide()
+            if told is None:
+                if len(self._passed) >= _REMEMBERED:
+                    self._passed.pop(next(iter(self._passed)))
+                self._passed[key] = None
+                return
+        raise QueryError(told)
 
-    @contextlib.contextmanager
-    def _views(self) -> Iterator[None]:
-        """The tables under names that sessions share, which is how another session finds views."""
+    def _fault(self, opened: SparkSnapshot, steps: Sequence[Step]) -> str | None:
+        """What is wrong with the statements, or None."""
         try:
-            for view, source in self._opened.items():
-                source.open().createOrReplaceGlobalTempView(view)
-            yield
-        finally:
-            for view in self._opened:
+            for step in steps:
+                opened.frame(step)
+            for rows in dict.fromkeys(step.rows for step in steps):
+                self._session.sql(self._writer.write(rows, {}).select).collect()
+        except ParseException:
+            return faults.SYNTAX
+        except AnalysisException as error:
+            lacking = (error.getCondition() or "").startswith(("UNRESOLVED", "TABLE_OR_VIEW"))
+            return faults.NAMES if lacking else faults.TYPES
+        except (PySparkException, Py4JJavaError):
+            return faults.VALUES
+        return None
+
+    def _show(self) -> None:
+        """The tables under names that sessions share, which is how another session finds views."""
+        for view, source in self._opened.items():
+            source.open().createOrReplaceGlobalTempView(view)
+
+    def _show_shadows(self, steps: Sequence[Step]) -> None:
+        """Public rows of canonical types, under the same names."""
+        texts = [step.rows for step in steps]
+        rows = rows_to_try(most_named(self._schemas, texts))
+        constants = list(dict.fromkeys(value for step in steps for value in step.constants))
+        for view, (name, schema) in zip(self._opened, self._schemas.items(), strict=True):
+            made = canaries(schema, self._units[name], constants, rows)
+            kinds = [native.StructField(n, NATIVE[kind]) for n, kind in schema.columns.items()]
+            frame = self._session.createDataFrame(as_arrow(made, schema), native.StructType(kinds))
+            frame.createOrReplaceGlobalTempView(view)
+
+    def _hide(self) -> None:
+        for view in self._opened:
+            with contextlib.suppress(Exception):
                 self._session.catalog.dropGlobalTempView(view)
 
     def room(self) -> None:
@@ -263,14 +315,6 @@ class Spark:
     def close(self) -> None:
         """Nothing is left behind by questions; Spark itself is the user's."""
         self.cancel()
-
-
-def _read_column(name: str, cast: str) -> exp.Expr:
-    """A column as its canonical type; text that is not in UTF-8 is NULL."""
-    column = exp.column(name, quoted=True)
-    if cast == "STRING":
-        return exp.Anonymous(this="TRY_VALIDATE_UTF8", expressions=[exp.cast(column, "TEXT")])
-    return exp.cast(column, cast, dialect="spark") if cast else column
 
 
 @contextlib.contextmanager
@@ -291,16 +335,14 @@ def _quiet() -> Iterator[None]:
             logger.removeFilter(of_others)
 
 
-@contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Whatever Spark says may quote data; its kind does not."""
+def _attempt(what: str, act: Callable[[], T]) -> T:
+    """Whatever Spark says may quote data, and is not told; errors of other modules among it."""
     try:
         with _quiet():
-            yield
-    except (PySparkException, Py4JError, OSError) as error:
-        if isinstance(error, ParameterError | QueryError):
-            raise
-        kind = type(error).__name__
-    else:
-        return
-    raise EngineError(f"{what}: Spark ended with {kind}; see its log")
+            return act()
+    except DeniableError:
+        raise
+    except Exception:
+        told = faults.ended(what, "Spark")
+    # Outside of the handler: no trace of Spark's own error hangs on this one.
+    raise EngineError(told)

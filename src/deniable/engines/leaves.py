@@ -1,0 +1,150 @@
+"""Leaves: how a stored column of DuckDB becomes a canonical one.
+
+Between a table and a question lies one projection. A cell that is no value of its canonical type is
+NULL: never an error, never a guess. What is written follows from the schema and the kind of source
+alone, never from data. Of doubles, days and times the CASE also hides the stored extremes from
+planners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from deniable.engines.base import quoted
+from deniable.errors import ParameterError
+from deniable.tables import SQL_TYPES, ColumnType, Schema, nearest
+
+MOST_BYTES = 65_536
+"""Of a text: longer ones are NULL, and not cut, as two must not become one."""
+
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+FIRST_TIME, LAST_TIME = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
+
+_WIDENED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
+_TOO_WIDE = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+_ZONED = "TIMESTAMP WITH TIME ZONE"
+_ENDS = {
+    _ZONED: (f"{FIRST_TIME}+00", f"{LAST_TIME}+00"),
+    "TIMESTAMP_S": (FIRST_TIME, f"{LAST_DAY} 23:59:59"),
+    "TIMESTAMP_MS": (FIRST_TIME, f"{LAST_DAY} 23:59:59.999"),
+    "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 00:00:00"),  # all but its last hours
+}
+_TYPES = {
+    **dict.fromkeys(("BIGINT", *_WIDENED, *_TOO_WIDE), ColumnType.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), ColumnType.NUMBER),
+    **dict.fromkeys(("VARCHAR", "UUID"), ColumnType.TEXT),
+    "BOOLEAN": ColumnType.BOOLEAN,
+    "DATE": ColumnType.DATE,
+    **dict.fromkeys(
+        ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", _ZONED), ColumnType.TIMESTAMP
+    ),
+}
+
+
+class Reader(StrEnum):
+    """What hands out the cells; it decides what is known about text."""
+
+    DATABASE = "database"  # holds nothing but UTF-8
+    CSV = "csv"  # drops lines that are not UTF-8
+    PARQUET = "parquet"  # writes ? for each byte that is not UTF-8
+    MEMORY = "memory"  # nobody has looked
+
+
+def schema_of(
+    found: Mapping[str, str], columns: Mapping[str, ColumnType] | None, reader: Reader
+) -> Schema:
+    """The canonical schema of native types: declared, or of all that can be asked about."""
+    if columns:
+        for name in columns:
+            if name not in found:
+                hint = nearest(name, found)
+                if reader == Reader.CSV:  # the first line may be a row, and is not quoted
+                    hint = "the first line of the file does not name it"
+                raise ParameterError("columns", name, f"no such column; {hint}")
+            spelt = found[name] == "BLOB" and columns[name] == ColumnType.TEXT
+            if family(found[name]) is None and not spelt:
+                raise ParameterError("columns", name, "nothing can be asked about its native type")
+        kinds = dict(columns)
+    else:
+        kinds = {name: kind for name, native in found.items() if (kind := family(native))}
+    return Schema(kinds, frozenset(n for n, kind in kinds.items() if _exact(found[n], kind)))
+
+
+def family(native: str) -> ColumnType | None:
+    """The canonical type that is nearest to a native one."""
+    if native.startswith("ENUM"):
+        return ColumnType.TEXT
+    return ColumnType.NUMBER if native.startswith("DECIMAL") else _TYPES.get(native)
+
+
+def _exact(native: str, kind: ColumnType) -> bool:
+    """Whether different values stay different, or are NULL."""
+    if kind == ColumnType.TEXT:
+        spelt = {ColumnType.INTEGER, ColumnType.TEXT, ColumnType.DATE}
+        return family(native) in spelt or native.startswith("DECIMAL")
+    return native == SQL_TYPES[kind] or (kind == ColumnType.INTEGER and native in _WIDENED)
+
+
+def projection(
+    schema: Schema, found: Mapping[str, str], relation: str, reader: Reader, unit: str | None
+) -> str:
+    """SELECT the canonical columns, under their names in lower case, as questions are read.
+
+    In two steps, so that what is read is read once: common parts of expressions are not shared.
+    """
+    reads, seals = [], []
+    for name, kind in schema.columns.items():
+        column, called = quoted(name), quoted(name.lower())
+        reads.append(f"{_read(column, found[name], kind, reader)} AS {called}")
+        sealed = _seal(called, kind, reader)
+        if kind == ColumnType.TEXT and reader == Reader.PARQUET and name.lower() == unit:
+            # Two ids that are not UTF-8 may have become one text.
+            sealed = f"CASE WHEN strpos({called}, '?') = 0 THEN {sealed} END"
+        seals.append(f"{sealed} COLLATE C" if kind == ColumnType.TEXT else sealed)
+        seals[-1] += f" AS {called}"
+    return f"SELECT {', '.join(seals)} FROM (SELECT {', '.join(reads)} FROM {relation}) AS stored"
+
+
+def _read(column: str, native: str, kind: ColumnType, reader: Reader) -> str:
+    """A column in the words of its canonical type, or NULL; ends are not looked at yet."""
+    near = family(native)
+    if near == kind:
+        return _widened(column, native, kind)
+    if near is None or near in {ColumnType.INTEGER, ColumnType.BOOLEAN} or "DECIMAL" in native:
+        return f"TRY_CAST({column} AS {SQL_TYPES[kind]})"
+    # Casts of days and times beyond the years 1 to 9999, and of texts, may end the engine.
+    sealed = _seal(_widened(column, native, near), near, reader)
+    return f"TRY_CAST({sealed} AS {SQL_TYPES[kind]})"
+
+
+def _widened(column: str, native: str, kind: ColumnType) -> str:
+    if kind == ColumnType.TEXT:
+        return f"CAST({column} AS VARCHAR)"  # of an enumeration, a UUID, or under a collation
+    if native == SQL_TYPES[kind]:
+        return column
+    if native in _WIDENED:
+        return f"CAST({column} AS BIGINT)"
+    if native in _ENDS:
+        # Before the cast: DuckDB computes ends of the cast column from ends of the stored one, and
+        # takes infinite times for finite ones by that.
+        first, last = (f"CAST('{end}' AS {native})" for end in _ENDS[native])
+        moved = f"timezone('UTC', {column})" if native == _ZONED else f"CAST({column} AS TIMESTAMP)"
+        return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN {moved} END"
+    return f"TRY_CAST({column} AS {SQL_TYPES[kind]})"
+
+
+def _seal(value: str, kind: ColumnType, reader: Reader) -> str:
+    """A value of a type if it is canonical, else NULL."""
+    if kind == ColumnType.NUMBER:
+        return f"CASE WHEN isfinite({value}) THEN {value} + 0e0 END"  # one zero
+    if kind == ColumnType.DATE:
+        ends = f"DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}'"
+        return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
+    if kind == ColumnType.TIMESTAMP:
+        ends = f"TIMESTAMP '{FIRST_TIME}' AND TIMESTAMP '{LAST_TIME}'"
+        return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
+    if kind == ColumnType.TEXT:
+        text = f"TRY(decode(encode({value})))" if reader == Reader.MEMORY else value
+        return f"CASE WHEN strlen({value}) <= {MOST_BYTES} THEN {text} END"
+    return value

@@ -1,0 +1,54 @@
+"""The statements of a question on one connection of DuckDB, within a transaction."""
+
+from __future__ import annotations
+
+import duckdb as driver
+
+from deniable.engines.base import Rows, Step
+
+UNSHARED = "common_subexpressions"
+"""A shared part of two expressions would be taken out of the TRY around each, and could raise."""
+
+VEILED = f"{UNSHARED},statistics_propagation"
+"""An engine may choose how to compute a function of text or times by a column's statistics, which
+hang on other people's rows."""
+
+
+class Statements:
+    """Runs steps, which share the tables that they have in common."""
+
+    def __init__(self, connection: driver.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._made: dict[str, str] = {}
+
+    def run(self, step: Step) -> Rows:
+        """The rows of a step."""
+        if step.veiled:
+            self._set("disabled_optimizers", VEILED)
+        changed = False  # tables may read those before them
+        for name, text in step.tables.items():
+            changed = changed or self._made.get(name) != text
+            if changed:
+                self._made[name] = text
+                self._make(name, text, dense=name in step.dense)
+        rows = self._connection.execute(step.select).fetchall()
+        if step.veiled:
+            self._set("disabled_optimizers", UNSHARED)
+        return rows
+
+    def _make(self, name: str, text: str, *, dense: bool) -> None:
+        """Dense integers are grouped without hashing: faster for one column, slower else."""
+        if not dense:
+            self._connection.execute(made_table(name, text))
+            return
+        self._set("perfect_ht_threshold", "24")
+        self._connection.execute(made_table(name, text))
+        self._set("perfect_ht_threshold", "12")
+
+    def _set(self, name: str, value: str) -> None:
+        self._connection.execute(f"SET {name} = '{value}'")
+
+
+def made_table(name: str, select: str) -> str:
+    """The statement that keeps the rows of a SELECT."""
+    return f"CREATE OR REPLACE TEMP TABLE {name} AS {select}"
