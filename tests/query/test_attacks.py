@@ -9,6 +9,7 @@ import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
+from deniable.held import opened
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql
 from deniable.query.emit import totals_step
@@ -127,7 +128,7 @@ def test_what_is_answered_moves_by_what_is_charged(question):
     for heavy in (False, True):
         private = table(heavy)
         engine = DuckDB()
-        schema = engine.add("t", private.source, None)
+        schema = engine.add("t", opened(private.source), None)
         options = Options(bounds={"f": (Fraction(0), Fraction(1))} if " AS f" in question else {})
         plan = compile_sql(question, Catalogue({"t": schema}, {"t": private}), options)
         rows = run(engine, totals_step(plan, l2=True))
