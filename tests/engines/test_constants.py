@@ -33,6 +33,19 @@ ALLOWED = {
     ("engines/spark_functions.py", "1 << 44"): _OURS,
     ("engines/spark_functions.py", "1 << 22"): _OURS,
     ("engines/spark_functions.py", "unit"): "microseconds of a part of a date, from a list of ours",
+    **{
+        (f"engines/{file}.py", name): _OURS
+        for file in ("leaves", "postgres_leaves", "spark_leaves")
+        for name in (
+            "end",
+            "FIRST_DAY",
+            "LAST_DAY",
+            "FIRST_TIME",
+            "LAST_TIME",
+            "MOST_BYTES",
+            "_LARGEST",
+        )
+    },
     ("learning/pushed.py", "place"): _PLACE,
     ("query/emit.py", "_limit(plan, l2=l2)"): _COUNT,
     ("query/emit.py", "limit"): _COUNT,

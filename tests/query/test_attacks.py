@@ -9,7 +9,6 @@ import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
-from deniable.held import opened
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql
 from deniable.query.emit import totals_step
@@ -128,7 +127,7 @@ def test_what_is_answered_moves_by_what_is_charged(question):
     for heavy in (False, True):
         private = table(heavy)
         engine = DuckDB()
-        schema = engine.add("t", opened(private.source), None)
+        schema = engine.add("t", private.source.open(), None)
         options = Options(bounds={"f": (Fraction(0), Fraction(1))} if " AS f" in question else {})
         plan = compile_sql(question, Catalogue({"t": schema}, {"t": private}), options)
         rows = run(engine, totals_step(plan, l2=True))
@@ -140,7 +139,7 @@ def test_what_is_answered_moves_by_what_is_charged(question):
 
 def test_days_without_a_year_are_no_groups():
     private = table(False, keys={})
-    rows = private.source.to_pydict()
+    rows = private.source.open().to_pydict()
     rows["d"] = [datetime.date(9999, 12, 31)] * 200
     source = pa.table(rows)
     far = source.append_column("e", pa.array([2**31 - 2] * 200, pa.int32()).cast(pa.date32()))

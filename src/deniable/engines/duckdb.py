@@ -20,7 +20,7 @@ from deniable.engines.leaves import Reader, projection, schema_of
 from deniable.engines.room import room_of
 from deniable.engines.shadow import Shadow, is_lasting
 from deniable.engines.sources import as_arrow, coarse_times, csv_options, string_literal
-from deniable.engines.statements import UNSHARED, Statements, made_table
+from deniable.engines.statements import UNSHARED, Statements, made_table, set_to
 from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError
 from deniable.held import Held
 from deniable.tables import ColumnType, Schema, Source
@@ -109,7 +109,7 @@ class DuckDB:
 
     def _opened(self) -> driver.DuckDBPyConnection:
         connection = driver.connect()
-        connection.execute(f"SET temp_directory = {string_literal(self._spill)}")
+        set_to(connection, "temp_directory", self._spill)
         return connection
 
     def add(
@@ -227,7 +227,7 @@ class DuckDB:
         ).fetchall()
         for name, value in found:
             if value != _PINNED[name]:
-                self._connection.execute(f"SET {name} = {string_literal(_PINNED[name])}")
+                set_to(self._connection, name, _PINNED[name])
         return dict(found) if self._home is not None else {}
 
     def _end(self, before: Mapping[str, str]) -> None:
@@ -236,7 +236,7 @@ class DuckDB:
             self._connection.execute("ROLLBACK")
         for name, value in before.items():
             with contextlib.suppress(Exception):
-                self._connection.execute(f"SET {name} = {string_literal(value)}")
+                set_to(self._connection, name, value)
         if self._failed and not self._lost:
             try:
                 self._connection.execute("SELECT 1").fetchall()

@@ -15,7 +15,7 @@ import duckdb as driver
 from deniable.engines import faults
 from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
-from deniable.engines.statements import UNSHARED, VEILED, Statements
+from deniable.engines.statements import UNSHARED, VEILED, Statements, set_to
 from deniable.errors import QueryError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
@@ -81,11 +81,11 @@ class Shadow:
                 for text in (step.select, step.rows, *step.tables.values()):
                     one_select(connection, text)
             self._fill(connection, steps)
-            connection.execute(f"SET disabled_optimizers = '{_UNPRUNED}'")
+            set_to(connection, "disabled_optimizers", _UNPRUNED)
             for rows in {step.rows for step in steps}:
                 connection.execute(f"EXPLAIN {rows}")
             # As tables are read: planners compute with extremes, and may fail at it.
-            connection.execute(f"SET disabled_optimizers = '{UNSHARED}'")
+            set_to(connection, "disabled_optimizers", UNSHARED)
             statements = Statements(connection)
             for step in steps:
                 statements.run(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb as driver
 
 from deniable.engines.base import Rows, Step
+from deniable.engines.sources import string_literal
 
 UNSHARED = "common_subexpressions"
 """A shared part of two expressions would be taken out of the TRY around each, and could raise."""
@@ -24,7 +25,7 @@ class Statements:
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
         if step.veiled:
-            self._set("disabled_optimizers", VEILED)
+            set_to(self._connection, "disabled_optimizers", VEILED)
         changed = False  # tables may read those before them
         for name, text in step.tables.items():
             changed = changed or self._made.get(name) != text
@@ -33,7 +34,7 @@ class Statements:
                 self._make(name, text, dense=name in step.dense)
         rows = self._connection.execute(step.select).fetchall()
         if step.veiled:
-            self._set("disabled_optimizers", UNSHARED)
+            set_to(self._connection, "disabled_optimizers", UNSHARED)
         return rows
 
     def _make(self, name: str, text: str, *, dense: bool) -> None:
@@ -41,12 +42,14 @@ class Statements:
         if not dense:
             self._connection.execute(made_table(name, text))
             return
-        self._set("perfect_ht_threshold", "24")
+        set_to(self._connection, "perfect_ht_threshold", "24")
         self._connection.execute(made_table(name, text))
-        self._set("perfect_ht_threshold", "12")
+        set_to(self._connection, "perfect_ht_threshold", "12")
 
-    def _set(self, name: str, value: str) -> None:
-        self._connection.execute(f"SET {name} = '{value}'")
+
+def set_to(connection: driver.DuckDBPyConnection, name: str, value: str) -> None:
+    """Change a setting."""
+    connection.execute(f"SET {name} = {string_literal(value)}")
 
 
 def made_table(name: str, select: str) -> str:
