@@ -7,9 +7,11 @@ lives as long as the transaction.
 from __future__ import annotations
 
 import hashlib
+import math
 import string
 import sys
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -30,7 +32,7 @@ from deniable.engines.translate import (
 from deniable.errors import QueryError
 from deniable.tables import Schema
 
-_NAME = "Postgres"
+_NAME, _DIALECT = "Postgres", "postgres"
 _TYPES = {
     **dict.fromkeys(INTEGERS, "BIGINT"),
     **dict.fromkeys(TEXTS, "TEXT"),
@@ -58,15 +60,14 @@ _TOTAL = (
     *(exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Is, exp.Identifier),
     *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Escape),
-    *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim),
-    *(exp.Like, exp.ILike, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
+    *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim, exp.Replace),
+    *(exp.Like, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
     *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
 _PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
 _LARGEST = sys.float_info.max
-_LEAST_QUOTIENT = 1e-290
 _MADE = "deniable_made"
 """Marks a call of a function of ours."""
 
@@ -90,7 +91,7 @@ class PostgresWriter:
         for name, source in self._sources.items():
             if name in named:
                 put_first(tree, name, source.copy(), materialized=False)
-        return str(tree.sql("postgres"))
+        return str(tree.sql(_DIALECT))
 
     def _rule(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Paren) and node.meta.get(TRIED):
@@ -112,7 +113,7 @@ class PostgresWriter:
         if wanted == Kind.DOUBLE and found in INTEGERS:
             return exp.cast(value, "DOUBLE")
         if found == Kind.BOOLEAN and wanted in NUMBERS:
-            return _zero_or_one(value)
+            return _zero_or_one(value, to)
         if wanted == Kind.BOOLEAN and found in NUMBERS:
             return exp.paren(exp.NEQ(this=value, expression=exp.Literal.number(0)))
         return self._tried(exp.cast(value, to))
@@ -128,7 +129,7 @@ class PostgresWriter:
         kind = _TYPES[_kind(value)]
         given = exp.column("a0")
         given.type = value.type
-        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql("postgres")
+        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql(_DIALECT)
         text = (
             f"(a0 {kind}) RETURNS BIGINT LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE "
             f"AS {_BODY} BEGIN RETURN {inside}; END {_BODY}"
@@ -148,16 +149,14 @@ class PostgresWriter:
         """NULL where the value raises."""
         if _cannot_raise(value):
             return exp.paren(value)
-        columns = {column.sql("postgres"): column for column in value.find_all(exp.Column)}
+        columns = {column.sql(_DIALECT): column for column in value.find_all(exp.Column)}
         kinds = [_type_name(column) for column in columns.values()]
         places = {text: f"a{number}" for number, text in enumerate(columns)}
 
         def placed(node: exp.Expr) -> exp.Expr:
-            return (
-                exp.column(places[node.sql("postgres")]) if isinstance(node, exp.Column) else node
-            )
+            return exp.column(places[node.sql(_DIALECT)]) if isinstance(node, exp.Column) else node
 
-        body = value.copy().transform(placed).sql("postgres")
+        body = value.copy().transform(placed).sql(_DIALECT)
         if _BODY in body:
             raise QueryError("the question cannot be written down safely, and is not answered")
         declared = ", ".join(f"a{number} {kind}" for number, kind in enumerate(kinds))
@@ -205,11 +204,12 @@ def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=exp.and_(low, high), true=made)])
 
 
-def _zero_or_one(value: exp.Expr) -> exp.Expr:
+def _zero_or_one(value: exp.Expr, to: exp.DataType) -> exp.Expr:
+    one, zero = (exp.cast(exp.Literal.number(n), _TYPES[to.this], dialect=_DIALECT) for n in (1, 0))
     return exp.Case(
         ifs=[
-            exp.If(this=exp.paren(value), true=exp.Literal.number(1)),
-            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=exp.Literal.number(0)),
+            exp.If(this=exp.paren(value), true=one),
+            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=zero),
         ]
     )
 
@@ -217,11 +217,11 @@ def _zero_or_one(value: exp.Expr) -> exp.Expr:
 def _plain_cast(node: exp.Cast) -> exp.Expr:
     """Casts that we wrote ourselves, which cannot fail."""
     if kind_of(node.this) == Kind.BOOLEAN and node.to.this in NUMBERS:
-        return _zero_or_one(node.this)
+        return _zero_or_one(node.this, node.to)
     if _kind(node.this) == Kind.DOUBLE and node.to.this == Kind.INT128:
         # From a double to NUMERIC only fifteen digits are kept; what we cast so is below 2^63.
         return _numeric(exp.cast(node.this, "BIGINT"))
-    return exp.cast(node.this, _TYPES[node.to.this], dialect="postgres")
+    return exp.cast(node.this, _TYPES[node.to.this], dialect=_DIALECT)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -258,35 +258,45 @@ def _rounded(node: exp.Round) -> exp.Expr:
     places = node.args.get("decimals")
     if _kind(node.this) in INTEGERS and places is None:
         return exp.cast(node.this, "DOUBLE")
-    factor = exp.cast(exp.Literal.string(f"1e{places.sql() if places else 0}"), "DOUBLE")
+    digits = places.this if isinstance(places, exp.Neg) else places
+    factor = exp.cast(exp.Literal.string(f"1e{digits.name if digits else 0}"), "DOUBLE")
     value = exp.cast(node.this, "DOUBLE")
-    size = exp.Mul(this=exp.Abs(this=value), expression=factor)
+    up, down = (_times, _by) if digits is places else (_by, _times)
     half = exp.cast(exp.Literal.string("0.5"), "DOUBLE")
+    size = up(exp.Abs(this=value), factor)
     steps = exp.Floor(this=exp.Add(this=size, expression=half))
-    sign = exp.Sign(this=value.copy())
-    return exp.paren(
-        exp.Div(
-            this=exp.Mul(this=sign, expression=steps),
-            expression=factor.copy(),
-            typed=True,
-            safe=False,
-        )
-    )
+    signed = _times(exp.Sign(this=value.copy()), steps)
+    return exp.paren(down(signed, factor.copy()))
+
+
+def _times(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return exp.Mul(this=left, expression=right)
+
+
+def _by(top: exp.Expr, bottom: exp.Expr) -> exp.Expr:
+    return exp.Div(this=top, expression=bottom, typed=True, safe=False)
 
 
 def _divided(node: exp.Div) -> exp.Expr:
     """Fractions come out; a divisor of zero is NULL already.
 
-    Postgres raises where a quotient is too small for a double, and elsewhere it is zero. By a
-    constant, as our own grids divide, what comes close to that is zero here.
+    Postgres raises where a quotient rounds to zero, and elsewhere it is zero. By a constant, as our
+    own grids divide, it is zero here too.
     """
     top = node.this if _kind(node.this) == Kind.DOUBLE else exp.cast(node.this, "DOUBLE")
-    made = exp.Div(this=top, expression=node.expression, typed=True, safe=False)
-    least = abs(_constant(node.expression)) * _LEAST_QUOTIENT
+    made = _by(top, node.expression)
+    least = _rounds_to_zero(abs(_constant(node.expression)))
     if not least:
         return made
-    near = exp.LT(this=exp.Abs(this=top.copy()), expression=_double(least))
+    near = exp.LTE(this=exp.Abs(this=top.copy()), expression=_double(least))
     return exp.paren(exp.Case(ifs=[exp.If(this=near, true=_double(0.0))], default=made))
+
+
+def _rounds_to_zero(divisor: float) -> float:
+    """The largest double whose quotient is no more than half of the least double."""
+    exact = Fraction(divisor) / (1 << 1075)
+    found = float(exact)
+    return math.nextafter(found, 0) if Fraction(found) > exact else found
 
 
 def _constant(node: exp.Expr) -> float:
@@ -314,7 +324,7 @@ def _whole_division(node: exp.IntDiv) -> exp.Expr:
 
 
 def _numeric(node: exp.Expr) -> exp.Expr:
-    return exp.cast(node, "DECIMAL", dialect="postgres")
+    return exp.cast(node, "DECIMAL", dialect=_DIALECT)
 
 
 def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
@@ -359,6 +369,23 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
     return node
 
 
+_FORMATS = {
+    **{"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "j": "DDD", "H": "HH24", "I": "HH12"},
+    **{"M": "MI", "S": "SS", "p": "AM", "B": "FMMonth", "b": "Mon", "A": "FMDay", "a": "Dy"},
+}
+
+
+def _written(node: exp.TimeToStr) -> exp.Expr:
+    """TO_CHAR; what is no part of the time stands in quotes, where a backslash is special."""
+    marks, made = iter(node.args["format"].name), ""
+    for mark in marks:
+        part = _FORMATS.get(next(marks), "") if mark == "%" else ""
+        plain = "%" if mark == "%" else mark
+        made += part or ('"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"')
+    form = exp.Literal.string(made)
+    return exp.Anonymous(this="TO_CHAR", expressions=[exp.cast(node.this, "TIMESTAMP"), form])
+
+
 def _counted(node: exp.CountIf) -> exp.Expr:
     one = exp.If(this=node.this, true=exp.Literal.number(1))
     return exp.Count(this=exp.Case(ifs=[one]))
@@ -399,7 +426,8 @@ def _substring(node: exp.Substring) -> exp.Expr:
 
 
 def _end(node: exp.Expr) -> exp.Expr:
-    count = node.expression
+    given = node.expression
+    count = given.this if isinstance(given, exp.Neg) else given
     if not (isinstance(count, exp.Literal) and count.is_int):
         raise refused("LEFT and RIGHT of a length that is not constant", _NAME)
     return node
@@ -428,11 +456,9 @@ _RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.CountIf: _counted,
     exp.DateAdd: _refuse,
     exp.DateDiff: _difference,
-    exp.DateSub: _refuse,
     exp.DateTrunc: _truncated,
     exp.Div: _divided,
     exp.Extract: _part,
-    exp.ILike: _like,
     exp.IntDiv: _whole_division,
     exp.IsNan: _is_nan,
     exp.Left: _end,
@@ -448,5 +474,6 @@ _RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Sqrt: _square_root,
     exp.Substring: _substring,
     exp.TimestampTrunc: _truncated,
+    exp.TimeToStr: _written,
     **dict.fromkeys(_PART_FUNCTIONS, _part),
 }
