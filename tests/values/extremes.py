@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from deniable.tables import ColumnType
 
-I, F, T, B, D, S = (
+I, F, T, B, D, S = (  # noqa: E741  (as the specification calls them)
     ColumnType.INTEGER,
     ColumnType.NUMBER,
     ColumnType.TEXT,

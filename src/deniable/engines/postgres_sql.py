@@ -61,15 +61,18 @@ _TOTAL = (
     *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Escape),
     *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim, exp.Replace),
+    *(exp.Substring, exp.StrPosition, exp.DPipe, exp.Concat, exp.RegexpLike),
     *(exp.Like, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
     *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
+_WHOLE = {*INTEGERS, Kind.INT128, Kind.DECIMAL}
+_MOMENTS = {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPNTZ}
 _PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
 _LARGEST = sys.float_info.max
-_MADE = "deniable_made"
-"""Marks a call of a function of ours."""
+_SURE = "deniable_sure"
+"""Marks what raises only if one of these parts does: what comes out of canonical ones is near."""
 
 
 class PostgresWriter:
@@ -125,7 +128,7 @@ class PostgresWriter:
         computed once.
         """
         if isinstance(value, exp.Column):
-            return _within(value, exp.cast(value.copy(), "BIGINT"))
+            return _sure(_within(value, exp.cast(value.copy(), "BIGINT")))
         kind = _TYPES[_kind(value)]
         given = exp.column("a0")
         given.type = value.type
@@ -142,8 +145,7 @@ class PostgresWriter:
         self._bodies[name] = f"CREATE OR REPLACE FUNCTION pg_temp.{name}{text}"
         call = exp.Anonymous(this=name, expressions=arguments)
         made = exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
-        made.meta[_MADE] = True
-        return made
+        return _sure(made, *arguments)
 
     def _tried(self, value: exp.Expr) -> exp.Expr:
         """NULL where the value raises."""
@@ -175,13 +177,21 @@ def _type_name(node: exp.Expr) -> str:
     return _TYPES[found]
 
 
+def _sure(made: exp.Expr, *parts: exp.Expr) -> exp.Expr:
+    made.meta[_SURE] = parts
+    return made
+
+
 def _cannot_raise(node: exp.Expr) -> bool:
-    if node.meta.get(_MADE):
-        return all(map(_cannot_raise, node.expression.expressions))
+    if _SURE in node.meta:
+        return all(map(_cannot_raise, node.meta[_SURE]))
+    if isinstance(node, exp.Add) and isinstance(node.expression, exp.Interval):
+        return _cannot_raise(node.this)  # a canonical time and 4,000 years at most
     if isinstance(node, exp.Add | exp.Sub | exp.Mul) and _kind(node.this) == Kind.INT128:
         return _cannot_raise(node.this) and _cannot_raise(node.expression)
     if isinstance(node, exp.Cast):
-        wide = {_kind(node.this), node.to.this} <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}
+        kinds = _kind(node.this), node.to.this
+        wide = any(set(kinds) <= family for family in (_WHOLE, _MOMENTS)) or kinds[1] in TEXTS
         return (wide or isinstance(node.this, exp.Literal)) and _cannot_raise(node.this)
     if isinstance(node, exp.Div) and _TYPES.get(_kind(node.this)) == "BIGINT":
         sure = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
@@ -243,14 +253,14 @@ def _part(node: exp.Expr) -> exp.Expr:
         name, value = _PART_FUNCTIONS[type(node)], node.this
     part = exp.Extract(this=exp.Var(this=_PARTS.get(name, name)), expression=value)
     if name == "EPOCH":
-        return exp.cast(part, "DOUBLE")
-    return exp.cast(exp.Floor(this=part), "BIGINT")  # seconds have a fraction
+        return _sure(exp.cast(part, "DOUBLE"), value)
+    return _sure(exp.cast(exp.Floor(this=part), "BIGINT"), value)  # seconds have a fraction
 
 
 def _truncated(node: exp.Expr) -> exp.Expr:
     unit = exp.Literal.string(node.text("unit").lower())
     moment = exp.cast(node.this, "TIMESTAMP")
-    return exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment])
+    return _sure(exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment]), node.this)
 
 
 def _rounded(node: exp.Round) -> exp.Expr:
@@ -318,7 +328,7 @@ def _whole_division(node: exp.IntDiv) -> exp.Expr:
         known = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
         divisor = node.expression if known else bottom
         return exp.Div(this=node.this, expression=divisor, typed=True, safe=False)
-    if kinds <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}:
+    if kinds <= _WHOLE:
         return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), _numeric(bottom)])
     return exp.Div(this=exp.cast(node.this, "DOUBLE"), expression=bottom, typed=True, safe=False)
 
@@ -334,7 +344,7 @@ def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
 
 
 def _remainder(node: exp.Mod) -> exp.Expr:
-    if not {_kind(node.this), _kind(node.expression)} <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}:
+    if not {_kind(node.this), _kind(node.expression)} <= _WHOLE:
         raise refused("% of fractions", _NAME)
     bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
     return exp.Mod(this=node.this, expression=bottom)
@@ -377,13 +387,15 @@ _FORMATS = {
 
 def _written(node: exp.TimeToStr) -> exp.Expr:
     """TO_CHAR; what is no part of the time stands in quotes, where a backslash is special."""
-    marks, made = iter(node.args["format"].name), ""
+    marks, form = iter(node.args["format"].name), ""
     for mark in marks:
         part = _FORMATS.get(next(marks), "") if mark == "%" else ""
         plain = "%" if mark == "%" else mark
-        made += part or ('"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"')
-    form = exp.Literal.string(made)
-    return exp.Anonymous(this="TO_CHAR", expressions=[exp.cast(node.this, "TIMESTAMP"), form])
+        form += part or ('"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"')
+    made = exp.Anonymous(
+        this="TO_CHAR", expressions=[exp.cast(node.this, "TIMESTAMP"), exp.Literal.string(form)]
+    )
+    return _sure(made, node.this)
 
 
 def _counted(node: exp.CountIf) -> exp.Expr:
@@ -395,15 +407,12 @@ def _difference(node: exp.DateDiff) -> exp.Expr:
     unit = node.text("unit").upper().rstrip("S") or "DAY"
     later, earlier = node.this, node.expression
     if unit == "DAY":
-        return exp.cast(
-            exp.paren(exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))),
-            "BIGINT",
-        )
+        days = exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))
+        return _sure(exp.cast(exp.paren(days), "BIGINT"), later, earlier)
     if unit not in {"MONTH", "YEAR"}:
         raise refused(f"DATE_DIFF in {unit.lower()}s", _NAME)
-    return exp.paren(
-        exp.Sub(this=_counted_months(later, unit), expression=_counted_months(earlier, unit))
-    )
+    ends = (_counted_months(each, unit) for each in (later, earlier))
+    return _sure(exp.paren(exp.Sub(this=next(ends), expression=next(ends))), later, earlier)
 
 
 def _counted_months(value: exp.Expr, unit: str) -> exp.Expr:
