@@ -4,11 +4,12 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from deniable.engines.leaves import Reader, projection
 from deniable.query.columns import Column
 from deniable.query.values.operators import condition
-from deniable.tables import SQL_TYPES
+from deniable.tables import SQL_TYPES, Schema
 from values.battery import KINDS, Run, groups, other, parsed, places, samples
-from values.extremes import EXTREMES, B, T, column
+from values.extremes import EXTREMES, B, I, T, column
 
 SETTINGS = (
     "SET disabled_optimizers = 'common_subexpressions'",
@@ -36,8 +37,8 @@ class OnDuckDB(Run):
             held = pa.table({"n": range(len(cells)), "v": column(kind)})
             self.engine.register(f"arrow_{kind}", held)
             # Raw where it can be stored, so that statistics have the extreme.
-            stored = leaf(kind, checked=False) if kind == T else "v"
-            self._make(f"all_{kind}", f"SELECT n, {stored} AS v FROM arrow_{kind}")
+            stored = leaves(kind, f"arrow_{kind}") if kind == T else f"FROM arrow_{kind}"
+            self._make(f"all_{kind}", stored)
             name = next(name for name in KINDS if KINDS[name] == kind)
             for n in range(len(cells)):
                 for size, rows in (("one", (n,)), ("two", (n, *other((n,), name)))):
@@ -101,8 +102,8 @@ class OnDuckDB(Run):
     def _from(self):
         """Each column out of a table of its own."""
         listed = ", ".join(
-            f"(SELECT n AS n_{name}, {leaf(KINDS[name], checked='arrow' not in table)} AS {name} "
-            f"FROM {table}) AS t_{name}"
+            f"(SELECT n AS n_{name}, v AS {name} FROM ({leaves(KINDS[name], table)}) AS l) "
+            f"AS t_{name}"
             for name, table in self.tables.items()
         )
         return f"FROM {listed}" if listed else ""
@@ -114,15 +115,8 @@ def _bare(node):
     return node.expressions[0] if tried else node
 
 
-def leaf(kind, *, checked):
-    """A stored column as a canonical one."""
-    if kind == T:
-        text = "v" if checked else "TRY(decode(encode(v)))"
-        return f"CASE WHEN strlen(v) <= 65536 THEN {text} END COLLATE C"
-    if SQL_TYPES[kind] == "DOUBLE":
-        return "CASE WHEN isfinite(v) THEN v + 0e0 END"
-    ends = {"DATE": "", "TIMESTAMP": " 23:59:59.999999"}
-    if SQL_TYPES[kind] not in ends:
-        return "v"
-    word, last = SQL_TYPES[kind], ends[SQL_TYPES[kind]]
-    return f"CASE WHEN v BETWEEN {word} '0001-01-01' AND {word} '9999-12-31{last}' THEN v END"
+def leaves(kind, table):
+    """A stored column as a canonical one, as engines read it."""
+    reader = Reader.MEMORY if table.startswith("arrow") else Reader.DATABASE
+    found = {"n": "BIGINT", "v": SQL_TYPES[kind]}
+    return projection(Schema({"n": I, "v": kind}), found, table, reader, None)

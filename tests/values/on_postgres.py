@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 import psycopg
 import sqlglot
 
+from deniable.engines.postgres_leaves import leaf
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.errors import QueryError
 from deniable.query.values.value import finished
@@ -45,7 +46,7 @@ class OnPostgres(Run):
                     f"INSERT INTO all_{name} VALUES (%s, CAST(%s AS {_TYPES[kind]}))",
                     (n, _written(kind, cell)),
                 )
-            read = f"SELECT n AS n_{name}, {leaf(kind)} AS {name} FROM raw_{name}"
+            read = f"SELECT n AS n_{name}, {leaf('v', _TYPES[kind])} AS {name} FROM raw_{name}"
             self.schemas[f"t_{name}"] = Schema({f"n_{name}": I, name: kind})
             self.sources[f"t_{name}"] = sqlglot.parse_one(read, read="postgres")
         listed = samples() if given is None else given
@@ -133,18 +134,3 @@ def _written(kind, cell):
     except OverflowError:
         far = abs(cell) >= 2**31 - 1
         return ("infinity" if far else last) if cell > 0 else ("-infinity" if far else first)
-
-
-def leaf(kind):
-    """A stored column as a canonical one."""
-    if kind == T:
-        return 'CASE WHEN octet_length(v) <= 65536 THEN v END COLLATE "C"'
-    if kind == F:
-        most = "CAST('1.7976931348623157e308' AS float8)"
-        return f"CASE WHEN v BETWEEN -{most} AND {most} THEN v + CAST(0 AS float8) END"
-    if kind not in _ENDS:
-        return "v"
-    last = "" if kind == D else " 23:59:59.999999"
-    word = _TYPES[kind]
-    first, end = f"CAST('0001-01-01' AS {word})", f"CAST('9999-12-31{last}' AS {word})"
-    return f"CASE WHEN v BETWEEN {first} AND {end} THEN v END"

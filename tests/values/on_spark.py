@@ -7,6 +7,7 @@ from pyarrow import parquet
 from pyspark.errors import PySparkException
 
 from deniable.engines.spark import _SETTINGS
+from deniable.engines.spark_leaves import NATIVE, leaf
 from deniable.engines.spark_sql import SparkWriter
 from deniable.errors import QueryError
 from deniable.query.values.value import finished
@@ -35,7 +36,8 @@ class OnSpark(Run):
             table = pa.table({"n": pa.array(range(len(cells)), pa.int64()), "v": cells})
             parquet.write_table(table, f"{folder}/{kind}.parquet", row_group_size=1)
         for name, kind in KINDS.items():
-            read = f"SELECT n AS n_{name}, {leaf(kind)} AS {name} FROM raw_{name}"
+            read = leaf("v", NATIVE[kind]).sql("spark")
+            read = f"SELECT n AS n_{name}, {read} AS {name} FROM raw_{name}"
             self.schemas[f"t_{name}"] = Schema({f"n_{name}": I, name: kind})
             self.sources[f"t_{name}"] = sqlglot.parse_one(read, read="spark")
         self.writer = SparkWriter(self.schemas, self.sources)
@@ -81,17 +83,3 @@ class OnSpark(Run):
         known = {native: kind for kind, native in _TYPES.items()}
         rows = [tuple(row) for row in frame.collect()]
         return rows, [known.get(kind) for kind in kinds[len(columns) :]]
-
-
-def leaf(kind):
-    """A stored column as a canonical one."""
-    if kind == T:
-        text = "TRY_VALIDATE_UTF8(CAST(v AS STRING))"
-        return f"CASE WHEN OCTET_LENGTH(v) <= 65536 THEN {text} END"
-    if kind == F:
-        most = "1.7976931348623157e308D"
-        return f"CASE WHEN v >= -{most} AND v <= {most} THEN v + 0D END"
-    if kind not in {D, S}:
-        return "v"
-    word, last = ("DATE", "") if kind == D else ("TIMESTAMP_NTZ", " 23:59:59.999999")
-    return f"CASE WHEN v BETWEEN {word} '0001-01-01' AND {word} '9999-12-31{last}' THEN v END"

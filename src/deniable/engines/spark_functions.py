@@ -53,7 +53,6 @@ _COUNTED = {
     "MONTH": "(CAST(YEAR(:a) AS BIGINT) * 12 + MONTH(:a))",
     "YEAR": "CAST(YEAR(:a) AS BIGINT)",
 }
-_NEAR = "YEAR(:a) BETWEEN -290000 AND 290000"
 _TRY_NAMES = {exp.Add: "TRY_ADD", exp.Sub: "TRY_SUBTRACT"}
 _WHOLE_OF = "deniable_whole_of"
 
@@ -101,10 +100,8 @@ def _plain_cast(node: exp.Cast) -> exp.Expr:
 
 
 def _moment(value: exp.Expr) -> exp.Expr:
-    """A date as a timestamp; beyond 290,000 years Spark would raise."""
-    if type_of(value) in _TIMES:
-        return value
-    return put(f"CASE WHEN {_NEAR} THEN CAST(:a AS TIMESTAMP_NTZ) END", value)
+    """A date as a timestamp."""
+    return value if type_of(value) in _TIMES else put("CAST(:a AS TIMESTAMP_NTZ)", value)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -287,7 +284,7 @@ def _truncated(node: exp.Expr) -> exp.Expr:
     if unit not in _UNITS or type_of(node.this) not in _MOMENTS:
         raise refused(f"DATE_TRUNC to {unit.lower()}", _NAME)
     made = f"CAST(DATE_TRUNC('{unit}', CAST(:a AS TIMESTAMP_LTZ)) AS TIMESTAMP_NTZ)"
-    return put(f"CASE WHEN {_NEAR} THEN {made} END", node.this)
+    return put(made, node.this)
 
 
 def _difference(node: exp.DateDiff) -> exp.Expr:
