@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Each worker has a core of its own.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo survey test check bench soak docs clean
+.PHONY: demo survey test check bench soak engines docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -72,8 +72,12 @@ bench: $(VENV)/.all
 soak: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m soak
 
+# The battery on listed versions of the engines; the table is in docs/engines.md.
+engines: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
+	$(ONE_THREAD) $(BIN)/python tests/values/engines.py
+
 docs: $(VENV)/.all
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-peers-audit build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers .venv-peers-audit .venv-engines build dist demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from deniable.answer import Answer
 from deniable.engines.base import Engine, LazySnapshot, Served
 from deniable.engines.duckdb import DuckDB
+from deniable.engines.versions import check_version
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError, QueryError
 from deniable.held import opened
 from deniable.ledger.filters import Budget
@@ -75,7 +76,8 @@ class Session:
 
     Every question passes the gate: its price is reserved in the ledger first, then the engine
     counts, then noise is added; nothing else reads the tables. The same question again is answered
-    from the ledger, for free.
+    from the ledger, for free. A version of DuckDB that was not tried on hostile rows is refused
+    unless `untested_engine` is said.
     """
 
     @shielded
@@ -86,6 +88,7 @@ class Session:
         budget: Guarantee | Budget,
         ledger: Ledger | str | Path,
         who: str = "analyst",
+        untested_engine: bool = False,
     ) -> None:
         self._budget = _read_budget(budget)
         self._tables = _read_tables(tables)
@@ -102,7 +105,7 @@ class Session:
                     f"a table is protected under '{table.relation}'; give "
                     f"dp.Budget(..., relation='{table.relation}')",
                 )
-        self._engine = _engine_of(self._tables.values())
+        self._engine = _engine_of(self._tables.values(), untested=untested_engine)
         try:
             schemas = {
                 n: self._engine.add(n, opened(t.source), t.columns, _unit_of(t))
@@ -445,10 +448,14 @@ def _unit_of(table: Table) -> str | None:
     return table.unit if isinstance(table, PrivateTable) and isinstance(table.unit, str) else None
 
 
-def _engine_of(tables: Iterable[Table]) -> Engine:
+def _engine_of(tables: Iterable[Table], *, untested: bool) -> Engine:
     """The engine where the tables are; DuckDB reads files and tables in memory."""
     served = [table.source for table in tables if isinstance(table.source, Served)]
-    return served[0].engine() if served else DuckDB()
+    if served:
+        return served[0].engine()
+    if not untested:
+        check_version()
+    return DuckDB()
 
 
 def _purpose(plan: Plan) -> str:

@@ -39,7 +39,7 @@ from deniable.privacy.units import ROW, Relation
 from deniable.session import Session, Table
 from deniable.tables import ColumnType, PrivateTable, PublicTable, nearest
 
-_TOP = ("population", "ledger", "budget", "tables")
+_TOP = ("population", "ledger", "budget", "tables", "untested_engine")
 _BUDGET = ("epsilon", "delta", "rho", "mu", "keys_delta", "relation")
 _PUBLIC = ("source", "public", "columns")
 _PRIVATE = (
@@ -56,6 +56,7 @@ class Metadata:
     tables: Mapping[str, Table]
     budget: Budget
     ledger: str
+    untested_engine: bool = False
 
     def session(self, *, who: str = "analyst", ledger: Ledger | None = None) -> Session:
         """A session on these tables; on another ledger where one is given."""
@@ -65,6 +66,7 @@ class Metadata:
                 budget=self.budget,
                 ledger=self.ledger if ledger is None else ledger,
                 who=who,
+                untested_engine=self.untested_engine,
             )
 
     def type_of(self, column: str) -> ColumnType | None:
@@ -89,7 +91,8 @@ def read_metadata(file: Path) -> Metadata:
     ledger = top.text("ledger")
     if ledger is None:
         raise top.error("ledger", 'name the file that keeps the budget: ledger = "ledger.db"')
-    return Metadata(file, found, budget, ledger if "://" in ledger else str(file.parent / ledger))
+    place = ledger if "://" in ledger else str(file.parent / ledger)
+    return Metadata(file, found, budget, place, top.truth("untested_engine"))
 
 
 def _parsed(file: Path) -> dict[str, Any]:

@@ -7,9 +7,11 @@ lives as long as the transaction.
 from __future__ import annotations
 
 import hashlib
+import math
 import string
 import sys
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -30,7 +32,7 @@ from deniable.engines.translate import (
 from deniable.errors import QueryError
 from deniable.tables import Schema
 
-_NAME = "Postgres"
+_NAME, _DIALECT = "Postgres", "postgres"
 _TYPES = {
     **dict.fromkeys(INTEGERS, "BIGINT"),
     **dict.fromkeys(TEXTS, "TEXT"),
@@ -58,17 +60,19 @@ _TOTAL = (
     *(exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Is, exp.Identifier),
     *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Escape),
-    *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim),
-    *(exp.Like, exp.ILike, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
+    *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim, exp.Replace),
+    *(exp.Substring, exp.StrPosition, exp.DPipe, exp.Concat, exp.RegexpLike),
+    *(exp.Like, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
     *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
+_WHOLE = {*INTEGERS, Kind.INT128, Kind.DECIMAL}
+_MOMENTS = {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPNTZ}
 _PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
 _LARGEST = sys.float_info.max
-_LEAST_QUOTIENT = 1e-290
-_MADE = "deniable_made"
-"""Marks a call of a function of ours."""
+_SURE = "deniable_sure"
+"""Marks what raises only if one of these parts does: what comes out of canonical ones is near."""
 
 
 class PostgresWriter:
@@ -90,7 +94,7 @@ class PostgresWriter:
         for name, source in self._sources.items():
             if name in named:
                 put_first(tree, name, source.copy(), materialized=False)
-        return str(tree.sql("postgres"))
+        return str(tree.sql(_DIALECT))
 
     def _rule(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Paren) and node.meta.get(TRIED):
@@ -112,7 +116,7 @@ class PostgresWriter:
         if wanted == Kind.DOUBLE and found in INTEGERS:
             return exp.cast(value, "DOUBLE")
         if found == Kind.BOOLEAN and wanted in NUMBERS:
-            return _zero_or_one(value)
+            return _zero_or_one(value, to)
         if wanted == Kind.BOOLEAN and found in NUMBERS:
             return exp.paren(exp.NEQ(this=value, expression=exp.Literal.number(0)))
         return self._tried(exp.cast(value, to))
@@ -124,11 +128,11 @@ class PostgresWriter:
         computed once.
         """
         if isinstance(value, exp.Column):
-            return _within(value, exp.cast(value.copy(), "BIGINT"))
+            return _sure(_within(value, exp.cast(value.copy(), "BIGINT")))
         kind = _TYPES[_kind(value)]
         given = exp.column("a0")
         given.type = value.type
-        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql("postgres")
+        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql(_DIALECT)
         text = (
             f"(a0 {kind}) RETURNS BIGINT LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE "
             f"AS {_BODY} BEGIN RETURN {inside}; END {_BODY}"
@@ -141,23 +145,20 @@ class PostgresWriter:
         self._bodies[name] = f"CREATE OR REPLACE FUNCTION pg_temp.{name}{text}"
         call = exp.Anonymous(this=name, expressions=arguments)
         made = exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
-        made.meta[_MADE] = True
-        return made
+        return _sure(made, *arguments)
 
     def _tried(self, value: exp.Expr) -> exp.Expr:
         """NULL where the value raises."""
         if _cannot_raise(value):
             return exp.paren(value)
-        columns = {column.sql("postgres"): column for column in value.find_all(exp.Column)}
+        columns = {column.sql(_DIALECT): column for column in value.find_all(exp.Column)}
         kinds = [_type_name(column) for column in columns.values()]
         places = {text: f"a{number}" for number, text in enumerate(columns)}
 
         def placed(node: exp.Expr) -> exp.Expr:
-            return (
-                exp.column(places[node.sql("postgres")]) if isinstance(node, exp.Column) else node
-            )
+            return exp.column(places[node.sql(_DIALECT)]) if isinstance(node, exp.Column) else node
 
-        body = value.copy().transform(placed).sql("postgres")
+        body = value.copy().transform(placed).sql(_DIALECT)
         if _BODY in body:
             raise QueryError("the question cannot be written down safely, and is not answered")
         declared = ", ".join(f"a{number} {kind}" for number, kind in enumerate(kinds))
@@ -176,13 +177,21 @@ def _type_name(node: exp.Expr) -> str:
     return _TYPES[found]
 
 
+def _sure(made: exp.Expr, *parts: exp.Expr) -> exp.Expr:
+    made.meta[_SURE] = parts
+    return made
+
+
 def _cannot_raise(node: exp.Expr) -> bool:
-    if node.meta.get(_MADE):
-        return all(map(_cannot_raise, node.expression.expressions))
+    if _SURE in node.meta:
+        return all(map(_cannot_raise, node.meta[_SURE]))
+    if isinstance(node, exp.Add) and isinstance(node.expression, exp.Interval):
+        return _cannot_raise(node.this)  # a canonical time and 4,000 years at most
     if isinstance(node, exp.Add | exp.Sub | exp.Mul) and _kind(node.this) == Kind.INT128:
         return _cannot_raise(node.this) and _cannot_raise(node.expression)
     if isinstance(node, exp.Cast):
-        wide = {_kind(node.this), node.to.this} <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}
+        kinds = _kind(node.this), node.to.this
+        wide = any(set(kinds) <= family for family in (_WHOLE, _MOMENTS)) or kinds[1] in TEXTS
         return (wide or isinstance(node.this, exp.Literal)) and _cannot_raise(node.this)
     if isinstance(node, exp.Div) and _TYPES.get(_kind(node.this)) == "BIGINT":
         sure = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
@@ -205,11 +214,12 @@ def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=exp.and_(low, high), true=made)])
 
 
-def _zero_or_one(value: exp.Expr) -> exp.Expr:
+def _zero_or_one(value: exp.Expr, to: exp.DataType) -> exp.Expr:
+    one, zero = (exp.cast(exp.Literal.number(n), _TYPES[to.this], dialect=_DIALECT) for n in (1, 0))
     return exp.Case(
         ifs=[
-            exp.If(this=exp.paren(value), true=exp.Literal.number(1)),
-            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=exp.Literal.number(0)),
+            exp.If(this=exp.paren(value), true=one),
+            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=zero),
         ]
     )
 
@@ -217,11 +227,11 @@ def _zero_or_one(value: exp.Expr) -> exp.Expr:
 def _plain_cast(node: exp.Cast) -> exp.Expr:
     """Casts that we wrote ourselves, which cannot fail."""
     if kind_of(node.this) == Kind.BOOLEAN and node.to.this in NUMBERS:
-        return _zero_or_one(node.this)
+        return _zero_or_one(node.this, node.to)
     if _kind(node.this) == Kind.DOUBLE and node.to.this == Kind.INT128:
         # From a double to NUMERIC only fifteen digits are kept; what we cast so is below 2^63.
         return _numeric(exp.cast(node.this, "BIGINT"))
-    return exp.cast(node.this, _TYPES[node.to.this], dialect="postgres")
+    return exp.cast(node.this, _TYPES[node.to.this], dialect=_DIALECT)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -243,14 +253,14 @@ def _part(node: exp.Expr) -> exp.Expr:
         name, value = _PART_FUNCTIONS[type(node)], node.this
     part = exp.Extract(this=exp.Var(this=_PARTS.get(name, name)), expression=value)
     if name == "EPOCH":
-        return exp.cast(part, "DOUBLE")
-    return exp.cast(exp.Floor(this=part), "BIGINT")  # seconds have a fraction
+        return _sure(exp.cast(part, "DOUBLE"), value)
+    return _sure(exp.cast(exp.Floor(this=part), "BIGINT"), value)  # seconds have a fraction
 
 
 def _truncated(node: exp.Expr) -> exp.Expr:
     unit = exp.Literal.string(node.text("unit").lower())
     moment = exp.cast(node.this, "TIMESTAMP")
-    return exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment])
+    return _sure(exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment]), node.this)
 
 
 def _rounded(node: exp.Round) -> exp.Expr:
@@ -258,35 +268,45 @@ def _rounded(node: exp.Round) -> exp.Expr:
     places = node.args.get("decimals")
     if _kind(node.this) in INTEGERS and places is None:
         return exp.cast(node.this, "DOUBLE")
-    factor = exp.cast(exp.Literal.string(f"1e{places.sql() if places else 0}"), "DOUBLE")
+    digits = places.this if isinstance(places, exp.Neg) else places
+    factor = exp.cast(exp.Literal.string(f"1e{digits.name if digits else 0}"), "DOUBLE")
     value = exp.cast(node.this, "DOUBLE")
-    size = exp.Mul(this=exp.Abs(this=value), expression=factor)
+    up, down = (_times, _by) if digits is places else (_by, _times)
     half = exp.cast(exp.Literal.string("0.5"), "DOUBLE")
+    size = up(exp.Abs(this=value), factor)
     steps = exp.Floor(this=exp.Add(this=size, expression=half))
-    sign = exp.Sign(this=value.copy())
-    return exp.paren(
-        exp.Div(
-            this=exp.Mul(this=sign, expression=steps),
-            expression=factor.copy(),
-            typed=True,
-            safe=False,
-        )
-    )
+    signed = _times(exp.Sign(this=value.copy()), steps)
+    return exp.paren(down(signed, factor.copy()))
+
+
+def _times(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return exp.Mul(this=left, expression=right)
+
+
+def _by(top: exp.Expr, bottom: exp.Expr) -> exp.Expr:
+    return exp.Div(this=top, expression=bottom, typed=True, safe=False)
 
 
 def _divided(node: exp.Div) -> exp.Expr:
     """Fractions come out; a divisor of zero is NULL already.
 
-    Postgres raises where a quotient is too small for a double, and elsewhere it is zero. By a
-    constant, as our own grids divide, what comes close to that is zero here.
+    Postgres raises where a quotient rounds to zero, and elsewhere it is zero. By a constant, as our
+    own grids divide, it is zero here too.
     """
     top = node.this if _kind(node.this) == Kind.DOUBLE else exp.cast(node.this, "DOUBLE")
-    made = exp.Div(this=top, expression=node.expression, typed=True, safe=False)
-    least = abs(_constant(node.expression)) * _LEAST_QUOTIENT
+    made = _by(top, node.expression)
+    least = _rounds_to_zero(abs(_constant(node.expression)))
     if not least:
         return made
-    near = exp.LT(this=exp.Abs(this=top.copy()), expression=_double(least))
+    near = exp.LTE(this=exp.Abs(this=top.copy()), expression=_double(least))
     return exp.paren(exp.Case(ifs=[exp.If(this=near, true=_double(0.0))], default=made))
+
+
+def _rounds_to_zero(divisor: float) -> float:
+    """The largest double whose quotient is no more than half of the least double."""
+    exact = Fraction(divisor) / (1 << 1075)
+    found = float(exact)
+    return math.nextafter(found, 0) if Fraction(found) > exact else found
 
 
 def _constant(node: exp.Expr) -> float:
@@ -308,13 +328,13 @@ def _whole_division(node: exp.IntDiv) -> exp.Expr:
         known = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
         divisor = node.expression if known else bottom
         return exp.Div(this=node.this, expression=divisor, typed=True, safe=False)
-    if kinds <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}:
+    if kinds <= _WHOLE:
         return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), _numeric(bottom)])
     return exp.Div(this=exp.cast(node.this, "DOUBLE"), expression=bottom, typed=True, safe=False)
 
 
 def _numeric(node: exp.Expr) -> exp.Expr:
-    return exp.cast(node, "DECIMAL", dialect="postgres")
+    return exp.cast(node, "DECIMAL", dialect=_DIALECT)
 
 
 def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
@@ -324,7 +344,7 @@ def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
 
 
 def _remainder(node: exp.Mod) -> exp.Expr:
-    if not {_kind(node.this), _kind(node.expression)} <= {*INTEGERS, Kind.INT128, Kind.DECIMAL}:
+    if not {_kind(node.this), _kind(node.expression)} <= _WHOLE:
         raise refused("% of fractions", _NAME)
     bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
     return exp.Mod(this=node.this, expression=bottom)
@@ -359,6 +379,25 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
     return node
 
 
+_FORMATS = {
+    **{"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "j": "DDD", "H": "HH24", "I": "HH12"},
+    **{"M": "MI", "S": "SS", "p": "AM", "B": "FMMonth", "b": "Mon", "A": "FMDay", "a": "Dy"},
+}
+
+
+def _written(node: exp.TimeToStr) -> exp.Expr:
+    """TO_CHAR; what is no part of the time stands in quotes, where a backslash is special."""
+    marks, form = iter(node.args["format"].name), ""
+    for mark in marks:
+        part = _FORMATS.get(next(marks), "") if mark == "%" else ""
+        plain = "%" if mark == "%" else mark
+        form += part or ('"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"')
+    made = exp.Anonymous(
+        this="TO_CHAR", expressions=[exp.cast(node.this, "TIMESTAMP"), exp.Literal.string(form)]
+    )
+    return _sure(made, node.this)
+
+
 def _counted(node: exp.CountIf) -> exp.Expr:
     one = exp.If(this=node.this, true=exp.Literal.number(1))
     return exp.Count(this=exp.Case(ifs=[one]))
@@ -368,15 +407,12 @@ def _difference(node: exp.DateDiff) -> exp.Expr:
     unit = node.text("unit").upper().rstrip("S") or "DAY"
     later, earlier = node.this, node.expression
     if unit == "DAY":
-        return exp.cast(
-            exp.paren(exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))),
-            "BIGINT",
-        )
+        days = exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))
+        return _sure(exp.cast(exp.paren(days), "BIGINT"), later, earlier)
     if unit not in {"MONTH", "YEAR"}:
         raise refused(f"DATE_DIFF in {unit.lower()}s", _NAME)
-    return exp.paren(
-        exp.Sub(this=_counted_months(later, unit), expression=_counted_months(earlier, unit))
-    )
+    ends = (_counted_months(each, unit) for each in (later, earlier))
+    return _sure(exp.paren(exp.Sub(this=next(ends), expression=next(ends))), later, earlier)
 
 
 def _counted_months(value: exp.Expr, unit: str) -> exp.Expr:
@@ -399,7 +435,8 @@ def _substring(node: exp.Substring) -> exp.Expr:
 
 
 def _end(node: exp.Expr) -> exp.Expr:
-    count = node.expression
+    given = node.expression
+    count = given.this if isinstance(given, exp.Neg) else given
     if not (isinstance(count, exp.Literal) and count.is_int):
         raise refused("LEFT and RIGHT of a length that is not constant", _NAME)
     return node
@@ -428,11 +465,9 @@ _RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.CountIf: _counted,
     exp.DateAdd: _refuse,
     exp.DateDiff: _difference,
-    exp.DateSub: _refuse,
     exp.DateTrunc: _truncated,
     exp.Div: _divided,
     exp.Extract: _part,
-    exp.ILike: _like,
     exp.IntDiv: _whole_division,
     exp.IsNan: _is_nan,
     exp.Left: _end,
@@ -448,5 +483,6 @@ _RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Sqrt: _square_root,
     exp.Substring: _substring,
     exp.TimestampTrunc: _truncated,
+    exp.TimeToStr: _written,
     **dict.fromkeys(_PART_FUNCTIONS, _part),
 }

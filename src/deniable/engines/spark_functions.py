@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from deniable.engines.spark_try import OF, is_tried, lost, put, string, type_of
-from deniable.engines.translate import INTEGERS, NUMBERS, TEXTS, Kind, refused
+from deniable.engines.literals import MOMENT
+from deniable.engines.spark_templates import OF, put, string, type_of
+from deniable.engines.translate import INTEGERS, TEXTS, Kind, refused
 
 _NAME = "Spark"
 _FRACTIONS = {Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
@@ -52,18 +53,13 @@ _COUNTED = {
     "MONTH": "(CAST(YEAR(:a) AS BIGINT) * 12 + MONTH(:a))",
     "YEAR": "CAST(YEAR(:a) AS BIGINT)",
 }
-_NEAR = "YEAR(:a) BETWEEN -290000 AND 290000"
-_NEGATIVE = "TRY_SUBTRACT(0, TRY_CAST(:a AS BIGINT))"
-_TRY_NAMES = {exp.Add: "TRY_ADD", exp.Sub: "TRY_SUBTRACT", exp.Mul: "TRY_MULTIPLY"}
+_TRY_NAMES = {exp.Add: "TRY_ADD", exp.Sub: "TRY_SUBTRACT"}
 _WHOLE_OF = "deniable_whole_of"
 
 
-def _try_cast(node: exp.Expr) -> exp.Expr:
-    return _cast(node.this, node.to.this if isinstance(node, exp.Cast) else Kind.DATE)
-
-
-def _cast(value: exp.Expr, wanted: Kind) -> exp.Expr:
+def _try_cast(node: exp.TryCast) -> exp.Expr:
     """A cast that gives NULL where the value does not fit."""
+    value, wanted = node.this, node.to.this
     found, kind = type_of(value), _TYPES.get(wanted)
     known = found != Kind.UNKNOWN or isinstance(value, exp.Null)
     dated = (found in _MOMENTS) != (wanted in _MOMENTS) and wanted not in TEXTS
@@ -86,10 +82,10 @@ def _cast(value: exp.Expr, wanted: Kind) -> exp.Expr:
 def _cast_text(value: exp.Expr, wanted: Kind) -> exp.Expr:
     if wanted in TEXTS:
         return value
-    made = f"WHEN RLIKE(:a, {string(_READ[wanted])}) THEN TRY_CAST(:a AS {_TYPES[wanted]})"
+    made = f"WHEN RLIKE(:a, {string(_ended(_READ[wanted]))}) THEN TRY_CAST(:a AS {_TYPES[wanted]})"
     if wanted in INTEGERS:
         whole = f"TRY_CAST(ROUND(TRY_CAST(:a AS DECIMAL(38, 18))) AS {_TYPES[wanted]})"
-        made += f" WHEN RLIKE(:a, {string(f'^{_BLANK}({_NUMBER}){_BLANK}$')}) THEN {whole}"
+        made += f" WHEN RLIKE(:a, {string(_ended(f'^{_BLANK}({_NUMBER}){_BLANK}$'))}) THEN {whole}"
     return put(f"CASE {made} END", value)
 
 
@@ -104,10 +100,8 @@ def _plain_cast(node: exp.Cast) -> exp.Expr:
 
 
 def _moment(value: exp.Expr) -> exp.Expr:
-    """A date as a timestamp; beyond 290,000 years Spark would raise."""
-    if type_of(value) in _TIMES:
-        return value
-    return put(f"CASE WHEN {_NEAR} THEN CAST(:a AS TIMESTAMP_NTZ) END", value)
+    """A date as a timestamp."""
+    return value if type_of(value) in _TIMES else put("CAST(:a AS TIMESTAMP_NTZ)", value)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -116,65 +110,19 @@ def _number(node: exp.Literal) -> exp.Expr:
     return node if plain else exp.Literal.number(f"{node.name}e0")
 
 
-def _compared(node: exp.Expr) -> exp.Expr:
-    """Dates beside timestamps are made timestamps, and texts in the question dates."""
-    parts = [part for part in node.iter_expressions() if not isinstance(part, exp.Null)]
-    kinds = {type_of(part) for part in parts} - {Kind.UNKNOWN}
-    if node.args.get("query") or not kinds:
-        return node
-    if kinds & _MOMENTS:
-        wanted = Kind.TIMESTAMP if kinds & _TIMES else Kind.DATE
-        for part in parts:
-            if isinstance(part, exp.Literal) or type_of(part) == Kind.DATE != wanted:
-                part.replace(_cast(part.copy(), wanted))
-        kinds -= (
-            TEXTS
-            if all(type_of(p) in _MOMENTS or isinstance(p, exp.Literal) for p in parts)
-            else set()
-        )
-    if not any(kinds <= family for family in (NUMBERS, TEXTS, _MOMENTS, {Kind.BOOLEAN})):
-        raise refused("to compare values of different types without CAST", _NAME)
-    return node
-
-
 def _arithmetic(node: exp.Binary) -> exp.Expr:
-    """Whole numbers give NULL where they would wrap around; ours cannot."""
-    left, right, kinds = node.this, node.expression, {type_of(node.this), type_of(node.expression)}
-    if kinds & _MOMENTS:
-        return _moved(node)
-    if not is_tried(node) or (kinds & _FRACTIONS and kinds <= NUMBERS):
-        return node
-    if not kinds <= NUMBERS:
-        raise refused("to compute with what are not numbers", _NAME)
-    made = f"{_TRY_NAMES[type(node)]}(:a, :b)"
-    return put(made, left, right, fails=lost(made, ":a", ":b"))
+    """Whole numbers are wide enough where they come from a question; doubles are IEEE 754's."""
+    return _moved(node) if {type_of(node.this), type_of(node.expression)} & _MOMENTS else node
 
 
 def _moved(node: exp.Binary) -> exp.Expr:
-    """A date or timestamp, and an interval or a number of days."""
-    left, right, name = node.this, node.expression, _TRY_NAMES[type(node)]
-    if isinstance(left, exp.Interval):
-        left, right = right, left
-    if isinstance(right, exp.Interval):
-        amount, unit = right.name, right.text("unit").upper().rstrip("S")
-        if not amount.isdigit() or unit not in _UNITS - {"QUARTER"}:
-            raise refused("an interval that is not a number of years, ... or seconds", _NAME)
-        made = f"{name}(:a, INTERVAL '{int(amount)}' {unit})"
-        return put(made, _moment(left), fails=lost(made, ":a"))
-    if type_of(left) != Kind.DATE or not (isinstance(right, exp.Literal) and right.is_int):
-        raise refused("to move a date by what is not constant", _NAME)
-    return put(f"{name}(:a, :b)", left, right, fails=lost(f"{name}(:a, :b)", ":a"))
-
-
-def _one_sided(node: exp.Expr) -> exp.Expr:
-    """-x and ABS(x): the least number has no opposite."""
-    value = node.this
-    if not is_tried(node) or isinstance(value, exp.Literal) or type_of(value) in _FRACTIONS:
-        return node
-    made = (
-        _NEGATIVE if isinstance(node, exp.Neg) else f"CASE WHEN :a < 0 THEN {_NEGATIVE} ELSE :a END"
-    )
-    return put(made, value, fails=lost(_NEGATIVE, ":a"))
+    """A time and a constant interval."""
+    left, right = node.this, node.expression
+    amount, unit = right.name, right.text("unit").upper().rstrip("S")
+    whole = amount.removeprefix("-").isdigit()
+    if not isinstance(right, exp.Interval) or not whole or unit not in _UNITS - {"QUARTER"}:
+        raise refused("an interval that is not a number of years, ... or seconds", _NAME)
+    return put(f"{_TRY_NAMES[type(node)]}(:a, INTERVAL '{int(amount)}' {unit})", _moment(left))
 
 
 def _divided(node: exp.Div) -> exp.Expr:
@@ -183,19 +131,15 @@ def _divided(node: exp.Div) -> exp.Expr:
 
 
 def _whole_division(node: exp.Binary) -> exp.Expr:
-    """// and %, toward zero."""
+    """// and %, toward zero; a divisor of zero is NULL already."""
     parts, kinds = (node.this, node.expression), {type_of(node.this), type_of(node.expression)}
-    divides = isinstance(node, exp.IntDiv)
+    if not isinstance(node, exp.IntDiv):
+        return put(":a % :b", *parts)
     if kinds & _FRACTIONS:
-        rest = "CASE WHEN :b = 0 AND :a IS NOT NULL THEN CAST('NaN' AS DOUBLE) ELSE :a % :b END"
-        return put("CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE)" if divides else rest, *parts)
-    if Kind.INT128 in kinds and divides:  # DIV gives 64 bits; without a rest the fraction is exact
+        return put("CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE)", *parts)
+    if Kind.INT128 in kinds:  # DIV gives 64 bits; without a rest the fraction is exact
         return put("CAST((:a - :a % :b) / :b AS DECIMAL(38, 0))", *parts)
-    made = "TRY_CAST(:a AS BIGINT) DIV :b" if divides else ":a % :b"
-    if isinstance(parts[1], exp.Literal) and parts[1].name != "0":
-        return put(made, *parts)
-    beyond = f":b = -1 AND {lost(_NEGATIVE, ':a')}"
-    return put(f"CASE WHEN NOT ({beyond}) THEN {made} END", *parts, fails=f":b = 0 OR ({beyond})")
+    return put(":a DIV :b", *parts)
 
 
 def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
@@ -234,28 +178,29 @@ def _floored(node: exp.Expr) -> exp.Expr:
 
 def _rounded(node: exp.Round) -> exp.Expr:
     """Halves away from zero, of the number times a power of ten."""
-    places = node.args.get("decimals") or exp.Literal.number(0)
-    if not (isinstance(places, exp.Literal) and places.is_int):
-        raise refused("ROUND to a number of places that is not constant", _NAME)
-    value: exp.Expr = node.this
+    value, given = node.this, node.args.get("decimals")
     if type_of(value) not in _FRACTIONS:
-        return value
-    scale = f"1e{int(places.name)}"
-    inside = "ABS(:a) < 4503599627370496e0"
-    return put(f"CASE WHEN {inside} THEN ROUND(:a * {scale}, 0) / {scale} ELSE :a END", node.this)
+        return put("CAST(:a AS DOUBLE)", value)
+    digits = given.this if isinstance(given, exp.Neg) else given
+    if digits is not None and not (isinstance(digits, exp.Literal) and digits.is_int):
+        raise refused("ROUND to a number of places that is not constant", _NAME)
+    scale = f"1e{digits.name if digits is not None else 0}"
+    if isinstance(given, exp.Neg):
+        return put(f"(ROUND(:a / {scale}, 0) * {scale})", value)
+    inside = "ABS(:a) < 4503599627370496e0"  # beyond it there are no fractions
+    return put(f"CASE WHEN {inside} THEN ROUND(:a * {scale}, 0) / {scale} ELSE :a END", value)
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
-    """-∞ of 0 and NaN of less, which Spark has no logarithm of."""
+    """Of numbers above 0: questions leave out others."""
     value = node.args.get("expression") or node.this
     if value is not node.this and node.name != "10":
         raise refused("LOG with a base", _NAME)
-    low = "WHEN :a = 0 THEN CAST('-inf' AS DOUBLE) WHEN :a < 0 THEN CAST('NaN' AS DOUBLE)"
-    made = put(f"CASE {low} ELSE LN(CAST(:a AS DOUBLE)) END", value)
-    if not isinstance(node, exp.Ln):  # sqlglot would make LOG(10, ...) of it, less exact
-        inner = made.args["default"].this
-        made.set("default", exp.Anonymous(this="LOG10", expressions=[inner]))
-    return made
+    made = put("CAST(:a AS DOUBLE)", value)
+    if isinstance(node, exp.Ln):
+        return exp.Ln(this=made)
+    # sqlglot would make LOG(10, ...) of it, less exact
+    return exp.Anonymous(this="LOG10", expressions=[made])
 
 
 def _like(node: exp.Expr) -> exp.Expr:
@@ -263,12 +208,12 @@ def _like(node: exp.Expr) -> exp.Expr:
     if isinstance(node.parent, exp.Escape):
         return node
     inner, given = (node.this, node.expression.name) if isinstance(node, exp.Escape) else (node, "")
-    word = "ILIKE" if isinstance(inner, exp.ILike) else "LIKE"
-    word = f"NOT {word}" if inner.args.get("negate") else word
-    if not isinstance(inner.expression, exp.Literal):
+    lowered = isinstance(inner.expression, exp.Lower)
+    constant = inner.expression.this if lowered else inner.expression
+    if not isinstance(constant, exp.Literal):
         # It becomes a regular expression of Java's, and those can overflow its stack.
         raise refused("LIKE with a pattern that is not constant", _NAME)
-    pattern, made = inner.expression.name, ""
+    pattern, made = constant.name, ""
     mark = next(char for char in _MARKS if char not in pattern)
     rest = iter(pattern)
     for char in rest:
@@ -276,7 +221,20 @@ def _like(node: exp.Expr) -> exp.Expr:
         if char == given and not following:
             raise refused("a pattern that ends with its ESCAPE", _NAME)
         made += mark + following if following in {"%", "_"} else following or char
-    return put(f":a {word} {string(made)} ESCAPE {string(mark)}", inner.this)
+    written = f"LOWER({string(made)})" if lowered else string(made)
+    return put(f":a LIKE {written} ESCAPE {string(mark)}", inner.this)
+
+
+def _matches(node: exp.RegexpLike) -> exp.Expr:
+    """Java's regular expressions can overflow its stack: only one of ours is taken."""
+    if node.expression.name != MOMENT:
+        raise refused("a regular expression", _NAME)
+    return put(f"RLIKE(:a, {string(_ended(MOMENT))})", node.this)
+
+
+def _ended(pattern: str) -> str:
+    """Java's $ also matches before a line's last end."""
+    return pattern.removesuffix("$") + r"\z"
 
 
 def _of_text(node: exp.Expr) -> exp.Expr:
@@ -318,8 +276,6 @@ def _part(node: exp.Expr) -> exp.Expr:
     made, kind = _PARTS.get(name.upper().replace("_", "")), type_of(value)
     if made is None or kind not in _MOMENTS:
         raise refused(f"{name.upper()} of {kind.value}", _NAME)
-    if kind == Kind.DATE and made in {"HOUR(:a)", "MINUTE(:a)", "SECOND(:a)"}:
-        made = "CASE WHEN :a IS NOT NULL THEN 0 END"
     return put(f"CAST({made} AS BIGINT)", value)
 
 
@@ -328,7 +284,7 @@ def _truncated(node: exp.Expr) -> exp.Expr:
     if unit not in _UNITS or type_of(node.this) not in _MOMENTS:
         raise refused(f"DATE_TRUNC to {unit.lower()}", _NAME)
     made = f"CAST(DATE_TRUNC('{unit}', CAST(:a AS TIMESTAMP_LTZ)) AS TIMESTAMP_NTZ)"
-    return put(f"CASE WHEN {_NEAR} THEN {made} END", node.this)
+    return put(made, node.this)
 
 
 def _difference(node: exp.DateDiff) -> exp.Expr:
@@ -358,7 +314,8 @@ def _known_functions(node: exp.Anonymous) -> exp.Expr:
         return made
     if node.name.upper() != "ISFINITE":
         raise refused(node.name.upper(), _NAME)
-    return put(":a IS NOT NULL", node.expressions[0])  # no date is infinite here
+    most = "1.7976931348623157e308D"
+    return put(f"(:a >= -{most} AND :a <= {most})", node.expressions[0])
 
 
 def _refuse(node: exp.Expr) -> exp.Expr:
@@ -371,24 +328,19 @@ def _template(text: str) -> Callable[[Any], exp.Expr]:
 
 RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _arithmetic),
-    **dict.fromkeys((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE), _compared),
-    **dict.fromkeys((exp.Between, exp.In, exp.Nullif), _compared),
     **dict.fromkeys((exp.Lower, exp.Upper, exp.StartsWith, exp.Replace, exp.Trim), _of_text),
     **dict.fromkeys((exp.Length, exp.StrPosition), _of_text),
     **dict.fromkeys((exp.Left, exp.Right, exp.Substring), _cut_out),
-    **dict.fromkeys((exp.Like, exp.ILike, exp.Escape), _like),
+    **dict.fromkeys((exp.Like, exp.Escape), _like),
     **dict.fromkeys((exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day), _part),
     **dict.fromkeys((exp.Hour, exp.Minute, exp.WeekOfYear, exp.Extract), _part),
     **dict.fromkeys((exp.DayOfWeek, exp.DayOfMonth, exp.DayOfYear), _part),
     **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), _truncated),
-    **dict.fromkeys((exp.TryCast, exp.Date, exp.TsOrDsToDate), _try_cast),
+    exp.TryCast: _try_cast,
     **dict.fromkeys((exp.Floor, exp.Ceil), _floored),
     **dict.fromkeys((exp.IntDiv, exp.Mod), _whole_division),
     **dict.fromkeys((exp.Ln, exp.Log), _logarithm),
-    **dict.fromkeys((exp.Neg, exp.Abs), _one_sided),
-    # Java's regular expressions can overflow its stack.
-    **dict.fromkeys((exp.RegexpLike, exp.SimilarTo, exp.TimeToStr, exp.Tuple), _refuse),
-    **dict.fromkeys((exp.DateAdd, exp.DateSub), _refuse),
+    **dict.fromkeys((exp.SimilarTo, exp.TimeToStr, exp.Tuple, exp.DateAdd, exp.ILike), _refuse),
     exp.Anonymous: _known_functions,
     exp.BitwiseRightShift: _shifted,
     exp.Cast: _plain_cast,
@@ -397,6 +349,7 @@ RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Div: _divided,
     exp.IsNan: _template("(:a = CAST('NaN' AS DOUBLE))"),  # NULL of NULL, unlike Spark's own
     exp.Literal: _number,
+    exp.RegexpLike: _matches,
     exp.Pow: _template(
         "CASE WHEN (:a = 1 AND :b IS NOT NULL) OR (:a = -1 AND ABS(:b) = CAST('inf' AS DOUBLE)) "
         "THEN 1e0 ELSE POWER(:a, :b) END"

@@ -1,8 +1,7 @@
 """How Spark writes a question, so that it means the same and never raises because of data.
 
-Statements run with ANSI mode off, where most of what fails gives NULL. What would wrap around, or
-raise even so, is written as a function that gives NULL; where a NULL inside would go unnoticed, in
-COALESCE or OR, the whole is made NULL as TRY would.
+Statements run with ANSI mode off, where most of what fails gives NULL; what would raise even so is
+written as a function that gives NULL. Questions arrive total part by part: TRY is only a bracket.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from deniable.engines.spark_functions import RULES
-from deniable.engines.spark_try import tried
-from deniable.engines.translate import TRIED, put_first, rewritten, typed_tree
+from deniable.engines.translate import put_first, rewritten, typed_tree
 from deniable.tables import Schema
 
 _MOST_KNOWN = 32
@@ -81,8 +79,6 @@ def _name_apart(tree: exp.Expr) -> None:
 
 
 def _rule(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Paren) and node.meta.get(TRIED):
-        return tried(node.this)
     rule = RULES.get(type(node))
     if rule is None:
         return node

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects import DuckDB
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
@@ -25,6 +26,8 @@ NUMBERS = {*INTEGERS, Kind.INT128, Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
 TEXTS = {Kind.VARCHAR, Kind.TEXT, Kind.CHAR}
 TRIED = "deniable_tried"
 """Marks a bracket that was TRY: whatever raises inside gives NULL."""
+
+_KNOWN = {**DuckDB.EXPRESSION_METADATA, exp.Replace: {"returns": Kind.VARCHAR}}
 
 
 def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schema]) -> exp.Expr:
@@ -47,7 +50,9 @@ def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schem
     named = qualify(
         tree, schema=known, dialect="duckdb", identify=True, validate_qualify_columns=False
     )
-    typed: exp.Expr = annotate_types(named, schema=known, dialect="duckdb")
+    typed: exp.Expr = annotate_types(
+        named, schema=known, dialect="duckdb", expression_metadata=_KNOWN
+    )
     return typed
 
 

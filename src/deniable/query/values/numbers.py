@@ -28,7 +28,7 @@ from deniable.tables import NUMERIC, ColumnType
 
 _I, _F = ColumnType.INTEGER, ColumnType.NUMBER
 _TIMES = {ColumnType.DATE, ColumnType.TIMESTAMP}
-_MOST_PLACES = 15
+_MOST_PLACES, _MOST_WHOLE = 15, (1 << 63) - 1
 
 
 def signed(node: exp.Binary, read: Read) -> Value:
@@ -46,8 +46,40 @@ def signed(node: exp.Binary, read: Read) -> Value:
     if kind == _F:
         sql = type(node)(this=closed(left), expression=closed(right))
         return made(_F, sql, *parts, guarded=True, wild=True)
+    near = _near(node, parts)
+    if near is not None:  # cheaper where one of the two is constant
+        return made(_I, near, *parts)
     sql = type(node)(this=_wide(left), expression=_wide(right))
     return made(_I, try_cast(sql, _I), *parts)
+
+
+def _near(node: exp.Binary, parts: Sequence[Value]) -> exp.Expr | None:
+    """A column and a constant in 64 bits, for the numbers whose result these hold."""
+    one, other = parts if parts[1].constant is not None else reversed(parts)
+    if not isinstance(one.sql, exp.Column) or not isinstance(other.constant, int):
+        return None
+    low, high = _ends(node, other.constant, first=one is parts[0])
+    sql = type(node)(this=parts[0].sql.copy(), expression=parts[1].sql.copy())
+    inside: list[exp.Expr] = []
+    if low > -_MOST_WHOLE - 1:
+        inside.append(exp.GTE(this=one.sql.copy(), expression=constant(_I, low).sql))
+    if high < _MOST_WHOLE:
+        inside.append(exp.LTE(this=one.sql.copy(), expression=constant(_I, high).sql))
+    kept = exp.Case(ifs=[exp.If(this=exp.and_(*inside), true=sql)]) if inside else None
+    return kept or exp.paren(sql)
+
+
+def _ends(node: exp.Binary, fixed: int, *, first: bool) -> tuple[int, int]:
+    """The least and largest numbers whose sum, difference or product has 64 bits."""
+    least, most = -_MOST_WHOLE - 1, _MOST_WHOLE
+    if isinstance(node, exp.Mul):
+        if fixed == 0:
+            return least, most
+        ends = (least, most) if fixed > 0 else (most, least)
+        return -(-ends[0] // fixed), ends[1] // fixed
+    if isinstance(node, exp.Sub):
+        return (least + fixed, most + fixed) if first else (fixed - most, fixed - least)
+    return least - fixed, most - fixed
 
 
 _NAMES: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}

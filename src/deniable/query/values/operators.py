@@ -67,7 +67,7 @@ OPERATORS: dict[type[exp.Expr], Operator] = {
     **dict.fromkeys((exp.Sqrt, exp.Ln, exp.Log), numbers.within_domain),
     exp.Exp: numbers.exponential,
     exp.Pow: numbers.power,
-    **dict.fromkeys((exp.Cast, exp.TryCast, exp.Date, exp.TsOrDsToDate), casts.converted),
+    **dict.fromkeys((exp.Cast, exp.TryCast, exp.Date), casts.converted),
 }
 """What is computed from numbers, truths and constants, and what compares."""
 
@@ -93,7 +93,7 @@ VEILED: dict[type[exp.Expr], Operator] = {
     ),
     **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), times.beginning),
     exp.DateDiff: times.difference,
-    **dict.fromkeys((exp.DateAdd, exp.DateSub), times.moved_by),
+    exp.DateAdd: times.moved_by,
     exp.Interval: times.alone,
     exp.TimeToStr: times.written,
 }
@@ -124,7 +124,7 @@ _READ_OF: dict[type[exp.Expr], frozenset[str]] = {
     exp.SimilarTo: frozenset({"negate"}),
     **dict.fromkeys((exp.DateTrunc, exp.TimestampTrunc), frozenset({"unit", "zone"})),
     exp.DateDiff: frozenset({"unit", "date_part_boundary"}),
-    **dict.fromkeys((exp.DateAdd, exp.DateSub), frozenset({"unit"})),
+    exp.DateAdd: frozenset({"unit"}),
     exp.Interval: frozenset({"unit"}),
     exp.TimeToStr: frozenset({"format"}),
 }
@@ -212,7 +212,7 @@ def is_veiled(tree: exp.Expr, numeric: Collection[str]) -> bool:
         if isinstance(node, exp.Cast) and node.to.this in _NUMERIC:
             return any(c.name in named or c.name not in numeric for c in node.find_all(exp.Column))
         literal = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal)
-        return isinstance(node, exp.Cast | exp.Date | exp.TsOrDsToDate) and not literal
+        return isinstance(node, exp.Cast | exp.Date) and not literal
 
     return any(type(node) in VEILED or converts(node) for node in tree.walk())
 

@@ -160,8 +160,12 @@ def escaped(node: exp.Escape, read: Read) -> Value:
     inner, mark = node.this, node.expression
     pattern = getattr(inner, "expression", None)
     fixed = [isinstance(e, exp.Literal) and e.is_string for e in (pattern, mark)]
-    if not isinstance(inner, exp.Like | exp.ILike) or not all(fixed) or len(mark.name) != 1:
-        raise QueryError(f"ESCAPE in {read.where} needs a constant pattern and one character")
+    # Other characters raise when a text is looked at; letters would be lost in ILIKE.
+    one = len(mark.name) == 1 and mark.name.isascii() and not mark.name.isalpha()
+    if not isinstance(inner, exp.Like | exp.ILike) or not all(fixed) or not one:
+        raise QueryError(
+            f"ESCAPE in {read.where} needs a constant pattern and one character that is no letter"
+        )
     if inner.expression.name.replace(2 * mark.name, "").endswith(mark.name):
         raise QueryError(f"the pattern of LIKE in {read.where} ends with its ESCAPE character")
     return negated(inner, _like(inner, mark, read))

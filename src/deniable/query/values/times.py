@@ -47,7 +47,7 @@ _FARTHEST = {
     "MINUTE": 2_100_000_000,
     "SECOND": 126_000_000_000,
 }
-_FORMATS = frozenset("YmdHMSjyBbAaIp%")
+_FORMATS = frozenset("YmdHMSjyBbAaIp")
 _LONGEST_FORMAT = 100
 
 
@@ -109,14 +109,13 @@ def difference(node: exp.DateDiff, read: Read) -> Value:
     return made(_I, sql, *parts, guarded=True)
 
 
-def moved_by(node: exp.Expr, read: Read) -> Value:
-    """DATE_ADD and DATE_SUB."""
-    sign = -1 if isinstance(node, exp.DateSub) else 1
+def moved_by(node: exp.DateAdd, read: Read) -> Value:
+    """DATE_ADD."""
     step = node.expression
     if isinstance(step, exp.Interval):
-        return moved(read(node.this), step, sign, read.where)
+        return moved(read(node.this), step, 1, read.where)
     unit = node.args.get("unit") or exp.Var(this="DAY")
-    return moved(read(node.this), exp.Interval(this=step, unit=unit), sign, read.where)
+    return moved(read(node.this), exp.Interval(this=step, unit=unit), 1, read.where)
 
 
 def moved(value: Value, interval: exp.Interval, sign: int, where: str) -> Value:
@@ -175,7 +174,7 @@ def written(node: exp.TimeToStr, read: Read) -> Value:
     """STRFTIME with a constant format of known parts."""
     form = node.args.get("format")
     text = form.name if isinstance(form, exp.Literal) and form.is_string else ""
-    marks = {text[place + 1 : place + 2] for place, char in enumerate(text) if char == "%"}
+    marks = {each[:1] for each in text.replace("%%", "").split("%")[1:]}
     if not text or len(text) > _LONGEST_FORMAT or not marks <= _FORMATS or not text.isprintable():
         raise QueryError("STRFTIME takes a constant format of %Y %m %d %H %M %S %j %y %B %b %A %a")
     value = _moment(read(node.this), "STRFTIME", read.where)

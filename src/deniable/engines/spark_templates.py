@@ -1,0 +1,39 @@
+"""Spark's SQL as text with places for parts."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+
+from deniable.engines.translate import Kind, kind_of
+
+OF = "deniable_of"
+"""Marks what an expression was made of."""
+
+
+def put(text: str, *parts: exp.Expr) -> exp.Expr:
+    """Spark's SQL with parts for :a and :b."""
+    marks = dict(zip("ab", parts, strict=False))
+
+    def placed(node: exp.Expr) -> exp.Expr:
+        return _closed(marks[node.name]) if isinstance(node, exp.Placeholder) else node
+
+    made = sqlglot.parse_one(text, read="spark").transform(placed)
+    made.meta[OF] = [part.copy() for part in parts]
+    return made
+
+
+def _closed(node: exp.Expr) -> exp.Expr:
+    """A part that keeps together wherever it is put."""
+    single = isinstance(node, exp.Column | exp.Literal | exp.Func | exp.Paren | exp.Null)
+    return node.copy() if single and not isinstance(node, exp.Binary) else exp.paren(node.copy())
+
+
+def string(text: str) -> str:
+    """A text in quotes."""
+    return str(exp.Literal.string(text).sql("spark"))
+
+
+def type_of(node: exp.Expr) -> Kind:
+    """The type of a part; UNKNOWN where it is not known."""
+    return kind_of(node) or Kind.UNKNOWN
