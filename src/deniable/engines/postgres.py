@@ -42,6 +42,9 @@ _BEGIN = "; ".join(
         "SET LOCAL DateStyle = 'ISO, YMD'",
         "SET LOCAL standard_conforming_strings = on",
         "SET LOCAL jit = off",
+        # Else a function computes its constants in some calls and not in others, and what it gives
+        # hangs on how often it was called.
+        "SET LOCAL plan_cache_mode = force_generic_plan",
     )
 )
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import string
 import sys
 from collections.abc import Callable, Mapping
@@ -151,12 +152,16 @@ class PostgresWriter:
         """NULL where the value raises."""
         if _cannot_raise(value):
             return exp.paren(value)
-        columns = {column.sql(_DIALECT): column for column in value.find_all(exp.Column)}
+        # Constants are arguments too: a planner would compute with those that stand in the body,
+        # also where no row comes by, and raise.
+        parts = [node for node in value.walk() if isinstance(node, exp.Column) or _is_double(node)]
+        columns = {part.sql(_DIALECT): part for part in parts}
         kinds = [_type_name(column) for column in columns.values()]
         places = {text: f"a{number}" for number, text in enumerate(columns)}
 
         def placed(node: exp.Expr) -> exp.Expr:
-            return exp.column(places[node.sql(_DIALECT)]) if isinstance(node, exp.Column) else node
+            given = isinstance(node, exp.Column) or _is_double(node)
+            return exp.column(places[node.sql(_DIALECT)]) if given else node
 
         body = value.copy().transform(placed).sql(_DIALECT)
         if _BODY in body:
@@ -180,6 +185,12 @@ def _type_name(node: exp.Expr) -> str:
 def _sure(made: exp.Expr, *parts: exp.Expr) -> exp.Expr:
     made.meta[_SURE] = parts
     return made
+
+
+def _is_double(node: exp.Expr) -> bool:
+    """A constant with a fraction, as they are written."""
+    double = isinstance(node, exp.Cast) and node.to.this == Kind.DOUBLE
+    return double and isinstance(node.this, exp.Literal)
 
 
 def _cannot_raise(node: exp.Expr) -> bool:
@@ -376,6 +387,10 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
         return node
     if not plain or node.args.get("flag"):
         raise refused("a pattern with more than letters, digits and ^$.*+?[]|", _NAME)
+    try:
+        re.compile(pattern.name)
+    except re.error:
+        raise QueryError("the regular expression cannot be read") from None
     return node
 
 

@@ -53,8 +53,14 @@ def _separator(source: str) -> str:
     return "\t" if source.lower().endswith(".tsv") else ","
 
 
+_PLAIN = frozenset("biufM")  # kinds of a dtype: booleans, numbers, times
+
+
 def as_arrow(source: Any) -> Any:
-    """A pandas table whose columns of objects are text: their type must not follow the data."""
+    """A pandas table whose types do not follow the data: what is no plain number or time is text.
+
+    Objects, categories and texts are read cell by cell, whatever else stands in the column.
+    """
     if type(source).__module__.partition(".")[0] != "pandas":
         return source
     import pyarrow  # noqa: PLC0415  (slow to import, and needed for pandas alone)
@@ -64,16 +70,18 @@ def as_arrow(source: Any) -> Any:
     arrays = {}
     for name in source.columns:
         column = source[name]
-        if column.dtype == object:
-            arrays[str(name)] = pyarrow.array(map(_text, column), type=pyarrow.string())
-        else:
+        if column.dtype.kind in _PLAIN and not hasattr(column.dtype, "categories"):
             arrays[str(name)] = pyarrow.Array.from_pandas(column)
+        else:
+            arrays[str(name)] = pyarrow.array(map(_text, column), type=pyarrow.string())
     return pyarrow.table(arrays)
 
 
 def _text(value: object) -> str | None:
     """A value as text; None where it has none that can be written down."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if type(value).__name__ in {"NAType", "NaTType"}:
         return None
     try:
         text = str(value)

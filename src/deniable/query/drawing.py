@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date, datetime
 from functools import partial
 from itertools import product
 from typing import Any
@@ -10,10 +12,12 @@ import numpy as np
 
 from deniable.engines.base import LazySnapshot, Rows
 from deniable.held import Held
+from deniable.query.emit import narrowed
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced
 from deniable.query.quantiles import in_order
 from deniable.release import Door
+from deniable.tables import ColumnType
 
 Key = tuple[Any, ...]
 
@@ -70,10 +74,15 @@ class _Reader:
         self._steps = priced.steps(secret)
         self._results: Held[dict[str, Rows]] = Held({}, "exact results")
 
-    def _run(self, name: str) -> Rows:
+    def _run(self, name: str, keys: list[Key] | None = None) -> Rows:
+        """The rows of a step; where keys were selected, of those groups alone."""
         results = self._results.open()
         if name not in results:
-            results[name] = self._snapshot.run(self._steps[name])
+            step, plan = self._steps[name], self._priced.plan
+            if keys is not None and not plan.known_keys:
+                kinds = [group.kind for group in plan.groups]
+                step = narrowed(step, plan, [as_released(key, kinds) for key in keys])
+            results[name] = self._snapshot.run(step)
         return results[name]
 
     def units(self) -> dict[Key, int]:
@@ -84,7 +93,8 @@ class _Reader:
     def totals(self, number: int, keys: list[Key]) -> list[list[int]]:
         """The bounded statistics of these groups of a grouping; those without rows have zeros."""
         width = len(self._priced.plan.statistics)
-        found = self._by_key(f"totals {number}", len(self._priced.plan.groupings[number].groups))
+        width_of_key = len(self._priced.plan.groupings[number].groups)
+        found = self._by_key(f"totals {number}", width_of_key, keys)
         return [found.get(_plain_key(key), [0] * width) for key in keys]
 
     def lost(self) -> list[list[int]]:
@@ -99,20 +109,20 @@ class _Reader:
 
     def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
         """How many different values these groups have."""
-        found = self._by_key(f"distinct {number}", len(self._priced.plan.groups))
+        found = self._by_key(f"distinct {number}", len(self._priced.plan.groups), keys)
         return [found.get(_plain_key(key), [0]) for key in keys]
 
     def cells(self, keys: list[Key], number: int) -> list[list[int]]:
         """The weights in the cells of a grid, by group."""
         width, size = len(self._priced.plan.groups), self._priced.plan.grids[number].cells
         found: dict[Key, list[int]] = {}
-        for row in self._run(f"cells {number}"):
+        for row in self._run(f"cells {number}", keys):
             weights = found.setdefault(_plain_key(row[:width]), [0] * size)
             weights[min(int(row[width]), size - 1)] += int(row[width + 1])
         return [found.get(_plain_key(key), [0] * size) for key in keys]
 
-    def _by_key(self, name: str, width: int) -> dict[Key, list[int]]:
-        rows = self._run(name)
+    def _by_key(self, name: str, width: int, keys: list[Key] | None = None) -> dict[Key, list[int]]:
+        rows = self._run(name, keys)
         found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
         assert len(found) == len(rows), "two groups look alike"
         return found
@@ -148,6 +158,19 @@ def _plain_key(key: Key) -> Key:
 def _listed(drawn: object) -> list[Any]:
     assert isinstance(drawn, list | np.ndarray)
     return list(drawn)
+
+
+def as_released(key: Sequence[Any], kinds: Sequence[ColumnType | None]) -> Key:
+    """A key as it was stored, with dates as dates again."""
+    return tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
+
+
+def _typed(part: Any, kind: ColumnType | None) -> Any:
+    if isinstance(part, str) and kind == ColumnType.DATE:
+        return date.fromisoformat(part[:10])
+    if isinstance(part, str) and kind == ColumnType.TIMESTAMP:
+        return datetime.fromisoformat(part)
+    return part
 
 
 def _storable(part: Any) -> Any:

@@ -10,15 +10,19 @@ norm above bound·SCALE, in machine arithmetic, whatever the order of rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from sqlglot import exp
 
 from deniable.engines.base import Step
 from deniable.engines.literals import double_literal
 from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
+from deniable.tables import ColumnType, unfit
 
 KEY_PLACEHOLDER = "<secret key>"
+_MOST_WRITTEN = 2_000
 
 
 ROWS, UNITS = "deniable_rows", "deniable_units"
@@ -108,6 +112,24 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
         "FROM lost"
     )
     return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
+def narrowed(step: Step, plan: Plan, keys: Sequence[Sequence[Any]]) -> Step:
+    """A step by group, of the groups that were selected alone.
+
+    The others may be as many as one person has rows. Keys are released numbers and texts; where
+    one cannot be written down, or there are very many, the column is left as it is.
+    """
+    kept = []
+    for place, group in enumerate(plan.groups):
+        values = tuple(dict.fromkeys(key[place] for key in keys))
+        fits = not any(unfit(group.kind or ColumnType.TEXT, v) for v in values if v is not None)
+        if group.keys is None and fits and len(values) <= _MOST_WRITTEN:
+            kept.append(declared(exp.column(f"g{place}"), values).sql("duckdb"))
+    if not kept:
+        return step
+    select = f"SELECT * FROM ({step.select}) AS every_group WHERE {' AND '.join(kept)}"
+    return replace(step, select=select)
 
 
 def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:

@@ -206,13 +206,19 @@ def window(
         raise QueryError(
             "a window function looks at one unit's rows only: add PARTITION BY the unit column"
         )
-    made = node.copy()
-    split = [finished(read_column(part, find, "PARTITION BY")) for part in parts]
-    made.set("partition_by", [unit.copy(), *split])
     _check_frame(node)
-    made.set("order", _total_order(node, find, columns))
+    spec = node.args.get("spec")
+    split = [finished(read_column(part, find, "PARTITION BY")) for part in parts]
+    # Made of what was read, and of nothing else that stands in the question.
+    made = exp.Window(
+        partition_by=[unit.copy(), *split],
+        order=_total_order(node, find, columns),
+        spec=None if spec is None else spec.copy(),
+        over="OVER",
+    )
     function = node.this
     if isinstance(function, _RANKS):
+        made.set("this", type(function)())
         return made, Column(ColumnType.INTEGER, private=True)
     if isinstance(function, _SHIFTS):
         name = f"{function.key.upper()}(...)"
@@ -225,9 +231,8 @@ def window(
         if isinstance(function, exp.LastValue) and node.args.get("spec") is None:
             raise QueryError("LAST_VALUE needs a frame: ROWS BETWEEN ... AND ...")
         value = read_column(function.this, find, name)
-        shifted = function.copy()
-        shifted.set("this", finished(value))
-        made.set("this", shifted)
+        moved = {} if offset is None else {"offset": offset.copy()}
+        made.set("this", type(function)(this=finished(value), **moved))
         known = find(function.this) if isinstance(function.this, exp.Column) else Column(None)
         return made, replace(known, kind=value.kind, private=True)
     inner, known = aggregate(function, find)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from deniable.answer import Answer
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
+from deniable.query.drawing import as_released
 from deniable.query.lost import LABEL, restored
 from deniable.query.plan import SCALE
 from deniable.query.price import Priced
@@ -25,10 +25,7 @@ def shown(priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answe
     value = recorded.value
     assert isinstance(value, dict)
     kinds = [group.kind for group in priced.plan.groups]
-    keys = [
-        tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
-        for key in value["keys"]
-    ]
+    keys = [as_released(key, kinds) for key in value["keys"]]
     x = np.zeros((len(keys), priced.plan.columns))
     for place, column in enumerate(value["columns"]):
         x[:, place] = column
@@ -78,12 +75,3 @@ def _cut_share(priced: Priced, x: Any, stored: Mapping[str, Any]) -> float:
         return 0.0
     least = float(stored["cut"]) - priced.cut.error(0, confidence=0.95) / SCALE
     return max(0.0, least) / max(1.0, least + float(x[:, counts[0]].sum()))
-
-
-def _typed(part: Any, kind: Any) -> Any:
-    """Dates as dates again."""
-    if isinstance(part, str) and kind == "date":
-        return date.fromisoformat(part[:10])
-    if isinstance(part, str) and kind == "timestamp":
-        return datetime.fromisoformat(part)
-    return part

@@ -39,6 +39,24 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Order: frozenset({"expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.From: frozenset({"this"}),
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side", "exclude"}),
+    exp.Filter: frozenset({"this", "expression"}),
+    exp.Distinct: frozenset({"expressions", "on"}),
+    **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank), frozenset[str]()),
+    **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset", "default"})),
+    **dict.fromkeys((exp.FirstValue, exp.LastValue), frozenset({"this"})),
+    exp.Count: frozenset({"this", "expressions", "big_int"}),
+    **dict.fromkeys(
+        (
+            *(exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf, exp.Median, exp.Variance),
+            *(exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+        ),
+        frozenset({"this"}),
+    ),
+    **dict.fromkeys((exp.Corr, exp.CovarPop, exp.CovarSamp), frozenset({"this", "expression"})),
+    **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), frozenset({"this", "expression"})),
+    **dict.fromkeys((exp.Quantile, exp.ApproxQuantile), frozenset({"this", "quantile"})),
 }
 _NAMED = frozenset({"qualify", "windows", "sample", "pivots", "laterals", "locks", "into"})
 _UNITS = frozenset(

@@ -162,6 +162,7 @@ def escaped(node: exp.Escape, read: Read) -> Value:
     fixed = [isinstance(e, exp.Literal) and e.is_string for e in (pattern, mark)]
     # Other characters raise when a text is looked at; letters would be lost in ILIKE.
     one = len(mark.name) == 1 and mark.name.isascii() and not mark.name.isalpha()
+    one = one and mark.name not in "%_"
     if not isinstance(inner, exp.Like | exp.ILike) or not all(fixed) or not one:
         raise QueryError(
             f"ESCAPE in {read.where} needs a constant pattern and one character that is no letter"
