@@ -57,6 +57,20 @@ def test_no_extreme_of_a_column_decides_what_is_refused(kind, part, tmp_path):
     assert len(seen) == 1
 
 
+def test_what_planners_fail_at_with_extremes_is_refused():
+    """The power of the test above: the engine's own text of that question, day and all."""
+    far = "TRY_CAST('5877642-06-25 (BC)' AS DATE)"
+    weeks = f"TRY(DATE_TRUNC('WEEK', CASE WHEN pay > 0 THEN {far} ELSE {far} END)) AS w"
+    text = (
+        f"SELECT w FROM (SELECT {weeks} FROM (SELECT pay FROM t WHERE pay > 5000)) WHERE w IS NULL"
+    )
+    with contextlib.closing(DuckDB()) as engine:
+        engine.add("t", pa.table({"u": [1], "pay": [1]}), None, "u")
+        with pytest.raises(dp.QueryError) as told:
+            engine.check([Step(text, text)])
+    assert str(told.value) == faults.VALUES
+
+
 def test_a_check_does_not_touch_the_tables():
     with contextlib.closing(DuckDB()) as engine:
         engine.add("t", pa.table({"u": [1], "x": [1.5]}), None, "u")
