@@ -74,7 +74,7 @@ soak: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 
 # The battery on listed versions of the engines; the table is in docs/engines.md.
 engines: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
-	$(ONE_THREAD) $(BIN)/python tests/values/engines.py
+	$(ONE_THREAD) $(BIN)/python tests/values/versions.py
 
 docs: $(VENV)/.all
 	$(BIN)/python docs/build.py

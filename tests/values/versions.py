@@ -1,6 +1,6 @@
 """The battery on every listed version of an engine, each in an environment of its own.
 
-python tests/values/engines.py      runs all, and writes the table of docs/engines.md
+python tests/values/versions.py      runs all, and writes the table of docs/engines.md
 """
 
 import contextlib
