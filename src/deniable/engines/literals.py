@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from fractions import Fraction
+from functools import cache
 
 from sqlglot import exp
 
@@ -19,6 +20,21 @@ MOMENT = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][
 """What a text looks like that is read as a day or time, on every engine."""
 
 
+@cache
+def _named_type(name: str) -> exp.DataType:
+    return exp.DataType.build(name)
+
+
+def data_type(name: str) -> exp.DataType:
+    """A type of SQL by its name, which is read once."""
+    return _named_type(name).copy()
+
+
+def cast_to(sql: exp.Expr, name: str) -> exp.Cast:
+    """A cast that cannot fail."""
+    return exp.Cast(this=sql, to=data_type(name))
+
+
 def literal(kind: ColumnType, value: object) -> exp.Expr:
     """A constant of a type, or QueryError."""
     if wrong := unfit(kind, value):
@@ -27,13 +43,13 @@ def literal(kind: ColumnType, value: object) -> exp.Expr:
         case bool():
             return exp.Boolean(this=value)
         case int() if kind == ColumnType.INTEGER:
-            return exp.cast(whole_literal(value), "BIGINT")
+            return cast_to(whole_literal(value), "BIGINT")
         case int() | float() | Fraction():
             return double_literal(Fraction(value))
         case datetime():
-            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "TIMESTAMP")
+            return cast_to(exp.Literal.string(value.isoformat(sep=" ")), "TIMESTAMP")
         case date():
-            return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+            return cast_to(exp.Literal.string(value.isoformat()), "DATE")
     assert isinstance(value, str)
     return exp.Literal.string(value)
 

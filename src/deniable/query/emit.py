@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.base import Step
-from deniable.engines.literals import double_literal
+from deniable.engines.literals import data_type, double_literal
 from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
 from deniable.tables import ColumnType, unfit
 
@@ -295,25 +295,34 @@ def _where_declared(plan: Plan) -> str:
 
 
 def _base(plan: Plan, *, every_group: bool = False) -> str:
-    """One row for each row that counts: whose, in which group, with what numbers."""
-    sql = plan.source.where(*plan.only)
+    """One row for each row that counts; several steps of a plan have the same text."""
+    if every_group not in plan.written:
+        plan.written[every_group] = _written(plan, every_group=every_group)
+    return plan.written[every_group]
+
+
+def _written(plan: Plan, *, every_group: bool) -> str:
+    """Whose each row is, in which group, with what numbers."""
+    sql = plan.source.copy()
+    sql.where(*plan.only, copy=False)
     for group in plan.groups:
         if group.keys is None or not every_group:
-            sql = sql.where(declared(exp.paren(group.sql.copy()), group.keys))
-    sql = sql.select(exp.alias_(plan.unit.copy(), "u"))
+            condition = declared(exp.paren(group.sql.copy()), group.keys)
+            sql.where(condition, copy=False)
+    columns = [exp.alias_(plan.unit.copy(), "u", copy=False)]
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
-        sql = sql.select(exp.alias_(group.sql.copy(), name))
+        columns.append(exp.alias_(group.sql.copy(), name, copy=False))
     for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
         value = statistic.sql.copy()
         if not statistic.counts and not statistic.per_unit:
             # Whatever its type: only whole numbers are summed.
-            value = exp.TryCast(this=value, to=exp.DataType.build("BIGINT"))
-        sql = sql.select(exp.alias_(value, name))
+            value = exp.TryCast(this=value, to=data_type("BIGINT"))
+        columns.append(exp.alias_(value, name, copy=False))
     for name, value in zip(names("d", plan.distinct), plan.distinct, strict=True):
-        sql = sql.select(exp.alias_(value.copy(), name))
+        columns.append(exp.alias_(value.copy(), name, copy=False))
     for name, grid in zip(names("c", plan.grids), plan.grids, strict=True):
-        sql = sql.select(exp.alias_(grid.sql.copy(), name))
-    return str(sql.sql("duckdb"))
+        columns.append(exp.alias_(grid.sql.copy(), name, copy=False))
+    return str(sql.select(*columns, copy=False).sql("duckdb"))
 
 
 def _total(name: str, statistic: Statistic) -> str:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from deniable.engines.literals import double_literal, fitting_double, whole_literal
+from deniable.engines.literals import cast_to, double_literal, fitting_double, whole_literal
 from deniable.errors import QueryError
 from deniable.query.columns import Column
 from deniable.query.expressions import bounds_of
@@ -77,9 +77,9 @@ class Values:
     def coarse(self) -> tuple[exp.Expr, int, Fraction]:
         """Steps of about span/2^12, so that sums of products fit; their most, and their size."""
         size = math.ceil(power_of_two_below(Fraction(2 * self.half, _SQUARE_STEPS)))
-        double = exp.cast(exp.paren(self.centred.copy()), "DOUBLE")
+        double = cast_to(exp.paren(self.centred.copy()), "DOUBLE")
         scaled = exp.Div(this=double, expression=whole_literal(size))
-        return exp.cast(half_up(scaled), "BIGINT"), math.ceil(self.half / size), self.step * size
+        return cast_to(half_up(scaled), "BIGINT"), math.ceil(self.half / size), self.step * size
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,10 @@ def _on_grid(
         if max(abs(low), abs(high)) >= _MOST_STEPS:
             raise QueryError("the grid is too fine for its bounds; declare a coarser one (grid=)")
         # Below 2^50 steps, an end that is rounded to a double rounds to the step it stands for.
-        value = exp.cast(number.copy(), "DOUBLE") if whole else number
+        value = cast_to(number.copy(), "DOUBLE") if whole else number
         least, most = double_literal(low * step), double_literal(high * step)
         scaled = exp.Div(this=value.copy(), expression=double_literal(step))
-        steps = exp.cast(half_up(scaled), "BIGINT")
+        steps = cast_to(half_up(scaled), "BIGINT")
         inside = exp.Sub(this=steps, expression=whole_literal(centre))
     above: exp.Expr = exp.GT(this=value.copy(), expression=most.copy())
     if not whole:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from deniable.engines.literals import cast_to, data_type
 from deniable.errors import QueryError
 from deniable.query.checks import columns_in, no_unit
 from deniable.query.columns import UNIT, Column
@@ -59,8 +60,8 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
     if isinstance(node, exp.Sum):
         return _as_number(total, whole=whole), Column(value.kind, private=True)
     counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
-    number = exp.cast(_as_number(total, whole=whole), "DOUBLE")
-    mean = exp.paren(exp.Div(this=number, expression=exp.cast(counted, "DOUBLE")))
+    number = cast_to(_as_number(total, whole=whole), "DOUBLE")
+    mean = exp.paren(exp.Div(this=number, expression=cast_to(counted, "DOUBLE")))
     return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True, lacks=source.lacks)
 
 
@@ -184,13 +185,13 @@ def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
         default=number,
     )
     steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(f"{_FIXED}e0")))
-    return exp.Sum(this=exp.TryCast(this=steps, to=exp.DataType.build("BIGINT")))
+    return exp.Sum(this=exp.TryCast(this=steps, to=data_type("BIGINT")))
 
 
 def _as_number(total: exp.Expr, *, whole: bool) -> exp.Expr:
     if whole:
-        return exp.TryCast(this=total, to=exp.DataType.build("BIGINT"))
-    made = exp.Div(this=exp.cast(total, "DOUBLE"), expression=exp.Literal.number(f"{_FIXED}e0"))
+        return exp.TryCast(this=total, to=data_type("BIGINT"))
+    made = exp.Div(this=cast_to(total, "DOUBLE"), expression=exp.Literal.number(f"{_FIXED}e0"))
     return exp.paren(made)
 
 

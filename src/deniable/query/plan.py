@@ -147,6 +147,11 @@ class Plan:
         return sum(math.prod(sizes[place] for place in each) for each in self.sets)
 
     @lazy
+    def written(self) -> dict[bool, str]:
+        """The text of its rows, of every group or of those that count, once it was written."""
+        return {}
+
+    @lazy
     def groupings(self) -> tuple[Plan, ...]:
         """The same question for each of its groupings.
 

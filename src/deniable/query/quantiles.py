@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
-from deniable.engines.literals import double_literal, whole_literal
+from deniable.engines.literals import cast_to, double_literal, whole_literal
 from deniable.errors import DeniableError, QueryError
 from deniable.mechanisms.grid_quantile import read_share
 from deniable.tables import Bounds
@@ -134,7 +134,7 @@ def _cell(number: exp.Expr, low: Fraction, step: Fraction, cells: int, *, whole:
         inside: exp.Expr = exp.IntDiv(this=exp.paren(above), expression=whole_literal(int(step)))
     else:
         part = exp.Div(this=exp.paren(above), expression=double_literal(step))
-        inside = exp.cast(exp.Floor(this=part), "BIGINT")
+        inside = cast_to(exp.Floor(this=part), "BIGINT")
     beyond: exp.Expr = exp.GT(this=number.copy(), expression=most.copy())
     if not whole:
         nan = exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))

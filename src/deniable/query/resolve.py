@@ -6,6 +6,7 @@ import logging
 from decimal import Decimal
 
 import sqlglot
+import sqlglot.dialects.duckdb  # else it is imported with the first question
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, ParseError, TokenError
 from sqlglot.optimizer.qualify import qualify

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from deniable.engines.literals import double_literal, whole_literal
+from deniable.engines.literals import cast_to, double_literal, whole_literal
 from deniable.errors import QueryError
 
 BUCKETS = "deniable_buckets"
@@ -42,7 +42,7 @@ def width_bucket(node: exp.Expr) -> exp.Expr:
             ),
         ]
     )
-    made = exp.cast(bucket, "BIGINT")
+    made = cast_to(bucket, "BIGINT")
     made.meta[BUCKETS] = int(count) + 1
     return made
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from deniable.engines.literals import cast_to
 from deniable.errors import QueryError
 from deniable.query.values.times import moved, shifted
 from deniable.query.values.value import (
@@ -131,7 +132,7 @@ def sign(node: exp.Sign, read: Read) -> Value:
     """SIGN: -1, 0 or 1."""
     value = read(node.this)
     kind, (sql,) = _numbers([value], "SIGN", read.where)
-    return made(_I, exp.cast(exp.Sign(this=sql), "BIGINT"), value, guarded=kind == _F)
+    return made(_I, cast_to(exp.Sign(this=sql), "BIGINT"), value, guarded=kind == _F)
 
 
 def rounded(node: exp.Expr, read: Read) -> Value:
@@ -141,7 +142,7 @@ def rounded(node: exp.Expr, read: Read) -> Value:
     places = _places(node)
     if kind == _I and (places is None or places >= 0):
         return value
-    number = sql if kind == _F else exp.cast(sql, "DOUBLE")
+    number = sql if kind == _F else cast_to(sql, "DOUBLE")
     if places is None:
         return made(_I, try_cast(type(node)(this=number), _I), value, guarded=True)
     one = exp.Round(this=number, decimals=_whole(places))
@@ -214,9 +215,9 @@ def _numbers(values: Sequence[Value], name: str, where: str) -> tuple[ColumnType
 
 def _doubles(values: Sequence[Value], name: str, where: str) -> list[exp.Expr]:
     _numbers(values, name, where)
-    null = Value(_F, exp.cast(exp.Null(), "DOUBLE"))
+    null = Value(_F, cast_to(exp.Null(), "DOUBLE"))
     return [widened(null if value.kind is None else value, _F).sql for value in values]
 
 
 def _wide(sql: exp.Expr) -> exp.Expr:
-    return exp.cast(sql, "INT128")
+    return cast_to(sql, "INT128")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from deniable.engines.literals import cast_to
 from deniable.errors import QueryError
 from deniable.query.values.casts import as_text
 from deniable.query.values.logic import negated
@@ -20,7 +21,7 @@ _FLAGS = frozenset("cilmsnp")
 
 def _text(value: Value, name: str, where: str) -> exp.Expr:
     if value.kind is None:
-        return exp.cast(exp.Null(), "VARCHAR")
+        return cast_to(exp.Null(), "VARCHAR")
     if value.kind != _T:
         raise QueryError(
             f"{name} in {where} is of text, not of a {WORDS[value.kind]}; CAST it to VARCHAR"
@@ -55,7 +56,7 @@ def length(node: exp.Length, read: Read) -> Value:
         raise QueryError("LENGTH takes one text")
     value = read(node.this)
     sql = exp.Length(this=_text(value, "LENGTH", read.where))
-    return made(_I, exp.cast(sql, "BIGINT"), value)
+    return made(_I, cast_to(sql, "BIGINT"), value)
 
 
 def trimmed(node: exp.Trim, read: Read) -> Value:
@@ -136,7 +137,7 @@ def position(node: exp.StrPosition, read: Read) -> Value:
     parts = [read(node.this), read(node.args["substr"])]
     text, sought = (_text(part, "STRPOS", read.where) for part in parts)
     sql = exp.StrPosition(this=text, substr=sought)
-    return made(_I, exp.cast(sql, "BIGINT"), *parts, guarded=True)
+    return made(_I, cast_to(sql, "BIGINT"), *parts, guarded=True)
 
 
 def starts(node: exp.StartsWith, read: Read) -> Value:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from deniable.engines.literals import cast_to
 from deniable.errors import QueryError
 from deniable.query.values.constants import as_kind
 from deniable.query.values.value import (
@@ -56,7 +57,7 @@ def _moment(value: Value, name: str, where: str) -> Value:
     if value.kind in {_D, _S}:
         return value
     if value.kind is None:
-        return Value(_S, exp.cast(exp.Null(), SQL_TYPES[_S]))
+        return Value(_S, cast_to(exp.Null(), SQL_TYPES[_S]))
     for kind in (_D, _S) if value.kind == _T and value.constant is not None else ():
         found = as_kind(value.constant, kind)
         if found is not None:
@@ -83,7 +84,7 @@ def part(node: exp.Expr, read: Read) -> Value:
         sql = type(node)(this=value.sql)
     if name == "EPOCH":
         return made(_F, sql, value, guarded=True)
-    return made(_I, exp.cast(sql, "BIGINT"), value, guarded=True)
+    return made(_I, cast_to(sql, "BIGINT"), value, guarded=True)
 
 
 def beginning(node: exp.Expr, read: Read) -> Value:
@@ -93,7 +94,7 @@ def beginning(node: exp.Expr, read: Read) -> Value:
         raise QueryError("DATE_TRUNC takes year, quarter, month, week, day, hour, minute or second")
     value = widened(_moment(read(node.this), "DATE_TRUNC", read.where), _S)
     sql = exp.TimestampTrunc(this=value.sql, unit=exp.Var(this=unit))
-    return made(_S, exp.cast(sql, SQL_TYPES[_S]), value, guarded=True)
+    return made(_S, cast_to(sql, SQL_TYPES[_S]), value, guarded=True)
 
 
 def difference(node: exp.DateDiff, read: Read) -> Value:
@@ -125,7 +126,7 @@ def moved(value: Value, interval: exp.Interval, sign: int, where: str) -> Value:
     if unit == "QUARTER":  # a word that not every engine knows here
         number, unit = 3 * number, "MONTH"
     sql = exp.Add(this=closed(moment.sql), expression=_interval(number, unit))
-    sealed = seal(_S, exp.cast(sql, SQL_TYPES[_S]))
+    sealed = seal(_S, cast_to(sql, SQL_TYPES[_S]))
     return made(_S, sealed, moment, guarded=True, twice=True)
 
 
@@ -139,7 +140,7 @@ def shifted(value: Value, other: Value, sign: int, where: str) -> Value:
             f"a date in {where} is moved by a constant: day + 7, or time + INTERVAL 1 HOUR"
         )
     sql = exp.Add(this=closed(value.sql), expression=_interval(sign * other.constant, "DAY"))
-    sealed = seal(_D, exp.cast(sql, SQL_TYPES[_D]))
+    sealed = seal(_D, cast_to(sql, SQL_TYPES[_D]))
     return made(_D, sealed, value, guarded=True, twice=True)
 
 

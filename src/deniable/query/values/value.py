@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from deniable.engines.literals import literal
+from deniable.engines.literals import cast_to, data_type, literal
 from deniable.errors import QueryError
 from deniable.query.values.constants import as_kind
 from deniable.tables import SQL_TYPES, ColumnType
@@ -101,12 +101,12 @@ def _infix(sql: exp.Expr) -> bool:
 
 def cast(sql: exp.Expr, kind: ColumnType) -> exp.Expr:
     """A cast that cannot fail."""
-    return exp.cast(sql, SQL_TYPES[kind])
+    return cast_to(sql, SQL_TYPES[kind])
 
 
 def try_cast(sql: exp.Expr, kind: ColumnType) -> exp.Expr:
     """A cast that gives NULL where the value does not fit."""
-    return exp.TryCast(this=sql, to=exp.DataType.build(SQL_TYPES[kind]))
+    return exp.TryCast(this=sql, to=data_type(SQL_TYPES[kind]))
 
 
 def widened(value: Value, kind: ColumnType) -> Value:
@@ -179,7 +179,7 @@ def seal(kind: ColumnType, sql: exp.Expr) -> exp.Expr:
         return exp.Case(ifs=[exp.If(this=finite, true=exp.Add(this=closed(sql), expression=zero))])
     if kind not in _ENDS:
         return sql
-    low, high = (exp.cast(exp.Literal.string(end), SQL_TYPES[kind]) for end in _ENDS[kind])
+    low, high = (cast_to(exp.Literal.string(end), SQL_TYPES[kind]) for end in _ENDS[kind])
     inside = exp.Between(this=closed(sql).copy(), low=low, high=high)
     return exp.Case(ifs=[exp.If(this=inside, true=sql)])
 
