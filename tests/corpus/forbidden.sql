@@ -386,7 +386,7 @@ SELECT SUM(LENGTH(ward)) AS letters FROM visits;
 SELECT AVG(t) AS mean FROM (SELECT SUM(cost) AS t FROM visits GROUP BY patient_id) AS each;
 
 -- name: sum_of_text
--- says: no bounds follow
+-- says: is of numbers
 SELECT SUM(ward) AS total FROM visits;
 
 -- name: bounds_too_wide
@@ -490,19 +490,19 @@ SELECT COUNT(*) AS n FROM visits WHERE age = {sums};
 SELECT COUNT(*) AS n FROM visits WHERE ward = '{long}';
 
 -- name: number_beyond_any_double
--- says: sizes run
+-- says: between 1e-290 and 1e300
 SELECT SUM(CASE WHEN urgent THEN 1e400 ELSE 0 END) AS total FROM visits;
 
 -- name: number_of_five_thousand_digits
--- says: sizes run
+-- says: between 1e-290 and 1e300
 SELECT SUM(age + 1e5000) AS total FROM visits;
 
 -- name: function_of_the_wrong_type
--- says: does not take this
+-- says: LENGTH in WHERE is of text, not of a boolean
 SELECT COUNT(*) AS n FROM visits WHERE LENGTH(urgent) > 3;
 
 -- name: sum_of_a_date_and_text
--- says: does not take this
+-- says: is moved by a constant
 SELECT COUNT(*) AS n FROM visits WHERE visited + ward > 3;
 
 -- name: keys_of_the_wrong_type

@@ -38,7 +38,7 @@ def cast_to(sql: exp.Expr, name: str) -> exp.Cast:
 def literal(kind: ColumnType, value: object) -> exp.Expr:
     """A constant of a type, or QueryError."""
     if wrong := unfit(kind, value):
-        raise QueryError(f"{type(value).__name__} beside {kind}: {wrong}")
+        raise QueryError(f"a constant of type {kind}: {wrong}")
     match value:
         case bool():
             return exp.Boolean(this=value)

@@ -126,8 +126,9 @@ class _Compiler:
         find = resolver(read.columns)
         where = select.args.get("where")
         if where is not None:
+            kept = condition(where.this, find, "WHERE")
             no_unit(where.this, find, "WHERE")
-            read = replace(read, sql=read.sql.where(condition(where.this, find, "WHERE")))
+            read = replace(read, sql=read.sql.where(kept))
         groups, sets = self._groups(select)
         aggregates = [
             n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)
