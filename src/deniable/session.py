@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -460,7 +461,8 @@ def _engine_of(tables: Iterable[Table], *, untested: bool) -> Engine:
 
 def _purpose(plan: Plan) -> str:
     listed = ", ".join(output.name for output in plan.outputs)
-    return "sql: " + "".join(char for char in listed if char.isprintable())[:140]
+    plain = unicodedata.normalize("NFC", listed)
+    return ("sql: " + "".join(char for char in plain if char.isprintable())[:140]).strip()
 
 
 def _options(

@@ -401,7 +401,7 @@ def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
     """Declared values of a column: different, plain, in the order in which they will show."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | range):
         raise ParameterTypeError("keys", type(values).__name__, "must be a list of values")
-    keys = tuple(values)
+    keys = tuple(map(_own, values))  # one that is equal to another is the same one
     for key in keys:
         if not isinstance(key, bool | int | str | date | None):
             raise ParameterTypeError(
@@ -416,6 +416,20 @@ def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
     if not keys or len({(type(key), key) for key in keys}) != len(keys):
         raise ParameterError("keys", len(keys), "must be one or more different values")
     return keys
+
+
+def _own(key: Any) -> Any:
+    """A value of Python's own type: of subclasses, two that are equal would be two keys."""
+    try:
+        if isinstance(key, datetime):
+            return datetime.combine(date(*key.timetuple()[:3]), key.timetz())
+        if isinstance(key, date):
+            return date(key.year, key.month, key.day)
+    except (TypeError, ValueError):  # no time at all
+        raise ParameterTypeError("keys", type(key).__name__, "is no value of a column") from None
+    if isinstance(key, str):
+        return str.__str__(key)
+    return int(key) if isinstance(key, int) and not isinstance(key, bool) else key
 
 
 def check_keys(

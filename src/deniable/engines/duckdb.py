@@ -19,7 +19,7 @@ from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.leaves import Reader, projection, schema_of
 from deniable.engines.room import room_of
 from deniable.engines.shadow import Shadow, is_lasting
-from deniable.engines.sources import as_arrow, coarse_times, csv_options, string_literal
+from deniable.engines.sources import as_arrow, csv_options, string_literal, unreadable
 from deniable.engines.statements import UNSHARED, Statements, made_table, set_to
 from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError
 from deniable.held import Held
@@ -143,9 +143,8 @@ class DuckDB:
         relation, reader = self._relation(source)
         described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         found = {str(row[0]): str(row[1]) for row in described}
-        if any("TIMESTAMP" in kind for kind in found.values()):
-            hidden = coarse_times(self._connection, source)
-            found = {column: kind for column, kind in found.items() if column not in hidden}
+        hidden = unreadable(self._connection, source)
+        found = {column: kind for column, kind in found.items() if column not in hidden}
         return relation, reader, found
 
     def _relation(self, source: Source) -> tuple[str, Reader]:

@@ -62,7 +62,7 @@ _TOTAL = (
     *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Escape),
     *(exp.Lower, exp.Upper, exp.Length, exp.Left, exp.Right, exp.StartsWith, exp.Trim, exp.Replace),
-    *(exp.Substring, exp.StrPosition, exp.DPipe, exp.Concat, exp.RegexpLike),
+    *(exp.Substring, exp.StrPosition, exp.DPipe, exp.Concat),
     *(exp.Like, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
     *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
@@ -394,6 +394,14 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
     return node
 
 
+def _summed(node: exp.Expr) -> exp.Expr:
+    """A sum of whole numbers is a NUMERIC here, whatever a parser thinks."""
+    inner = node.this if isinstance(node, exp.Window) else node
+    if isinstance(inner, exp.Sum) and _kind(inner.this) in INTEGERS:
+        node.type = exp.DataType(this=Kind.INT128)
+    return node
+
+
 _FORMATS = {
     **{"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "j": "DDD", "H": "HH24", "I": "HH12"},
     **{"M": "MI", "S": "SS", "p": "AM", "B": "FMMonth", "b": "Mon", "A": "FMDay", "a": "Dy"},
@@ -492,6 +500,8 @@ _RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Log: _logarithm,
     exp.Mod: _remainder,
     exp.RegexpLike: _matches,
+    exp.Sum: _summed,
+    exp.Window: _summed,
     exp.Right: _end,
     exp.Round: _rounded,
     exp.SimilarTo: _refuse,

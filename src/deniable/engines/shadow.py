@@ -15,26 +15,14 @@ import duckdb as driver
 from deniable.engines import faults
 from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
+from deniable.engines.scratch import Scratch, forget, scratch
 from deniable.engines.statements import UNSHARED, VEILED, Statements, set_to
 from deniable.errors import QueryError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
 _REMEMBERED = 256
-_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "temp_directory": "",
-    "memory_limit": "1GB",
-    "threads": "1",
-}
 # Else a planner that sees few rows leaves out what should be tried.
 _UNPRUNED = f"{VEILED},empty_result_pullup"
-_SETTINGS = (
-    "SET ieee_floating_point_ops = true",
-    "SET python_enable_replacements = false",
-    "SET TimeZone = 'UTC'",
-)
 
 
 class Shadow:
@@ -42,6 +30,7 @@ class Shadow:
 
     def __init__(self) -> None:
         self._tables: dict[str, tuple[Schema, str | None]] = {}
+        self._home: Scratch | None = None
         self._connection: driver.DuckDBPyConnection | None = None
         self._passed: OrderedDict[object, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -74,8 +63,16 @@ class Shadow:
 
     def _fault(self, steps: Sequence[Step]) -> str | None:
         """What is wrong with the statements, or None."""
+        home = scratch()
+        with home.lock:
+            if self._home is not home:  # opened anew since
+                self._forget()
+                self._home = home
+            return self._tried(steps, home)
+
+    def _tried(self, steps: Sequence[Step], home: Scratch) -> str | None:
         try:
-            connection = self._open()
+            connection = self._open(home)
             connection.execute("BEGIN TRANSACTION")
             for step in steps:
                 for text in (step.select, step.rows, *step.tables.values()):
@@ -94,22 +91,21 @@ class Shadow:
         except Exception as error:
             if is_lasting(error):
                 self._forget()
+                forget()
             return _kind(error)
         finally:
             self._roll_back()
         return None
 
-    def _open(self) -> driver.DuckDBPyConnection:
+    def _open(self, home: Scratch) -> driver.DuckDBPyConnection:
         if self._connection is None:
-            self._connection = driver.connect(config=_CONFIGURATION)
-            for setting in _SETTINGS:
-                self._connection.execute(setting)
+            self._connection = home.connection.cursor()
             for name, (schema, _) in self._tables.items():
                 columns = ", ".join(
                     f"{quoted(column.lower())} {_stored(kind)}"
                     for column, kind in schema.columns.items()
                 )
-                self._connection.execute(f"CREATE TABLE {quoted(name)} ({columns})")
+                self._connection.execute(f"CREATE TEMP TABLE {quoted(name)} ({columns})")
         return self._connection
 
     def _roll_back(self) -> None:
@@ -117,8 +113,10 @@ class Shadow:
         if self._connection is not None:
             try:
                 self._connection.execute("ROLLBACK")
+                set_to(self._connection, "disabled_optimizers", UNSHARED)
             except Exception:
                 self._forget()
+                forget()
 
     def _forget(self) -> None:
         if self._connection is not None:

@@ -91,17 +91,27 @@ def _text(value: object) -> str | None:
     return text
 
 
-def coarse_times(connection: driver.DuckDBPyConnection, source: Source) -> set[str]:
-    """Columns of times in units that DuckDB widens as it reads, and fails on what lies too far.
+def unreadable(connection: driver.DuckDBPyConnection, source: Source) -> set[str]:
+    """Columns that DuckDB fails to read where one cell lies too far: below any cast of ours.
 
-    They are left out: a single value could make every question fail.
+    They are left out: a single value could make every question fail. Times in units that are
+    widened, and decimals in more bytes than the engine's have. Names that differ by their case
+    alone are refused, as the engine would rename one of them.
     """
     if isinstance(source, str):
         if not source.lower().endswith(".parquet"):
             return set()
+        place = string_literal(source)
+        found = connection.execute(
+            f"SELECT file_name, name, COALESCE(num_children, 0) FROM parquet_schema({place})"
+        ).fetchall()
+        first = [row for row in found if row[0] == found[0][0]][1:]
+        _check_names([str(name) for _, name, _ in first] if not any(r[2] for r in first) else [])
         rows = connection.execute(
-            f"SELECT DISTINCT name FROM parquet_schema({string_literal(source)}) "
+            f"SELECT DISTINCT name FROM parquet_schema({place}) "
             "WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MILLIS=MilliSeconds%'"
+            " OR ((converted_type = 'DECIMAL' OR logical_type LIKE '%Decimal%') "
+            "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16))"
         ).fetchall()
         return {str(row[0]) for row in rows}
     if not hasattr(source, "__arrow_c_stream__"):
@@ -109,10 +119,19 @@ def coarse_times(connection: driver.DuckDBPyConnection, source: Source) -> set[s
     import pyarrow  # noqa: PLC0415  (slow to import, and there already with such a table)
 
     schema = pyarrow.RecordBatchReader.from_stream(as_arrow(source)).schema
-    return {
-        field.name
-        for field in schema
-        if pyarrow.types.is_timestamp(field.type)
-        and field.type.tz
-        and field.type.unit in {"s", "ms"}
-    }
+    _check_names(schema.names)
+    return {field.name for field in schema if _is_coarse(pyarrow.types, field.type)}
+
+
+def _check_names(names: list[str]) -> None:
+    if len({name.lower() for name in names}) != len(names):
+        raise ParameterError("source", "a table", "has two columns of one name, but for its case")
+
+
+def _is_coarse(types: Any, kind: Any) -> bool:
+    """Times in seconds or milliseconds with a zone, however they are encoded."""
+    while hasattr(kind, "value_type") and not types.is_nested(kind):
+        kind = kind.value_type
+    if types.is_run_end_encoded(kind):
+        return _is_coarse(types, kind.value_type)
+    return bool(types.is_timestamp(kind) and kind.tz and kind.unit in {"s", "ms"})

@@ -9,6 +9,7 @@ norm above bound·SCALE, in machine arithmetic, whatever the order of rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -23,6 +24,7 @@ from deniable.tables import ColumnType, unfit
 
 KEY_PLACEHOLDER = "<secret key>"
 _MOST_WRITTEN = 2_000
+_ROW_STEPS = float(1 << 20)
 
 
 ROWS, UNITS = "deniable_rows", "deniable_units"
@@ -184,9 +186,11 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
     """For each unit, the square of an upper bound on its joint norm.
 
     The sum of the norms of its rows: by the triangle inequality, no vector of sums is longer. Each
-    is a whole number of 256ths, rounded up: a sum of doubles would depend on the order in which
-    rows come, that is on other people's. By `Plan.check_sizes` a row's norm is below 2^30.
+    is a whole number of steps, rounded up: a sum of other doubles would depend on the order in
+    which rows come, that is on other people's. A row has 2^20 steps at most, so that those of 2^33
+    rows are a whole number below 2^53, and exact.
     """
+    most = _largest_row(plan, l2=l2)
     parts = []
     for name, statistic, weight in zip(
         names("t", plan.statistics), plan.statistics, plan.weights, strict=True
@@ -199,11 +203,18 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
             parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
     row = f"SQRT({' + '.join(parts)})" if l2 else f"({' + '.join(parts)})"
     base = _with_base(plan, every_group=True)
-    steps = f"CAST(CEIL({row} * 256e0) AS BIGINT)"
+    steps = f"CEIL({row} * {_double(_ROW_STEPS / most)})"
     return (
-        f"{base}, sized AS (SELECT u, SUM({steps})::DOUBLE / 256e0 AS s FROM base GROUP BY u) "
-        "SELECT u, s * s AS b FROM sized"
+        f"{base}, sized AS (SELECT u, SUM({steps}) * {_double(most / _ROW_STEPS)} AS s "
+        "FROM base GROUP BY u) SELECT u, s * s AS b FROM sized"
     )
+
+
+def _largest_row(plan: Plan, *, l2: bool) -> float:
+    """The largest norm of one row, and a little more, as floats round."""
+    sizes = [weight * each.size for weight, each in zip(plan.weights, plan.statistics, strict=True)]
+    most = math.sqrt(sum(size**2 for size in sizes)) if l2 else float(sum(sizes))
+    return most * (1 + 2.0**-18)
 
 
 def _double(value: float) -> str:

@@ -109,7 +109,8 @@ def _literal_bounds(text: str) -> Bounds:
 
 def _cast_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     inner = node.this
-    if read_value(inner, resolve, "CAST").kind == ColumnType.BOOLEAN:
+    kinds = {read_value(each, resolve, "CAST").kind for each in (inner, node)}
+    if ColumnType.BOOLEAN in kinds:
         return Fraction(0), Fraction(1)
     found = find_bounds(inner, resolve)
     if found is not None and read_value(node, resolve, "CAST").kind == ColumnType.INTEGER:
@@ -126,7 +127,17 @@ def _unary(node: exp.Expr, inner: Bounds) -> Bounds | None:
         return least, max(abs(low), abs(high))
     if isinstance(node, exp.Sqrt):
         return Fraction(0), sqrt_up(max(high, Fraction(0)))
-    return Fraction(low.__floor__()), Fraction(high.__ceil__())
+    unit = Fraction(10) ** -_places(node)
+    return unit * (low / unit).__floor__(), unit * (high / unit).__ceil__()
+
+
+def _places(node: exp.Expr) -> int:
+    """To how many decimal places a number is rounded."""
+    given = node.args.get("decimals")
+    digits = given.this if isinstance(given, exp.Neg) else given
+    if not (isinstance(digits, exp.Literal) and digits.is_int and len(digits.name) <= 2):
+        return 0
+    return -int(digits.name) if isinstance(given, exp.Neg) else int(digits.name)
 
 
 def _binary(node: exp.Expr, parts: list[Bounds]) -> Bounds | None:

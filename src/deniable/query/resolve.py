@@ -57,6 +57,13 @@ def parse(text: str) -> exp.Expr:
     return tree
 
 
+def _uncommented(tree: exp.Expr) -> exp.Expr:
+    """The tree without comments: nothing reaches an engine that was not read."""
+    for node in tree.walk():
+        node.comments = None
+    return tree
+
+
 def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
     """Every column with its table, every output with a name."""
     _check_size(tree)
@@ -75,7 +82,7 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
                 f"there is no table {table.name}; {nearest(table.name, catalogue.schemas)}"
             )
     try:
-        copied = _named(tree.copy())
+        copied = _named(_uncommented(tree.copy()))
         for name in copied.find_all(exp.Identifier):
             name.set("this", name.name.lower())  # as columns are called in the engine's views
         for written in copied.find_all(exp.Coalesce):
@@ -111,7 +118,10 @@ def _percentile(node: exp.Expr) -> exp.Expr:
     if order[0].args.get("desc"):
         if not isinstance(share, exp.Literal) or share.is_string:
             raise QueryError("PERCENTILE_CONT takes one constant share between 0 and 1")
-        share = exp.Literal.number(str(1 - Decimal(share.name)))
+        try:
+            share = exp.Literal.number(str(1 - Decimal(share.name)))
+        except ArithmeticError:
+            raise QueryError("PERCENTILE_CONT takes a share between 0 and 1") from None
     return type(node.this)(this=order[0].this, expression=share)
 
 

@@ -6,12 +6,11 @@ Everything here is post-processing: it sees released numbers, public keys and th
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +18,7 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
+from deniable.engines.scratch import borrowed
 from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
 from deniable.query.columns import Column
@@ -170,15 +170,6 @@ def _number(value: Any) -> float:
 _FAILS = "the arithmetic on aggregates fails: names, functions or types do not fit together"
 
 
-@lru_cache(maxsize=1)
-def _scratch(_process: int) -> duckdb.DuckDBPyConnection:
-    """An empty database in memory, from which nothing else can be reached; one for each process."""
-    connection = duckdb.connect()
-    connection.execute("SET disabled_optimizers = 'common_subexpressions'")  # see engines/duckdb.py
-    connection.execute("SET enable_external_access = false")
-    return connection
-
-
 class _Released:
     """The released table: groups g0, ..., measures m0, ..., and the number i of each row."""
 
@@ -220,7 +211,7 @@ class _Released:
         """Run SQL on it; nothing but released numbers is in reach."""
         if not self._columns["i"]:
             return []
-        with _scratch(os.getpid()).cursor() as connection:
+        with borrowed() as connection:
             try:
                 self._fill(connection)
                 return connection.execute(text).fetchall()

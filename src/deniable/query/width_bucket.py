@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal, whole_literal
 from deniable.errors import QueryError
+from deniable.query.values.constants import number
 
 BUCKETS = "deniable_buckets"
 """Marks an expression whose values are 0, 1, ..., up to this number."""
@@ -52,7 +53,7 @@ def _constant(node: exp.Expr | None) -> Fraction | None:
     literal = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(literal, exp.Literal) or literal.is_string:
         return None
-    value = Fraction(literal.name)
+    value = number(literal.name)
     if value >= 10**300:
         return None
-    return -value if negative else value
+    return Fraction(-value if negative else value)
