@@ -71,6 +71,7 @@ class Writer:
     rng: random.Random
     options: dict[str, dict] = field(default_factory=lambda: {"bounds": {}, "keys": {}})
     names: int = 0
+    filters: float = 0.35
 
     def new_name(self, letter: str) -> str:
         self.names += 1
@@ -147,7 +148,7 @@ class Writer:
         return base
 
     def where(self, scope: Relation) -> str:
-        return f" WHERE {self.write('boolean', scope, 2)}" if self.chance(0.35) else ""
+        return f" WHERE {self.write('boolean', scope, 2)}" if self.chance(self.filters) else ""
 
     def declare(self, name: str, kind: str) -> Known:
         """An alias whose bounds, and sometimes keys, the question declares."""
@@ -185,8 +186,9 @@ def by_unit(writer: Writer, base: Relation) -> Relation | None:
     listed, columns, groups = [f"{base.unit} AS {unit}"], [], [base.unit]
     for _ in range(writer.rng.choice([1, 2, 2])):
         name = writer.new_name("k")
-        listed.append(f"{writer.fill(writer.rng.choice(WITHIN), base, 2)} AS {name}")
-        columns.append(replace(writer.declare(name, "number"), sql=f"{alias}.{name}"))
+        kind = writer.rng.choice(["number", "number", "number", *WITHIN])
+        listed.append(f"{writer.fill(writer.rng.choice(WITHIN[kind]), base, 2)} AS {name}")
+        columns.append(replace(writer.declare(name, kind), sql=f"{alias}.{name}"))
     if base.columns and writer.chance(0.3):
         group = writer.rng.choice(base.columns)
         name = writer.new_name("g")
@@ -206,8 +208,9 @@ def windowed(writer: Writer, base: Relation) -> Relation | None:
     if base.unit is None:
         return None
     alias, name = writer.new_name("v"), writer.new_name("o")
-    listed = [f"{writer.fill(writer.rng.choice(WINDOWS), base, 2)} AS {name}"]
-    columns = [replace(writer.declare(name, "integer"), sql=f"{alias}.{name}")]
+    kind = writer.rng.choice(["integer", "number", *WINDOWS])
+    listed = [f"{writer.fill(writer.rng.choice(WINDOWS[kind]), base, 2)} AS {name}"]
+    columns = [replace(writer.declare(name, kind), sql=f"{alias}.{name}")]
     for each in base.columns[:3]:
         kept = writer.new_name("c")
         listed.append(f"{each.sql} AS {kept}")
@@ -299,10 +302,10 @@ def query(world: World, seed: int) -> Query:
     return Query(seed, sql, options, broken)
 
 
-def select(writer: Writer) -> str:
+def select(writer: Writer, depths: tuple[int, ...] = (0, 0, 0, 1, 1, 2)) -> str:
     """Aggregates of a relation, grouped or not, with what may come afterwards."""
     rng = writer.rng
-    base = writer.relation(depth=rng.choice([0, 0, 0, 1, 1, 2]))
+    base = writer.relation(depth=rng.choice(depths))
     known = writer.chance(0.75) or isinstance(writer.world.budget.guarantee, dp.PureDP)
     groups = []
     for _ in range(rng.choice([0, 0, 1, 1, 1, 2])):

@@ -47,25 +47,45 @@ GROUPS = (
     *("LEFT({text}, 1)", "LENGTH({text})", "HOUR({timestamp})", "IF({boolean}, 1, 2)"),
 )
 # Within one unit: inner GROUP BY, and windows.
-WITHIN = (
-    *("COUNT(*)", "COUNT({any})", "COUNT(DISTINCT {any})", "SUM({number})", "SUM({integer})"),
-    *("AVG({number})", "MIN({number})", "MAX({integer})", "MAX({integer}) - MIN({integer})"),
-    *("COUNT(*) FILTER (WHERE {boolean})", "SUM({number}) FILTER (WHERE {boolean})"),
-    *("SUM({number}) / COUNT(*)", "LN(COUNT(*) + SUM({number}))", "COUNT_IF({boolean})"),
-    *(
-        "COALESCE(SUM({integer}), 0)",
-        "CAST(MAX({text}) AS INTEGER)",
-        "SUM({integer}) * SUM({integer})",
+WITHIN = {
+    "number": (
+        *("COUNT(*)", "COUNT({any})", "COUNT(DISTINCT {any})", "SUM({number})", "SUM({integer})"),
+        *("AVG({number})", "MIN({number})", "MAX({integer})", "MAX({integer}) - MIN({integer})"),
+        *("COUNT(*) FILTER (WHERE {boolean})", "SUM({number}) FILTER (WHERE {boolean})"),
+        *("SUM({number}) / COUNT(*)", "LN(COUNT(*) + SUM({number}))", "COUNT_IF({boolean})"),
+        *("COALESCE(SUM({integer}), 0)", "CAST(MAX({text}) AS INTEGER)", "MAX({number})"),
+        *("SUM({integer}) * SUM({integer})", "MIN({number}) + MAX({number})"),
     ),
-)
-WINDOWS = (
-    *("ROW_NUMBER() OVER ({by} ORDER BY {any})", "RANK() OVER ({by} ORDER BY {any} DESC)"),
-    *("DENSE_RANK() OVER ({by} ORDER BY {any})", "SUM({integer}) OVER ({by})"),
-    *("COUNT(*) OVER ({by} ORDER BY {any})", "LAG({integer}) OVER ({by} ORDER BY {any})"),
-    "SUM({integer}) OVER ({by} ORDER BY {any} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
-    *("MAX({number}) OVER ({by})", "MIN({integer}) OVER ({by} ORDER BY {any})"),
-    *("LEAD({number}, 2) OVER ({by} ORDER BY {any})", "FIRST_VALUE({number}) OVER ({by})"),
-)
+    "text": ("MIN({text})", "MAX({text})"),
+    "date": ("MIN({date})", "MAX({date})"),
+    "timestamp": ("MIN({timestamp})", "MAX({timestamp})"),
+}
+_FRAME = "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"
+WINDOWS = {
+    "integer": (
+        *("ROW_NUMBER() OVER ({by} ORDER BY {any})", "RANK() OVER ({by} ORDER BY {any} DESC)"),
+        *("DENSE_RANK() OVER ({by} ORDER BY {any})", "SUM({integer}) OVER ({by})"),
+        *("COUNT(*) OVER ({by} ORDER BY {any})", "LAG({integer}) OVER ({by} ORDER BY {any})"),
+        "SUM({integer}) OVER ({by} ORDER BY {any} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+        *("MIN({integer}) OVER ({by} ORDER BY {any})", "COUNT({number}) OVER ({by})"),
+    ),
+    "number": (
+        *("MAX({number}) OVER ({by})", "MIN({number}) OVER ({by} ORDER BY {any})"),
+        *("LEAD({number}, 2) OVER ({by} ORDER BY {any})", "FIRST_VALUE({number}) OVER ({by})"),
+        "FIRST_VALUE({column_number}) OVER ({by} ORDER BY {column_number})",
+        f"LAST_VALUE({{number}}) OVER ({{by}} ORDER BY {{number}} DESC {_FRAME})",
+        "LAG({column_number}) OVER ({by} ORDER BY {column_number} DESC)",
+    ),
+    "text": (
+        "FIRST_VALUE({text}) OVER ({by} ORDER BY {text})",
+        "LAG({text}) OVER ({by} ORDER BY {column_number})",
+        f"MAX({{text}}) OVER ({{by}} ORDER BY {{any}} {_FRAME})",
+    ),
+    "date": (
+        f"LAST_VALUE({{date}}) OVER ({{by}} ORDER BY {{date}} {_FRAME})",
+        "LEAD({date}) OVER ({by} ORDER BY {any})",
+    ),
+}
 ALIKE = ("CASE WHEN {boolean} THEN {0} ELSE {0} END", "COALESCE({0}, {0})", "NULLIF({0}, {0})")
 EXPRESSIONS = {
     "integer": (
@@ -89,6 +109,7 @@ EXPRESSIONS = {
             "{number} / {number}",
         ),
         *("{integer} / {integer}", "SQRT({number})", "LN({number})", "EXP({number})", "-{number}"),
+        *("POW({number}, -1)", "{number} * {literal_number}", "1 / {number}"),
         *("POW({number}, {integer})", "ROUND({number}, 1)", "FLOOR({number})", "CEIL({number})"),
         *("CAST({integer} AS DOUBLE)", "CAST({text} AS DOUBLE)", "LOG({number})", "ABS({number})"),
         *("CAST({number} AS DECIMAL(18, 2))", "{number} % {number}", "ROUND({number}, {integer})"),
@@ -113,6 +134,7 @@ EXPRESSIONS = {
         *("REGEXP_MATCHES({text}, {text})", "{timestamp} >= {timestamp}", "{text} = {integer}"),
         *("{date} = {text}", "{text} LIKE {text} ESCAPE '!'", "{text} SIMILAR TO {text}"),
         *("{date} + INTERVAL 1 MONTH > {date}", "CAST({text} AS BOOLEAN)", "{integer} = {boolean}"),
+        *("{text} ILIKE '%İ%'", "{text} ILIKE 'z%'", "LOWER({text}) = 'é'", "{number} > 0"),
         *("{timestamp} > {date}", "{number} IN ({integer}, {number}, NULL)", "{text} > {date}"),
     ),
     "date": (
@@ -129,6 +151,7 @@ EXPRESSIONS = {
             "{date} + INTERVAL 10 YEAR",
             "DATE_TRUNC('hour', {timestamp})",
         ),
+        *("DATE_TRUNC('week', {date})", "DATE_TRUNC('month', {timestamp})"),
         *("{timestamp} - INTERVAL 1 WEEK", "CAST({text} AS TIMESTAMP)"),
     ),
     "bounded": (

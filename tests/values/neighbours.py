@@ -1,0 +1,134 @@
+"""Random questions about crowds, held against the oracle of neighbours.
+
+`python tests/values/neighbours.py arrow 0 17` asks crowd 0 of Arrow tables its question 17 again;
+one more number asks so many.
+"""
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fuzz import grammar
+from values import oracle
+from values.crowds import Crowd, crowd
+from values.oracle import Breach
+from values.stores import Store
+
+
+@dataclass
+class Found:
+    """What a run found: questions, pairs that were compared, and the worst movement over charge."""
+
+    questions: int = 0
+    answered: int = 0
+    pairs: int = 0
+    worst: float = 0.0
+    breaches: list[str] = field(default_factory=list)
+    reasons: Counter = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        share = self.answered / max(1, self.questions)
+        return (
+            f"{self.pairs} pairs, {self.answered} of {self.questions} questions answered "
+            f"({share:.0%}), worst movement over what is charged {self.worst:.6f}, "
+            f"{len(self.breaches)} breaches"
+        )
+
+
+def query(crowd: Crowd, seed: object) -> grammar.Query:
+    """The question of this number about a crowd: never broken, with what it declares."""
+    writer = grammar.Writer(crowd.world, random.Random(f"neighbours {seed}"), filters=0.6)
+    sql = grammar.select(writer, depths=(0, 1, 2, 3, 4))
+    options: dict = {name: given for name, given in writer.options.items() if given}
+    if writer.chance(0.1):
+        options["max_rows"] = writer.rng.choice([1, 2, 50])
+    return grammar.Query(0, sql, options, broken=False)
+
+
+def compare(given: Crowd, store: Store, seeds: range, found: Found) -> None:
+    """Ask the questions of these numbers with and without each group of guests."""
+    left = iter(seeds)
+    while not _asked_until_a_breach(given, store, left, found):
+        pass
+
+
+def _asked_until_a_breach(crowd: Crowd, store: Store, seeds: Iterator, found: Found) -> bool:
+    """Whether all were asked. After a breach sessions are opened anew: it may have ended them."""
+    with ExitStack() as stack:
+        base = stack.enter_context(store.opened(crowd))
+        opened = [
+            stack.enter_context(store.opened(crowd, guests, alone=alone))
+            for guests in crowd.guests
+            for alone in (False, True)
+        ]
+        for seed in seeds:
+            asked = query(crowd, seed)
+            found.questions += 1
+            try:
+                _one(crowd, asked, base, opened, seed, found)
+            except Breach as breach:
+                found.breaches.append(f"{breach}\n  seed {seed}: {asked.sql}\n  {asked.options}")
+                return False
+    return True
+
+
+def _one(crowd, query, base, opened, seed, found) -> None:
+    made = []
+
+    def ask(session: object) -> None:
+        made.append(oracle.ask(session, query.sql, query.options, crowd.world.spend))
+
+    ended = oracle.outcome(lambda: ask(base))
+    other = opened[seed % len(opened)]
+    if ended[0] != "answered":
+        found.reasons[f"{ended[0]}: {ended[1]}"[:90]] += 1
+        again = oracle.outcome(lambda: ask(other))
+    else:
+        again = oracle.outcome(lambda: made[0].check(other))
+    if again != ended:
+        raise Breach(f"a neighbour is told {again}, the crowd {ended}")
+    if ended[0] != "answered":
+        return
+    found.answered += 1
+    (question,) = made
+    first = question.exact(opened[0])  # which has every group that the crowd has
+    before = question.exact(base)
+    for number, guests in enumerate(crowd.guests):
+        after = question.exact(opened[2 * number]) if number else first
+        alone = question.exact(opened[2 * number + 1])
+        found.worst = max(found.worst, oracle.moved(before, after, guests.units))
+        oracle.added_up(before, after, alone)
+        found.pairs += 1
+
+
+def main() -> None:
+    """Ask one question again, or several in a row."""
+    source, seed, first, *count = sys.argv[1:]
+    found = Found()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        store = Store(Path(folder))
+        if source == "postgres":
+            from postgres import Postgres
+
+            server = Postgres()
+            stack.callback(server.remove)
+            store.postgres = server.url
+        if source == "spark":
+            from engines.spark_session import local_spark
+
+            store.spark = stack.enter_context(local_spark())
+        seeds = range(int(first), int(first) + int(*count or (1,)))
+        compare(crowd(seed, source), store, seeds, found)
+    print(found, *found.breaches, *found.reasons.most_common(20), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
