@@ -149,13 +149,25 @@ def crowd(seed: object, source: str, units: int = UNITS) -> Crowd:
     made = {}
     for table in tables:
         size = sizes[table.name]
-        made[table.name] = {
-            name: rng.choices(ties, k=size) for name, (ties, _) in pools[table.name].items()
-        }
+        made[table.name] = _filled(rng, pools[table.name], size)
         if table.unit == "u":
             made[table.name]["u"] = rng.choices(people, k=size)
     guests = tuple(_guests(rng, tables, pools, kind) for _ in range(4))
     return Crowd(world, source, made, guests)
+
+
+def _filled(rng: random.Random, pools: dict[str, tuple[list, list]], size: int) -> Cells:
+    """Cells that repeat; in half of all tables whole rows do, but for the signs of their zeros."""
+    cells = {name: rng.choices(ties, k=size) for name, (ties, _) in pools.items()}
+    if rng.random() < 0.5:
+        return cells
+    few = rng.choices(range(4), k=size)
+    repeated = {name: [column[place] for place in few] for name, column in cells.items()}
+    return {
+        name: [rng.choice((0.0, -0.0)) if cell == 0 and isinstance(cell, float) else cell
+               for cell in column]
+        for name, column in repeated.items()
+    }  # fmt: skip
 
 
 def _columns(rng: random.Random, types: dict, count: int) -> tuple[Column, ...]:
