@@ -181,7 +181,7 @@ EQUAL = [
     "SELECT COUNT(*) AS n FROM (SELECT u, x, ROW_NUMBER() OVER (PARTITION BY u ORDER BY s) AS r "
     "FROM t) AS q WHERE r = 1 AND POW(x, -1) > 0",
 ]
-_WORDS = ("İ", "i", "ß", "ſ", "K", "é", "_", "%")
+_WORDS = ("İ", "i", "ß", "\u212a", "_")
 CHOSEN = [
     f"SELECT COUNT(*) AS n FROM t WHERE {condition}"
     for word in _WORDS
@@ -189,9 +189,8 @@ CHOSEN = [
         f"s ILIKE '%{word}%'",
         f"s NOT ILIKE '{word}%'",
         f"LOWER(s) LIKE '%{word}%'",
-        f"UPPER(s) LIKE '{word}%'",
+        f"REPLACE(UPPER(s), '{word}', 'x') = 'x'",
         f"STRPOS(s, '{word}') > 0",
-        f"REPLACE(s, '{word}', 'x') = 'x'",
     )
 ] + [
     f"SELECT COUNT(*) AS n FROM t WHERE {condition}"
@@ -310,7 +309,7 @@ def ended(session, verb, sql, options):
     except Exception as error:
         return "no error of ours", type(error).__name__
     if verb == "explain":
-        return "explained", str(found.cost), found.statements
+        return "explained", str(found.cost), len(found.statements)
     return "answered", found.columns, str(found.cost)
 
 
@@ -355,13 +354,13 @@ def moves(home, tables, questions):
 
 
 def _moved(sessions, sql):
-    refused = {oracle.outcome(lambda s=each: oracle.ask(s, sql, {}, {"rho": 1})) for each in sessions}
-    if len(refused) > 1:
-        return str(refused)
-    if refused.pop()[0] != "answered":
-        return ""
     try:
-        before, after, alone = map(oracle.ask(sessions[0], sql, {}, {"rho": 1}).exact, sessions)
+        question = oracle.ask(sessions[0], sql, {}, {"rho": 1})
+    except dp.DeniableError as refusal:
+        again = oracle.outcome(lambda: oracle.ask(sessions[1], sql, {}, {"rho": 1}))
+        return "" if again == (type(refusal).__name__, str(refusal)) else f"{refusal} | {again}"
+    try:
+        before, after, alone = map(question.exact, sessions)
         oracle.moved(before, after, 1)
         oracle.added_up(before, after, alone)
     except oracle.Breach as breach:
