@@ -20,6 +20,7 @@ from fuzz.productions import (
     GROUPS,
     HOSTILE_LITERALS,
     LITERALS,
+    MIXED,
     OUTPUTS,
     WINDOWS,
     WITHIN,
@@ -72,6 +73,8 @@ class Writer:
     options: dict[str, dict] = field(default_factory=lambda: {"bounds": {}, "keys": {}})
     names: int = 0
     filters: float = 0.35
+    mixed: float = 0.06
+    hostile: float = 0.06
 
     def new_name(self, letter: str) -> str:
         self.names += 1
@@ -103,6 +106,8 @@ class Writer:
         kind = hole.removeprefix("column_")
         if depth <= 0 or kind != hole or self.chance(0.5):
             return self.terminal(kind, scope)
+        if self.chance(self.mixed):
+            return f"({self.fill(self.rng.choice(MIXED[kind]), scope, depth)})"
         alike = () if kind == "bounded" else tuple(t.replace("0", kind) for t in ALIKE)
         chosen = self.rng.choice(EXPRESSIONS[kind] + alike)
         return f"({self.fill(chosen, scope, depth)})"
@@ -118,7 +123,7 @@ class Writer:
 
     def literal(self, kind: str) -> str:
         hostile = HOSTILE_LITERALS[kind]
-        return self.rng.choice(hostile if self.chance(0.06) else LITERALS[kind])
+        return self.rng.choice(hostile if self.chance(self.hostile) else LITERALS[kind])
 
     def table(self, given: Table) -> Relation:
         """A table of the world, under an alias."""
@@ -320,7 +325,8 @@ def select(writer: Writer, depths: tuple[int, ...] = (0, 0, 0, 1, 1, 2)) -> str:
     text = f"SELECT {listed} FROM {base.sql}{writer.where(base)}"
     if groups:
         by = rng.choice([shown.keys(), shown.values(), ["ALL"]])
-        text += f" GROUP BY {rng.choice(GROUPINGS).format(', '.join(by))}"
+        how = "{}" if by == ["ALL"] else rng.choice(GROUPINGS)
+        text += f" GROUP BY {how.format(', '.join(by))}"
     if groups and writer.chance(0.1):
         text += f" HAVING {writer.fill('{aggregate} > {literal_integer}', base, 2)}"
     text += ordered(writer, [*shown, *outputs])

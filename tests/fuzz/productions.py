@@ -93,7 +93,7 @@ EXPRESSIONS = {
         *("{integer} // {integer}", "{integer} % {integer}", "ABS({integer})", "LENGTH({text})"),
         *("CAST({number} AS INTEGER)", "CAST({text} AS BIGINT)", "EXTRACT(year FROM {date})"),
         *("MONTH({date})", "GREATEST({integer}, {integer})", "LEAST({integer}, {integer})"),
-        *("DATE_DIFF('day', {date}, {date})", "STRPOS({text}, {text})", "SIGN({integer})"),
+        *("DATE_DIFF('day', {date}, {date})", "STRPOS({text}, {literal_text})", "SIGN({integer})"),
         *("EXTRACT(week FROM {date})", "TRY_CAST({text} AS INTEGER)", "DAYOFYEAR({date})"),
         *(
             "{boolean}::INTEGER",
@@ -112,14 +112,14 @@ EXPRESSIONS = {
         *("POW({number}, -1)", "{number} * {literal_number}", "1 / {number}"),
         *("POW({number}, {integer})", "ROUND({number}, 1)", "FLOOR({number})", "CEIL({number})"),
         *("CAST({integer} AS DOUBLE)", "CAST({text} AS DOUBLE)", "LOG({number})", "ABS({number})"),
-        *("CAST({number} AS DECIMAL(18, 2))", "{number} % {number}", "ROUND({number}, {integer})"),
+        *("CAST({number} AS DECIMAL(18, 2))", "{number} % {number}", "ROUND({number}, 2)"),
         *("EXTRACT(epoch FROM {timestamp})", "LEAST({number}, {number})", "{number}::FLOAT"),
     ),
     "text": (
         *("LOWER({text})", "UPPER({text})", "TRIM({text})", "{text} || {text}", "LEFT({text}, 2)"),
-        *("SUBSTRING({text}, 1, 2)", "SUBSTRING({text}, {integer}, {integer})", "RIGHT({text}, 1)"),
+        *("SUBSTRING({text}, 1, 2)", "SUBSTRING({text}, 2, 3)", "RIGHT({text}, 1)"),
         *("REPLACE({text}, 'a', 'b')", "CAST({any} AS VARCHAR)", "CONCAT({text}, '-', {text})"),
-        *("LEFT({text}, {integer})", "STRFTIME({date}, '%Y-%m')", "REPLACE({text}, {text}, 'x')"),
+        *("LEFT({text}, 3)", "STRFTIME({date}, '%Y-%m')", "REPLACE({text}, {literal_text}, 'x')"),
     ),
     "boolean": (
         *("{integer} > {integer}", "{number} <= {number}", "{text} = {text}", "{date} < {date}"),
@@ -129,13 +129,13 @@ EXPRESSIONS = {
             "{any} IS NULL",
         ),
         *("NOT {boolean}", "({boolean} AND {boolean})", "({boolean} OR {boolean})"),
-        *("{text} LIKE 'a%'", "{text} ILIKE {text}", "{any} IS NOT NULL", "{number} <> {number}"),
+        *("{text} LIKE 'a%'", "{text} ILIKE {literal_text}", "{any} IS NOT NULL", "{number} <> {number}"),
         *("{integer} NOT IN (1, 2, {integer})", "STARTS_WITH({text}, {text})", "{boolean} IS TRUE"),
-        *("REGEXP_MATCHES({text}, {text})", "{timestamp} >= {timestamp}", "{text} = {integer}"),
-        *("{date} = {text}", "{text} LIKE {text} ESCAPE '!'", "{text} SIMILAR TO {text}"),
-        *("{date} + INTERVAL 1 MONTH > {date}", "CAST({text} AS BOOLEAN)", "{integer} = {boolean}"),
+        *("REGEXP_MATCHES({text}, 'a.?')", "{timestamp} >= {timestamp}"),
+        *("{text} LIKE 'a!%%' ESCAPE '!'", "{text} SIMILAR TO '(a|b).*'"),
+        *("{date} + INTERVAL 1 MONTH > {date}", "CAST({text} AS BOOLEAN)"),
         *("{text} ILIKE '%İ%'", "{text} ILIKE 'z%'", "LOWER({text}) = 'é'", "{number} > 0"),
-        *("{timestamp} > {date}", "{number} IN ({integer}, {number}, NULL)", "{text} > {date}"),
+        *("{timestamp} > {date}", "{number} IN ({integer}, {number}, 0.5)"),
     ),
     "date": (
         *(
@@ -143,7 +143,7 @@ EXPRESSIONS = {
             "CAST({text} AS DATE)",
             "CAST({date} + INTERVAL 3 DAY AS DATE)",
         ),
-        *("CAST(DATE_TRUNC('year', {date}) AS DATE)", "{date} + {integer}", "{date} - {integer}"),
+        *("CAST(DATE_TRUNC('year', {date}) AS DATE)", "{date} + 7", "{date} - 40"),
     ),
     "timestamp": (
         *(
@@ -167,6 +167,20 @@ EXPRESSIONS = {
         *("CAST({boolean} AS INTEGER)", "SQRT({bounded})", "EXTRACT(month FROM {date})"),
         *("FLOOR({bounded})", "CAST({bounded} AS DOUBLE)"),
     ),
+}
+# What types keep apart: refused, or what the engine makes of it.
+MIXED = {
+    "integer": ("STRPOS({text}, {text})", "{boolean} + {integer}"),
+    "number": ("ROUND({number}, {integer})", "{number} + {text}"),
+    "text": ("SUBSTRING({text}, {integer}, {integer})", "LEFT({text}, {integer})", "{integer} || ''"),
+    "boolean": (
+        *("{text} = {integer}", "{date} = {text}", "{integer} = {boolean}", "{text} > {date}"),
+        *("{text} LIKE {text} ESCAPE '!'", "REGEXP_MATCHES({text}, {text})", "{text}"),
+        *("{text} SIMILAR TO {text}", "{number} IN ({integer}, {number}, NULL)"),
+    ),
+    "date": ("{date} + {integer}", "{date} - {integer}", "{timestamp}"),
+    "timestamp": ("{timestamp} + {integer}", "{text}"),
+    "bounded": ("{bounded} + {text}",),
 }
 LITERALS = {
     "integer": ("0", "1", "2", "7", "40", "-3"),

@@ -45,7 +45,8 @@ class Found:
 
 def query(crowd: Crowd, seed: object) -> grammar.Query:
     """The question of this number about a crowd: never broken, with what it declares."""
-    writer = grammar.Writer(crowd.world, random.Random(f"neighbours {seed}"), filters=0.6)
+    rng = random.Random(f"neighbours {seed}")
+    writer = grammar.Writer(crowd.world, rng, filters=0.6, mixed=0.01, hostile=0.02)
     sql = grammar.select(writer, depths=(0, 1, 2, 3, 4))
     options: dict = {name: given for name, given in writer.options.items() if given}
     if writer.chance(0.1):
