@@ -15,6 +15,7 @@ import deniable as dp
 from fuzz.hostile import Column, Table, World, array
 
 UNITS, ROWS = 2_000, 3
+GUESTS = 6
 PLACES = ("first", "middle", "last")
 SIZES = ((1, 1), (1, 3), (1, 200), (3, 40), (20, 2))  # hostile units, and rows of each
 
@@ -127,7 +128,7 @@ class Crowd:
 
 
 def crowd(seed: object, source: str, units: int = UNITS) -> Crowd:
-    """A crowd with four groups of guests, whose tables are of this source."""
+    """A crowd with six groups of guests, whose tables are of this source."""
     rng = random.Random(f"crowd {seed} {source}")
     most = rng.choice([1, 3, 3, 10, None])
     guarantee, spend = rng.choice(
@@ -152,7 +153,7 @@ def crowd(seed: object, source: str, units: int = UNITS) -> Crowd:
         made[table.name] = _filled(rng, pools[table.name], size)
         if table.unit == "u":
             made[table.name]["u"] = rng.choices(people, k=size)
-    guests = tuple(_guests(rng, tables, pools, kind) for _ in range(4))
+    guests = tuple(_guests(rng, tables, pools, kind) for _ in range(GUESTS))
     return Crowd(world, source, made, guests)
 
 

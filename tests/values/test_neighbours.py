@@ -15,7 +15,7 @@ from values.neighbours import Found, compare
 from values.stores import Store
 
 LEAST_ANSWERED = 0.7
-CROWDS, QUESTIONS = 9, 76  # four pairs for each question that is answered
+CROWDS, QUESTIONS = 8, 55  # six pairs for each question that is answered
 PAIRS = 2_000
 
 
@@ -35,10 +35,10 @@ def test_two_thousand_neighbours_on_duckdb(number, tmp_path):
 
 
 def test_two_hundred_neighbours_on_postgres(tmp_path, postgres):
-    found = Found()
+    found, store = Found(), Store(tmp_path, postgres=postgres)
     for number in range(2):
-        seeds = range(10_000 + 35 * number, 10_035 + 35 * number)
-        compare(crowd(number, "postgres"), Store(tmp_path, postgres=postgres), seeds, found)
+        seeds = range(10_000 + 24 * number, 10_024 + 24 * number)
+        compare(crowd(number, "postgres"), store, seeds, found)
     held(found, 200)
 
 
@@ -72,7 +72,7 @@ def test_noise_for_half_of_what_one_unit_adds_is_found(monkeypatch, tmp_path):
     monkeypatch.setattr("deniable.query.price.SCALE", SCALE // 2)
     found = Found()
     compare(crowd(0, "arrow"), Store(tmp_path), range(12), found)
-    assert any("moves 2 times what is charged" in each for each in found.breaches)
+    assert any("times what is charged" in each for each in found.breaches)
 
 
 def test_rows_that_others_choose_are_found(monkeypatch, tmp_path):
