@@ -129,7 +129,12 @@ EXPRESSIONS = {
             "{any} IS NULL",
         ),
         *("NOT {boolean}", "({boolean} AND {boolean})", "({boolean} OR {boolean})"),
-        *("{text} LIKE 'a%'", "{text} ILIKE {literal_text}", "{any} IS NOT NULL", "{number} <> {number}"),
+        *(
+            "{text} LIKE 'a%'",
+            "{text} ILIKE {literal_text}",
+            "{any} IS NOT NULL",
+            "{number} <> {number}",
+        ),
         *("{integer} NOT IN (1, 2, {integer})", "STARTS_WITH({text}, {text})", "{boolean} IS TRUE"),
         *("REGEXP_MATCHES({text}, 'a.?')", "{timestamp} >= {timestamp}"),
         *("{text} LIKE 'a!%%' ESCAPE '!'", "{text} SIMILAR TO '(a|b).*'"),
@@ -172,7 +177,11 @@ EXPRESSIONS = {
 MIXED = {
     "integer": ("STRPOS({text}, {text})", "{boolean} + {integer}"),
     "number": ("ROUND({number}, {integer})", "{number} + {text}"),
-    "text": ("SUBSTRING({text}, {integer}, {integer})", "LEFT({text}, {integer})", "{integer} || ''"),
+    "text": (
+        "SUBSTRING({text}, {integer}, {integer})",
+        "LEFT({text}, {integer})",
+        "{integer} || ''",
+    ),
     "boolean": (
         *("{text} = {integer}", "{date} = {text}", "{integer} = {boolean}", "{text} > {date}"),
         *("{text} LIKE {text} ESCAPE '!'", "REGEXP_MATCHES({text}, {text})", "{text}"),

@@ -117,9 +117,7 @@ class Crowd:
         if alone:
             return added
         place = guests.among(len(next(iter(crowd.values()))))
-        return {
-            name: cells[:place] + added[name] + cells[place:] for name, cells in crowd.items()
-        }
+        return {name: cells[:place] + added[name] + cells[place:] for name, cells in crowd.items()}
 
     @cached_property
     def arrow(self) -> dict[str, pa.Table]:

@@ -16,12 +16,12 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from deniable.session import Session
 from fuzz import grammar
 from values import oracle
 from values.crowds import Crowd, crowd
 from values.oracle import Breach
 from values.stores import Store
-
 
 CHECKED = 4  # one question in so many is checked on a neighbour, if the crowd takes it
 
@@ -64,55 +64,67 @@ def compare(given: Crowd, store: Store, seeds: range, found: Found) -> None:
         pass
 
 
-def _asked_until_a_breach(crowd: Crowd, store: Store, seeds: Iterator, found: Found) -> bool:
+def _asked_until_a_breach(given: Crowd, store: Store, seeds: Iterator, found: Found) -> bool:
     """Whether all were asked. After a breach sessions are opened anew: it may have ended them."""
     with ExitStack() as stack:
-        base = stack.enter_context(store.opened(crowd))
-        opened = [
-            stack.enter_context(store.opened(crowd, guests, alone=alone))
-            for guests in crowd.guests
-            for alone in (False, True)
-        ]
+        opened = Sessions(
+            given,
+            stack.enter_context(store.opened(given)),
+            [
+                tuple(
+                    stack.enter_context(store.opened(given, guests, alone=alone))
+                    for alone in (False, True)
+                )
+                for guests in given.guests
+            ],
+        )
         for seed in seeds:
-            asked = query(crowd, seed)
+            asked = query(given, seed)
             found.questions += 1
             try:
-                _one(crowd, asked, base, opened, seed, found)
+                opened.compare(asked, seed, found)
             except Breach as breach:
                 found.breaches.append(f"{breach}\n  seed {seed}: {asked.sql}\n  {asked.options}")
                 return False
     return True
 
 
-def _one(crowd, query, base, opened, seed, found) -> None:
-    made = []
+@dataclass(frozen=True)
+class Sessions:
+    """A crowd's session, and for each group of guests one with them and one of them alone."""
 
-    def ask(session: object) -> None:
-        made.append(oracle.ask(session, query.sql, query.options, crowd.world.spend))
+    crowd: Crowd
+    base: Session
+    pairs: list[tuple[Session, ...]]
 
-    ended = oracle.outcome(lambda: ask(base))
-    other = opened[seed % len(opened)]
-    if ended[0] != "answered":
-        found.reasons[f"{ended[0]}: {ended[1]}"[:90]] += 1
-        again = oracle.outcome(lambda: ask(other))
-    elif seed % CHECKED == 0:
-        again = oracle.outcome(lambda: made[0].check(other))
-    else:
-        again = ended
-    if again != ended:
-        raise Breach(f"a neighbour is told {again}, the crowd {ended}")
-    if ended[0] != "answered":
-        return
-    found.answered += 1
-    (question,) = made
-    first = question.exact(opened[0])  # which has every group that the crowd has
-    before = question.exact(base)
-    for number, guests in enumerate(crowd.guests):
-        after = question.exact(opened[2 * number]) if number else first
-        alone = question.exact(opened[2 * number + 1])
-        found.worst = max(found.worst, oracle.moved(before, after, guests.units))
-        oracle.added_up(before, after, alone)
-        found.pairs += 1
+    def compare(self, asked: grammar.Query, seed: int, found: Found) -> None:
+        """Ask one question of all of them."""
+        spend, made = self.crowd.world.spend, []
+
+        def ask(session: Session) -> None:
+            made.append(oracle.ask(session, asked.sql, asked.options, spend))
+
+        other = self.pairs[seed % len(self.pairs)][seed % 2]
+        ended = again = oracle.outcome(lambda: ask(self.base))
+        if ended[0] != "answered":
+            found.reasons[f"{ended[0]}: {ended[1]}"[:90]] += 1
+            again = oracle.outcome(lambda: ask(other))
+        elif seed % CHECKED == 0:
+            again = oracle.outcome(lambda: made[0].check(other))
+        if again != ended:
+            raise Breach(f"a neighbour is told {again}, the crowd {ended}")
+        if ended[0] == "answered":
+            found.answered += 1
+            self._read(made[0], found)
+
+    def _read(self, question: oracle.Question, found: Found) -> None:
+        first = question.exact(self.pairs[0][0])  # which has every group that the crowd has
+        before = question.exact(self.base)
+        for guests, (joined, alone) in zip(self.crowd.guests, self.pairs, strict=True):
+            after = first if joined is self.pairs[0][0] else question.exact(joined)
+            found.worst = max(found.worst, oracle.moved(before, after, guests.units))
+            oracle.added_up(before, after, question.exact(alone))
+            found.pairs += 1
 
 
 def main() -> None:

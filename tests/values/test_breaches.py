@@ -98,7 +98,8 @@ UNDERFLOWN = [
     )
 ] + [
     f"SELECT SUM(y) AS n FROM (SELECT u, x * {_TINY} AS y FROM t WHERE s = 'alice') AS q",
-    f"SELECT WIDTH_BUCKET(x, 0, {_TINY}, 5) AS k, COUNT(*) AS n FROM t WHERE s = 'alice' GROUP BY k",
+    f"SELECT WIDTH_BUCKET(x, 0, {_TINY}, 5) AS k, COUNT(*) AS n FROM t WHERE s = 'alice' "
+    "GROUP BY k",
     "SELECT WIDTH_BUCKET(x, 0, 1e-310, 5) AS k, COUNT(*) AS n FROM t WHERE s = 'alice' GROUP BY k",
 ]
 
@@ -172,7 +173,8 @@ EQUAL = [
     for told in ("POW(f, -1) > 0",)
 ] + [
     "SELECT COUNT(*) AS n FROM (SELECT u, MIN(x) AS m FROM t GROUP BY u) AS q WHERE 1 / m > 0",
-    "SELECT COUNT(*) AS n FROM (SELECT u, MAX(-x) AS m FROM t GROUP BY u) AS q WHERE POW(m, -1) > 0",
+    "SELECT COUNT(*) AS n FROM (SELECT u, MAX(-x) AS m FROM t GROUP BY u) AS q "
+    "WHERE POW(m, -1) > 0",
     f"SELECT COUNT(*) AS n FROM (SELECT DISTINCT u, {ZERO} AS z FROM t) AS q WHERE POW(z, -1) > 0",
     "SELECT COUNT(*) AS n FROM (SELECT u, x, COUNT(*) AS c FROM t GROUP BY u, x) AS q "
     "WHERE POW(x, -1) > 0",
@@ -384,7 +386,9 @@ def test_equal_values_are_not_told_apart(home):
     crowd["s"] = [("a", "b")[n * 31 % 64 // 32] for n in range(4 * size)]
     for name in ("i", "pay", "d", "ts"):
         crowd[name] = [crowd[name][0]] * (4 * size)
-    rows = [("new", s, x, 0, 0, False, None, None) for s, x in zip("aba", (0.0, -0.0, 0.0))]
+    rows = [
+        ("new", s, x, 0, 0, False, None, None) for s, x in zip("aba", (0.0, -0.0, 0.0), strict=True)
+    ]
     nobody = {name: [] for name in TYPES}
     found = moves(home, (crowd, joined(crowd, *rows), joined(nobody, *rows)), EQUAL)
     assert not found, found

@@ -131,8 +131,7 @@ def test_fourteen_questions_about_neighbours_add_up(group, source, tmp_path):
     crowd, found = groups(unchecked=source != "duckdb")
     alone, joined, units = found[group]
     sources = [
-        stored(each, source, tmp_path, number)
-        for number, each in enumerate((crowd, joined, alone))
+        stored(each, source, tmp_path, number) for number, each in enumerate((crowd, joined, alone))
     ]
     left, failed = dict(QUESTIONS), {}
     while left:

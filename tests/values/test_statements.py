@@ -149,9 +149,9 @@ def test_every_refusal_is_the_same(question, verb, neighbours):
 
 @pytest.mark.parametrize("question", [pytest.param(each, id=each.name) for each in QUESTIONS])
 def test_every_question_is_explained_in_the_same_words(question, neighbours):
-    for sessions in neighbours.values():
-        one, two = (seen(each, "explain", question.sql, question.options) for each in sessions)
-        assert one == two
+    sessions = neighbours["approximate"]
+    one, two = (seen(each, "explain", question.sql, question.options) for each in sessions)
+    assert one == two
 
 
 def test_a_statement_more_is_found(monkeypatch):
