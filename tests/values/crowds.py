@@ -15,7 +15,7 @@ import deniable as dp
 from fuzz.hostile import Column, Table, World, array
 
 UNITS, ROWS = 2_000, 3
-GUESTS = 6
+GUESTS = 8
 PLACES = ("first", "middle", "last")
 SIZES = ((1, 1), (1, 3), (1, 200), (3, 40), (20, 2))  # hostile units, and rows of each
 
@@ -119,6 +119,17 @@ class Crowd:
         place = guests.among(len(next(iter(crowd.values()))))
         return {name: cells[:place] + added[name] + cells[place:] for name, cells in crowd.items()}
 
+    @property
+    def everyone(self) -> Guests:
+        """All guests together."""
+        tables: Tables = {}
+        for table in self.world.tables[:3]:
+            parts = [guests.tables[table.name] for guests in self.guests]
+            tables[table.name] = {
+                name: [cell for part in parts for cell in part[name]] for name in parts[0]
+            }
+        return Guests(sum(guests.units for guests in self.guests), "last", tables)
+
     @cached_property
     def arrow(self) -> dict[str, pa.Table]:
         """The crowd's own tables."""
@@ -126,7 +137,7 @@ class Crowd:
 
 
 def crowd(seed: object, source: str, units: int = UNITS) -> Crowd:
-    """A crowd with six groups of guests, whose tables are of this source."""
+    """A crowd with eight groups of guests, whose tables are of this source."""
     rng = random.Random(f"crowd {seed} {source}")
     most = rng.choice([1, 3, 3, 10, None])
     guarantee, spend = rng.choice(
@@ -151,7 +162,7 @@ def crowd(seed: object, source: str, units: int = UNITS) -> Crowd:
         made[table.name] = _filled(rng, pools[table.name], size)
         if table.unit == "u":
             made[table.name]["u"] = rng.choices(people, k=size)
-    guests = tuple(_guests(rng, tables, pools, kind) for _ in range(GUESTS))
+    guests = tuple(_guests(rng, tables, pools, 20 * number) for number in range(GUESTS))
     return Crowd(world, source, made, guests)
 
 
@@ -208,7 +219,7 @@ def _beyond(value: object, column: Column) -> bool:
     return array([value], column.type).null_count > 0
 
 
-def _guests(rng: random.Random, tables: tuple[Table, ...], pools: dict, kind: str) -> Guests:
+def _guests(rng: random.Random, tables: tuple[Table, ...], pools: dict, first: int) -> Guests:
     units, each = rng.choice(SIZES)
     made = {}
     for table in tables[:3]:
@@ -218,7 +229,8 @@ def _guests(rng: random.Random, tables: tuple[Table, ...], pools: dict, kind: st
             for name, (ties, extremes) in pools[table.name].items()
         }
         if table.unit == "u":
-            made[table.name]["u"] = [_unit(-1 - n % units, kind) for n in range(size)]
+            kind = table.columns[0].kind
+            made[table.name]["u"] = [_unit(-1 - first - n % units, kind) for n in range(size)]
     return Guests(units, rng.choice(PLACES), made)
 
 

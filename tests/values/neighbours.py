@@ -4,11 +4,12 @@
 one more number asks so many.
 """
 
+import math
 import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,26 +58,28 @@ def query(crowd: Crowd, seed: object) -> grammar.Query:
     return grammar.Query(0, sql, options, broken=False)
 
 
-def compare(given: Crowd, store: Store, seeds: range, found: Found) -> None:
-    """Ask the questions of these numbers with and without each group of guests."""
+def compare(
+    given: Crowd, store: Store, seeds: Iterable[int], found: Found, pairs: float = math.inf
+) -> None:
+    """Ask the questions of these numbers with and without each group of guests.
+
+    Until all are asked, or so many pairs are found.
+    """
     left = iter(seeds)
-    while not _asked_until_a_breach(given, store, left, found):
+    while not _asked_until_a_breach(given, store, left, found, pairs):
         pass
 
 
-def _asked_until_a_breach(given: Crowd, store: Store, seeds: Iterator, found: Found) -> bool:
+def _asked_until_a_breach(
+    given: Crowd, store: Store, seeds: Iterator[int], found: Found, pairs: float
+) -> bool:
     """Whether all were asked. After a breach sessions are opened anew: it may have ended them."""
     with ExitStack() as stack:
         opened = Sessions(
             given,
             stack.enter_context(store.opened(given)),
-            [
-                tuple(
-                    stack.enter_context(store.opened(given, guests, alone=alone))
-                    for alone in (False, True)
-                )
-                for guests in given.guests
-            ],
+            [stack.enter_context(store.opened(given, guests)) for guests in given.guests],
+            stack.enter_context(store.opened(given, given.everyone, alone=True)),
         )
         for seed in seeds:
             asked = query(given, seed)
@@ -86,16 +89,19 @@ def _asked_until_a_breach(given: Crowd, store: Store, seeds: Iterator, found: Fo
             except Breach as breach:
                 found.breaches.append(f"{breach}\n  seed {seed}: {asked.sql}\n  {asked.options}")
                 return False
+            if found.pairs >= pairs:
+                break
     return True
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """A crowd's session, and for each group of guests one with them and one of them alone."""
+    """A crowd's session, one for each group of guests with it, and one of all guests alone."""
 
     crowd: Crowd
     base: Session
-    pairs: list[tuple[Session, ...]]
+    joined: list[Session]
+    guests: Session
 
     def compare(self, asked: grammar.Query, seed: int, found: Found) -> None:
         """Ask one question of all of them."""
@@ -104,7 +110,7 @@ class Sessions:
         def ask(session: Session) -> None:
             made.append(oracle.ask(session, asked.sql, asked.options, spend))
 
-        other = self.pairs[seed % len(self.pairs)][seed % 2]
+        other = self.joined[seed % len(self.joined)]
         ended = again = oracle.outcome(lambda: ask(self.base))
         if ended[0] != "answered":
             found.reasons[f"{ended[0]}: {ended[1]}"[:90]] += 1
@@ -118,13 +124,12 @@ class Sessions:
             self._read(made[0], found)
 
     def _read(self, question: oracle.Question, found: Found) -> None:
-        first = question.exact(self.pairs[0][0])  # which has every group that the crowd has
+        after = [*map(question.exact, self.joined)]  # first: each has every group of the crowd
         before = question.exact(self.base)
-        for guests, (joined, alone) in zip(self.crowd.guests, self.pairs, strict=True):
-            after = first if joined is self.pairs[0][0] else question.exact(joined)
-            found.worst = max(found.worst, oracle.moved(before, after, guests.units))
-            oracle.added_up(before, after, question.exact(alone))
-            found.pairs += 1
+        for guests, each in zip(self.crowd.guests, after, strict=True):
+            found.worst = max(found.worst, oracle.moved(before, each, guests.units))
+        oracle.added_up(before, after, question.exact(self.guests))
+        found.pairs += len(after)
 
 
 def main() -> None:

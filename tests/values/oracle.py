@@ -182,12 +182,16 @@ def moved(before: Sequence[Heard], after: Sequence[Heard], units: int) -> float:
     return worst
 
 
-def added_up(before: Sequence[Heard], after: Sequence[Heard], alone: Sequence[Heard]) -> None:
-    """What units add is what they give alone."""
-    for one, two, three in zip(before, after, alone, strict=True):
+def added_up(
+    before: Sequence[Heard], after: Sequence[Sequence[Heard]], alone: Sequence[Heard]
+) -> None:
+    """What groups of units add, one at a time, is together what all of them give alone."""
+    for place, (one, given) in enumerate(zip(before, alone, strict=True)):
         if not one.additive:
             continue
-        apart = difference(three.numbers, difference(one.numbers, two.numbers))
+        apart = given.numbers
+        for each in after:
+            apart = difference(difference(one.numbers, each[place].numbers), apart)
         if apart:
             raise Breach(f"{one.mechanism}: others' numbers move by {_few(apart)}")
 

@@ -364,7 +364,7 @@ def _moved(sessions, sql):
     try:
         before, after, alone = map(question.exact, sessions)
         oracle.moved(before, after, 1)
-        oracle.added_up(before, after, alone)
+        oracle.added_up(before, [after], alone)
     except oracle.Breach as breach:
         return str(breach)
     return ""

@@ -149,7 +149,7 @@ def first_failure(left, sessions, units):
             question = oracle.ask(sessions[0], left.pop(name), {}, {"epsilon": 1})
             before, after, added = map(question.exact, sessions)
             oracle.moved(before, after, units)
-            oracle.added_up(before, after, added)
+            oracle.added_up(before, [after], added)
         except (oracle.Breach, dp.DeniableError) as breach:
             return {name: str(breach)}
     return {}
