@@ -311,11 +311,13 @@ def select(writer: Writer, depths: tuple[int, ...] = (0, 0, 0, 1, 1, 2)) -> str:
     """Aggregates of a relation, grouped or not, with what may come afterwards."""
     rng = writer.rng
     base = writer.relation(depth=rng.choice(depths))
-    known = writer.chance(0.75) or isinstance(writer.world.budget.guarantee, dp.PureDP)
+    pure = isinstance(writer.world.budget.guarantee, dp.PureDP)
+    known = pure or writer.chance(0.75)
     groups = []
     for _ in range(rng.choice([0, 0, 1, 1, 1, 2])):
         chosen = rng.choice(GROUPS)
-        groups.append(writer.fill("{keyed}" if known and writer.chance(0.8) else chosen, base, 2))
+        usual = known and writer.chance(0.95 if pure else 0.8)
+        groups.append(writer.fill("{keyed}" if usual else chosen, base, 2))
     shown = {writer.new_name("key"): group for group in dict.fromkeys(groups)}
     outputs = {
         name_of(writer): writer.fill(rng.choice(OUTPUTS), base, 2)
@@ -325,7 +327,8 @@ def select(writer: Writer, depths: tuple[int, ...] = (0, 0, 0, 1, 1, 2)) -> str:
     text = f"SELECT {listed} FROM {base.sql}{writer.where(base)}"
     if groups:
         by = rng.choice([shown.keys(), shown.values(), ["ALL"]])
-        how = "{}" if by == ["ALL"] else rng.choice(GROUPINGS)
+        several = by != ["ALL"] and not (pure and writer.chance(0.9))
+        how = rng.choice(GROUPINGS) if several else "{}"
         text += f" GROUP BY {how.format(', '.join(by))}"
     if groups and writer.chance(0.1):
         text += f" HAVING {writer.fill('{aggregate} > {literal_integer}', base, 2)}"
