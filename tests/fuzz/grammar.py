@@ -22,6 +22,7 @@ from fuzz.productions import (
     LITERALS,
     MIXED,
     OUTPUTS,
+    TOLD_APART,
     WINDOWS,
     WITHIN,
 )
@@ -282,7 +283,7 @@ def united(writer: Writer, base: Relation) -> Relation | None:
 
 
 RELATIONS: tuple[Callable[[Writer, Relation], Relation | None], ...] = (
-    *(rows, rows, by_unit, by_unit, windowed, with_public, with_private, united),
+    *(rows, rows, by_unit, by_unit, windowed, windowed, with_public, with_private, united),
 )
 
 
@@ -338,6 +339,18 @@ def select(writer: Writer, depths: tuple[int, ...] = (0, 0, 0, 1, 1, 2)) -> str:
     if writer.chance(0.15) and base.sql.startswith("(SELECT") and " ON " not in base.sql:
         text = as_cte(text, base)
     return text
+
+
+def told_apart(writer: Writer) -> str:
+    """A question about a choice among a unit's rows, by what tells equal values apart."""
+    base = writer.table(writer.rng.choices(writer.world.tables[:2], [3, 1])[0])
+    kind = writer.rng.choice(["number", "number", *TOLD_APART])
+    production = writer.rng.choice(2 * WINDOWS.get(kind, ()) + WITHIN.get(kind, ()))
+    chosen = writer.fill(production.replace(f"{{{kind}}}", f"{{column_{kind}}}"), base, 1)
+    grouped = "" if " OVER (" in chosen else f" GROUP BY {base.unit}"
+    told = writer.rng.choice(TOLD_APART[kind]).format("f")
+    inner = f"SELECT {base.unit} AS w, {chosen} AS f FROM {base.sql}{writer.where(base)}{grouped}"
+    return f"SELECT COUNT(*) AS n FROM ({inner}) AS q WHERE {told}"
 
 
 def name_of(writer: Writer) -> str:

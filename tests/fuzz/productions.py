@@ -86,6 +86,14 @@ WINDOWS = {
         "LEAD({date}) OVER ({by} ORDER BY {any})",
     ),
 }
+# Conditions by which values that are equal, or look so, would be told apart.
+TOLD_APART = {
+    "integer": ("{} = 1", "{} > 0"),
+    "number": ("POW({}, -1) > 0", "POW({}, -3) < 0"),
+    "text": ("{} = 'é'", "LOWER({}) = 'a'", "{} ILIKE '%İ%'", "LENGTH({}) = 2"),
+    "date": ("EXTRACT(week FROM {}) = 5", "DATE_TRUNC('week', {}) IS NULL"),
+    "timestamp": ("CAST({} AS VARCHAR) LIKE '2024%'", "EXTRACT(epoch FROM {}) > 0"),
+}
 ALIKE = ("CASE WHEN {boolean} THEN {0} ELSE {0} END", "COALESCE({0}, {0})", "NULLIF({0}, {0})")
 EXPRESSIONS = {
     "integer": (
@@ -140,6 +148,7 @@ EXPRESSIONS = {
         *("{text} LIKE 'a!%%' ESCAPE '!'", "{text} SIMILAR TO '(a|b).*'"),
         *("{date} + INTERVAL 1 MONTH > {date}", "CAST({text} AS BOOLEAN)"),
         *("{text} ILIKE '%İ%'", "{text} ILIKE 'z%'", "LOWER({text}) = 'é'", "{number} > 0"),
+        *("POW({column_number}, -1) > 0", "POW({column_number}, -1) < 0", "POW({number}, -3) >= 0"),
         *("{timestamp} > {date}", "{number} IN ({integer}, {number}, 0.5)"),
     ),
     "date": (
