@@ -43,7 +43,7 @@ def text_of(question):
     return text
 
 
-def opened(guarantee):
+def opened(guarantee, **rows):
     staff = dp.PrivateTable(
         pa.table({"staff_id": pa.array([1, 2], pa.int64()), "age": pa.array([30, 40], pa.int64())}),
         unit="staff_id",
@@ -51,7 +51,7 @@ def opened(guarantee):
         bounds={"age": (0, 120)},
         max_rows=1,
     )
-    return hospital.session(budget=guarantee, more={"staff": staff})
+    return hospital.session(budget=guarantee, more={"staff": staff}, **rows)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,9 @@ from fuzz.productions import (
     GROUPS,
     HOSTILE_LITERALS,
     LITERALS,
+    MIXED,
     OUTPUTS,
+    TOLD_APART,
     WINDOWS,
     WITHIN,
 )
@@ -71,6 +73,9 @@ class Writer:
     rng: random.Random
     options: dict[str, dict] = field(default_factory=lambda: {"bounds": {}, "keys": {}})
     names: int = 0
+    filters: float = 0.35
+    mixed: float = 0.06
+    hostile: float = 0.06
 
     def new_name(self, letter: str) -> str:
         self.names += 1
@@ -102,6 +107,8 @@ class Writer:
         kind = hole.removeprefix("column_")
         if depth <= 0 or kind != hole or self.chance(0.5):
             return self.terminal(kind, scope)
+        if self.chance(self.mixed):
+            return f"({self.fill(self.rng.choice(MIXED[kind]), scope, depth)})"
         alike = () if kind == "bounded" else tuple(t.replace("0", kind) for t in ALIKE)
         chosen = self.rng.choice(EXPRESSIONS[kind] + alike)
         return f"({self.fill(chosen, scope, depth)})"
@@ -117,7 +124,7 @@ class Writer:
 
     def literal(self, kind: str) -> str:
         hostile = HOSTILE_LITERALS[kind]
-        return self.rng.choice(hostile if self.chance(0.06) else LITERALS[kind])
+        return self.rng.choice(hostile if self.chance(self.hostile) else LITERALS[kind])
 
     def table(self, given: Table) -> Relation:
         """A table of the world, under an alias."""
@@ -147,7 +154,7 @@ class Writer:
         return base
 
     def where(self, scope: Relation) -> str:
-        return f" WHERE {self.write('boolean', scope, 2)}" if self.chance(0.35) else ""
+        return f" WHERE {self.write('boolean', scope, 2)}" if self.chance(self.filters) else ""
 
     def declare(self, name: str, kind: str) -> Known:
         """An alias whose bounds, and sometimes keys, the question declares."""
@@ -185,8 +192,9 @@ def by_unit(writer: Writer, base: Relation) -> Relation | None:
     listed, columns, groups = [f"{base.unit} AS {unit}"], [], [base.unit]
     for _ in range(writer.rng.choice([1, 2, 2])):
         name = writer.new_name("k")
-        listed.append(f"{writer.fill(writer.rng.choice(WITHIN), base, 2)} AS {name}")
-        columns.append(replace(writer.declare(name, "number"), sql=f"{alias}.{name}"))
+        kind = writer.rng.choice(["number", "number", "number", *WITHIN])
+        listed.append(f"{writer.fill(writer.rng.choice(WITHIN[kind]), base, 2)} AS {name}")
+        columns.append(replace(writer.declare(name, kind), sql=f"{alias}.{name}"))
     if base.columns and writer.chance(0.3):
         group = writer.rng.choice(base.columns)
         name = writer.new_name("g")
@@ -206,8 +214,9 @@ def windowed(writer: Writer, base: Relation) -> Relation | None:
     if base.unit is None:
         return None
     alias, name = writer.new_name("v"), writer.new_name("o")
-    listed = [f"{writer.fill(writer.rng.choice(WINDOWS), base, 2)} AS {name}"]
-    columns = [replace(writer.declare(name, "integer"), sql=f"{alias}.{name}")]
+    kind = writer.rng.choice(["integer", "number", *WINDOWS])
+    listed = [f"{writer.fill(writer.rng.choice(WINDOWS[kind]), base, 2)} AS {name}"]
+    columns = [replace(writer.declare(name, kind), sql=f"{alias}.{name}")]
     for each in base.columns[:3]:
         kept = writer.new_name("c")
         listed.append(f"{each.sql} AS {kept}")
@@ -274,7 +283,7 @@ def united(writer: Writer, base: Relation) -> Relation | None:
 
 
 RELATIONS: tuple[Callable[[Writer, Relation], Relation | None], ...] = (
-    *(rows, rows, by_unit, by_unit, windowed, with_public, with_private, united),
+    *(rows, rows, by_unit, by_unit, windowed, windowed, with_public, with_private, united),
 )
 
 
@@ -299,15 +308,17 @@ def query(world: World, seed: int) -> Query:
     return Query(seed, sql, options, broken)
 
 
-def select(writer: Writer) -> str:
+def select(writer: Writer, depths: tuple[int, ...] = (0, 0, 0, 1, 1, 2)) -> str:
     """Aggregates of a relation, grouped or not, with what may come afterwards."""
     rng = writer.rng
-    base = writer.relation(depth=rng.choice([0, 0, 0, 1, 1, 2]))
-    known = writer.chance(0.75) or isinstance(writer.world.budget.guarantee, dp.PureDP)
+    base = writer.relation(depth=rng.choice(depths))
+    pure = isinstance(writer.world.budget.guarantee, dp.PureDP)
+    known = pure or writer.chance(0.75)
     groups = []
     for _ in range(rng.choice([0, 0, 1, 1, 1, 2])):
         chosen = rng.choice(GROUPS)
-        groups.append(writer.fill("{keyed}" if known and writer.chance(0.8) else chosen, base, 2))
+        usual = known and writer.chance(0.95 if pure else 0.8)
+        groups.append(writer.fill("{keyed}" if usual else chosen, base, 2))
     shown = {writer.new_name("key"): group for group in dict.fromkeys(groups)}
     outputs = {
         name_of(writer): writer.fill(rng.choice(OUTPUTS), base, 2)
@@ -317,7 +328,9 @@ def select(writer: Writer) -> str:
     text = f"SELECT {listed} FROM {base.sql}{writer.where(base)}"
     if groups:
         by = rng.choice([shown.keys(), shown.values(), ["ALL"]])
-        text += f" GROUP BY {rng.choice(GROUPINGS).format(', '.join(by))}"
+        several = by != ["ALL"] and not (pure and writer.chance(0.9))
+        how = rng.choice(GROUPINGS) if several else "{}"
+        text += f" GROUP BY {how.format(', '.join(by))}"
     if groups and writer.chance(0.1):
         text += f" HAVING {writer.fill('{aggregate} > {literal_integer}', base, 2)}"
     text += ordered(writer, [*shown, *outputs])
@@ -326,6 +339,18 @@ def select(writer: Writer) -> str:
     if writer.chance(0.15) and base.sql.startswith("(SELECT") and " ON " not in base.sql:
         text = as_cte(text, base)
     return text
+
+
+def told_apart(writer: Writer) -> str:
+    """A question about a choice among a unit's rows, by what tells equal values apart."""
+    base = writer.table(writer.rng.choices(writer.world.tables[:2], [3, 1])[0])
+    kind = writer.rng.choice(["number", "number", *TOLD_APART])
+    production = writer.rng.choice(2 * WINDOWS.get(kind, ()) + WITHIN.get(kind, ()))
+    chosen = writer.fill(production.replace(f"{{{kind}}}", f"{{column_{kind}}}"), base, 1)
+    grouped = "" if " OVER (" in chosen else f" GROUP BY {base.unit}"
+    told = writer.rng.choice(TOLD_APART[kind]).format("f")
+    inner = f"SELECT {base.unit} AS w, {chosen} AS f FROM {base.sql}{writer.where(base)}{grouped}"
+    return f"SELECT COUNT(*) AS n FROM ({inner}) AS q WHERE {told}"
 
 
 def name_of(writer: Writer) -> str:

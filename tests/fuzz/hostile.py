@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 
 import pyarrow as pa
@@ -95,7 +96,7 @@ class Table:
     @cached_property
     def arrow(self) -> pa.Table:
         columns = {each.name: [row.get(each.name) for row in self.rows] for each in self.columns}
-        return pa.table({c.name: _array(columns[c.name], c.type) for c in self.columns})
+        return pa.table({c.name: array(columns[c.name], c.type) for c in self.columns})
 
 
 @dataclass(frozen=True)
@@ -107,19 +108,25 @@ class World:
     budget: dp.Budget
     spend: dict[str, float]
 
-    def session(self, ledger: dp.Ledger | None = None, budget: dp.Budget | None = None):
-        """The world opened to questions, with a ledger in memory."""
+    def session(
+        self,
+        ledger: dp.Ledger | None = None,
+        budget: dp.Budget | None = None,
+        sources: dict | None = None,
+    ):
+        """The world opened to questions, with a ledger in memory; its rows may be elsewhere."""
+        found = sources or {table.name: table.arrow for table in self.tables}
         return dp.Session(
-            {table.name: self._opened(table) for table in self.tables},
+            {table.name: self._opened(table, found[table.name]) for table in self.tables},
             budget=budget or self.budget,
             ledger=dp.Ledger() if ledger is None else ledger,
         )
 
-    def _opened(self, table: Table) -> dp.PrivateTable | dp.PublicTable:
+    def _opened(self, table: Table, source: object) -> dp.PrivateTable | dp.PublicTable:
         if table.unit is None:
-            return dp.PublicTable(table.arrow)
+            return dp.PublicTable(source)
         return dp.PrivateTable(
-            table.arrow,
+            source,
             unit=table.unit,
             population=table.population,
             bounds={c.name: c.bounds for c in table.columns if c.bounds is not None},
@@ -231,10 +238,10 @@ def _filled(rng: random.Random, table: Table, size: int) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def _array(values: Iterable[object], kind: pa.DataType) -> pa.Array:
-    """Cells that do not fit the type are NULL."""
+def array(values: Iterable[object], kind: pa.DataType) -> pa.Array:
+    """Cells that do not fit the type are NULL; bytes are texts that nobody has checked."""
     if pa.types.is_dictionary(kind):
-        return _array(values, pa.string()).dictionary_encode()
+        return array(values, pa.string()).dictionary_encode()
     return pa.concat_arrays([pa.array([], kind), *(_cell(value, kind) for value in values)])
 
 
@@ -243,6 +250,10 @@ def _cell(value: object, kind: pa.DataType) -> pa.Array:
         if isinstance(value, int) and not isinstance(value, bool) and pa.types.is_temporal(kind):
             whole = pa.int32() if pa.types.is_date(kind) else pa.int64()
             return pa.array([value], whole).view(kind)
+        if isinstance(value, float) and pa.types.is_decimal(kind):
+            value = Decimal(repr(value))
+        if isinstance(value, bytes):
+            return pa.array([value], pa.binary()).view(pa.string()).cast(kind)
         return pa.array([value], kind)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
         return pa.array([None], kind)

@@ -47,25 +47,53 @@ GROUPS = (
     *("LEFT({text}, 1)", "LENGTH({text})", "HOUR({timestamp})", "IF({boolean}, 1, 2)"),
 )
 # Within one unit: inner GROUP BY, and windows.
-WITHIN = (
-    *("COUNT(*)", "COUNT({any})", "COUNT(DISTINCT {any})", "SUM({number})", "SUM({integer})"),
-    *("AVG({number})", "MIN({number})", "MAX({integer})", "MAX({integer}) - MIN({integer})"),
-    *("COUNT(*) FILTER (WHERE {boolean})", "SUM({number}) FILTER (WHERE {boolean})"),
-    *("SUM({number}) / COUNT(*)", "LN(COUNT(*) + SUM({number}))", "COUNT_IF({boolean})"),
-    *(
-        "COALESCE(SUM({integer}), 0)",
-        "CAST(MAX({text}) AS INTEGER)",
-        "SUM({integer}) * SUM({integer})",
+WITHIN = {
+    "number": (
+        *("COUNT(*)", "COUNT({any})", "COUNT(DISTINCT {any})", "SUM({number})", "SUM({integer})"),
+        *("AVG({number})", "MIN({number})", "MAX({integer})", "MAX({integer}) - MIN({integer})"),
+        *("COUNT(*) FILTER (WHERE {boolean})", "SUM({number}) FILTER (WHERE {boolean})"),
+        *("SUM({number}) / COUNT(*)", "LN(COUNT(*) + SUM({number}))", "COUNT_IF({boolean})"),
+        *("COALESCE(SUM({integer}), 0)", "CAST(MAX({text}) AS INTEGER)", "MAX({number})"),
+        *("SUM({integer}) * SUM({integer})", "MIN({number}) + MAX({number})"),
     ),
-)
-WINDOWS = (
-    *("ROW_NUMBER() OVER ({by} ORDER BY {any})", "RANK() OVER ({by} ORDER BY {any} DESC)"),
-    *("DENSE_RANK() OVER ({by} ORDER BY {any})", "SUM({integer}) OVER ({by})"),
-    *("COUNT(*) OVER ({by} ORDER BY {any})", "LAG({integer}) OVER ({by} ORDER BY {any})"),
-    "SUM({integer}) OVER ({by} ORDER BY {any} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
-    *("MAX({number}) OVER ({by})", "MIN({integer}) OVER ({by} ORDER BY {any})"),
-    *("LEAD({number}, 2) OVER ({by} ORDER BY {any})", "FIRST_VALUE({number}) OVER ({by})"),
-)
+    "text": ("MIN({text})", "MAX({text})"),
+    "date": ("MIN({date})", "MAX({date})"),
+    "timestamp": ("MIN({timestamp})", "MAX({timestamp})"),
+}
+_FRAME = "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"
+WINDOWS = {
+    "integer": (
+        *("ROW_NUMBER() OVER ({by} ORDER BY {any})", "RANK() OVER ({by} ORDER BY {any} DESC)"),
+        *("DENSE_RANK() OVER ({by} ORDER BY {any})", "SUM({integer}) OVER ({by})"),
+        *("COUNT(*) OVER ({by} ORDER BY {any})", "LAG({integer}) OVER ({by} ORDER BY {any})"),
+        "SUM({integer}) OVER ({by} ORDER BY {any} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+        *("MIN({integer}) OVER ({by} ORDER BY {any})", "COUNT({number}) OVER ({by})"),
+    ),
+    "number": (
+        *("MAX({number}) OVER ({by})", "MIN({number}) OVER ({by} ORDER BY {any})"),
+        *("LEAD({number}, 2) OVER ({by} ORDER BY {any})", "FIRST_VALUE({number}) OVER ({by})"),
+        "FIRST_VALUE({column_number}) OVER ({by} ORDER BY {column_number})",
+        f"LAST_VALUE({{number}}) OVER ({{by}} ORDER BY {{number}} DESC {_FRAME})",
+        "LAG({column_number}) OVER ({by} ORDER BY {column_number} DESC)",
+    ),
+    "text": (
+        "FIRST_VALUE({text}) OVER ({by} ORDER BY {text})",
+        "LAG({text}) OVER ({by} ORDER BY {column_number})",
+        f"MAX({{text}}) OVER ({{by}} ORDER BY {{any}} {_FRAME})",
+    ),
+    "date": (
+        f"LAST_VALUE({{date}}) OVER ({{by}} ORDER BY {{date}} {_FRAME})",
+        "LEAD({date}) OVER ({by} ORDER BY {any})",
+    ),
+}
+# Conditions by which values that are equal, or look so, would be told apart.
+TOLD_APART = {
+    "integer": ("{} = 1", "{} > 0"),
+    "number": ("POW({}, -1) > 0", "POW({}, -3) < 0"),
+    "text": ("{} = 'é'", "LOWER({}) = 'a'", "{} ILIKE '%İ%'", "LENGTH({}) = 2"),
+    "date": ("EXTRACT(week FROM {}) = 5", "DATE_TRUNC('week', {}) IS NULL"),
+    "timestamp": ("CAST({} AS VARCHAR) LIKE '2024%'", "EXTRACT(epoch FROM {}) > 0"),
+}
 ALIKE = ("CASE WHEN {boolean} THEN {0} ELSE {0} END", "COALESCE({0}, {0})", "NULLIF({0}, {0})")
 EXPRESSIONS = {
     "integer": (
@@ -73,7 +101,7 @@ EXPRESSIONS = {
         *("{integer} // {integer}", "{integer} % {integer}", "ABS({integer})", "LENGTH({text})"),
         *("CAST({number} AS INTEGER)", "CAST({text} AS BIGINT)", "EXTRACT(year FROM {date})"),
         *("MONTH({date})", "GREATEST({integer}, {integer})", "LEAST({integer}, {integer})"),
-        *("DATE_DIFF('day', {date}, {date})", "STRPOS({text}, {text})", "SIGN({integer})"),
+        *("DATE_DIFF('day', {date}, {date})", "STRPOS({text}, {literal_text})", "SIGN({integer})"),
         *("EXTRACT(week FROM {date})", "TRY_CAST({text} AS INTEGER)", "DAYOFYEAR({date})"),
         *(
             "{boolean}::INTEGER",
@@ -89,16 +117,17 @@ EXPRESSIONS = {
             "{number} / {number}",
         ),
         *("{integer} / {integer}", "SQRT({number})", "LN({number})", "EXP({number})", "-{number}"),
+        *("POW({number}, -1)", "{number} * {literal_number}", "1 / {number}"),
         *("POW({number}, {integer})", "ROUND({number}, 1)", "FLOOR({number})", "CEIL({number})"),
         *("CAST({integer} AS DOUBLE)", "CAST({text} AS DOUBLE)", "LOG({number})", "ABS({number})"),
-        *("CAST({number} AS DECIMAL(18, 2))", "{number} % {number}", "ROUND({number}, {integer})"),
+        *("CAST({number} AS DECIMAL(18, 2))", "{number} % {number}", "ROUND({number}, 2)"),
         *("EXTRACT(epoch FROM {timestamp})", "LEAST({number}, {number})", "{number}::FLOAT"),
     ),
     "text": (
         *("LOWER({text})", "UPPER({text})", "TRIM({text})", "{text} || {text}", "LEFT({text}, 2)"),
-        *("SUBSTRING({text}, 1, 2)", "SUBSTRING({text}, {integer}, {integer})", "RIGHT({text}, 1)"),
+        *("SUBSTRING({text}, 1, 2)", "SUBSTRING({text}, 2, 3)", "RIGHT({text}, 1)"),
         *("REPLACE({text}, 'a', 'b')", "CAST({any} AS VARCHAR)", "CONCAT({text}, '-', {text})"),
-        *("LEFT({text}, {integer})", "STRFTIME({date}, '%Y-%m')", "REPLACE({text}, {text}, 'x')"),
+        *("LEFT({text}, 3)", "STRFTIME({date}, '%Y-%m')", "REPLACE({text}, {literal_text}, 'x')"),
     ),
     "boolean": (
         *("{integer} > {integer}", "{number} <= {number}", "{text} = {text}", "{date} < {date}"),
@@ -108,12 +137,19 @@ EXPRESSIONS = {
             "{any} IS NULL",
         ),
         *("NOT {boolean}", "({boolean} AND {boolean})", "({boolean} OR {boolean})"),
-        *("{text} LIKE 'a%'", "{text} ILIKE {text}", "{any} IS NOT NULL", "{number} <> {number}"),
+        *(
+            "{text} LIKE 'a%'",
+            "{text} ILIKE {literal_text}",
+            "{any} IS NOT NULL",
+            "{number} <> {number}",
+        ),
         *("{integer} NOT IN (1, 2, {integer})", "STARTS_WITH({text}, {text})", "{boolean} IS TRUE"),
-        *("REGEXP_MATCHES({text}, {text})", "{timestamp} >= {timestamp}", "{text} = {integer}"),
-        *("{date} = {text}", "{text} LIKE {text} ESCAPE '!'", "{text} SIMILAR TO {text}"),
-        *("{date} + INTERVAL 1 MONTH > {date}", "CAST({text} AS BOOLEAN)", "{integer} = {boolean}"),
-        *("{timestamp} > {date}", "{number} IN ({integer}, {number}, NULL)", "{text} > {date}"),
+        *("REGEXP_MATCHES({text}, 'a.?')", "{timestamp} >= {timestamp}"),
+        *("{text} LIKE 'a!%%' ESCAPE '!'", "{text} SIMILAR TO '(a|b).*'"),
+        *("{date} + INTERVAL 1 MONTH > {date}", "CAST({text} AS BOOLEAN)"),
+        *("{text} ILIKE '%İ%'", "{text} ILIKE 'z%'", "LOWER({text}) = 'é'", "{number} > 0"),
+        *("POW({column_number}, -1) > 0", "POW({column_number}, -1) < 0", "POW({number}, -3) >= 0"),
+        *("{timestamp} > {date}", "{number} IN ({integer}, {number}, 0.5)"),
     ),
     "date": (
         *(
@@ -121,7 +157,7 @@ EXPRESSIONS = {
             "CAST({text} AS DATE)",
             "CAST({date} + INTERVAL 3 DAY AS DATE)",
         ),
-        *("CAST(DATE_TRUNC('year', {date}) AS DATE)", "{date} + {integer}", "{date} - {integer}"),
+        *("CAST(DATE_TRUNC('year', {date}) AS DATE)", "{date} + 7", "{date} - 40"),
     ),
     "timestamp": (
         *(
@@ -129,6 +165,7 @@ EXPRESSIONS = {
             "{date} + INTERVAL 10 YEAR",
             "DATE_TRUNC('hour', {timestamp})",
         ),
+        *("DATE_TRUNC('week', {date})", "DATE_TRUNC('month', {timestamp})"),
         *("{timestamp} - INTERVAL 1 WEEK", "CAST({text} AS TIMESTAMP)"),
     ),
     "bounded": (
@@ -144,6 +181,24 @@ EXPRESSIONS = {
         *("CAST({boolean} AS INTEGER)", "SQRT({bounded})", "EXTRACT(month FROM {date})"),
         *("FLOOR({bounded})", "CAST({bounded} AS DOUBLE)"),
     ),
+}
+# What types keep apart: refused, or what the engine makes of it.
+MIXED = {
+    "integer": ("STRPOS({text}, {text})", "{boolean} + {integer}"),
+    "number": ("ROUND({number}, {integer})", "{number} + {text}"),
+    "text": (
+        "SUBSTRING({text}, {integer}, {integer})",
+        "LEFT({text}, {integer})",
+        "{integer} || ''",
+    ),
+    "boolean": (
+        *("{text} = {integer}", "{date} = {text}", "{integer} = {boolean}", "{text} > {date}"),
+        *("{text} LIKE {text} ESCAPE '!'", "REGEXP_MATCHES({text}, {text})", "{text}"),
+        *("{text} SIMILAR TO {text}", "{number} IN ({integer}, {number}, NULL)"),
+    ),
+    "date": ("{date} + {integer}", "{date} - {integer}", "{timestamp}"),
+    "timestamp": ("{timestamp} + {integer}", "{text}"),
+    "bounded": ("{bounded} + {text}",),
 }
 LITERALS = {
     "integer": ("0", "1", "2", "7", "40", "-3"),

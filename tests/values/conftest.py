@@ -1,0 +1,29 @@
+import pytest
+
+from postgres import Postgres
+
+
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
+def pytest_collection_modifyitems(items):
+    """One worker starts each server."""
+    for item in items:
+        for name in ("spark", "postgres"):
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    made = Postgres()
+    try:
+        yield made.url
+    finally:
+        made.remove()
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from engines.spark_session import local_spark  # which starts Java's world
+
+    with local_spark() as session:
+        yield session
