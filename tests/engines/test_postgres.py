@@ -290,3 +290,42 @@ def test_marginals_of_a_synthesis_are_counted_in_postgres(server):
     assert counted[0] == counted[1]
     assert sum(counted[0][1]) > 0
     assert rows == pytest.approx([80, 80], abs=10)  # 40 units, 2 rows of each count
+
+
+@pytest.mark.parametrize(
+    ("condition", "exact"),
+    [
+        # Constants that raise as a function is planned: it gives the same, however often called.
+        ("CASE WHEN i = 77 THEN 1e300 * 1e300 > 1 ELSE TRUE END", 300),
+        ("CASE WHEN i = 77 THEN EXP(1000) > 1 ELSE TRUE END", 300),
+        ("CASE WHEN i = 5 THEN CAST(i AS VARCHAR) ~ '[0-5]+$' ELSE TRUE END", 300),
+    ],
+)
+def test_what_a_function_gives_hangs_on_its_arguments_alone(server, raw, condition, exact):
+    raw.execute(
+        "DROP TABLE IF EXISTS calls; CREATE TABLE calls (u BIGINT, i BIGINT); "
+        "INSERT INTO calls SELECT n, n FROM generate_series(100, 398) AS n; "
+        "INSERT INTO calls VALUES (5, 5)"
+    )
+    with session_on(server, "calls", bounds={}, max_rows=1) as session:
+        answer = session.sql(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1e6)
+    assert answer["n"] == pytest.approx([exact], abs=0.1)
+
+
+@pytest.mark.parametrize("pattern", ["a*+", "a++", "[[.abc.]]", "[", "a{2"])
+def test_patterns_that_postgres_may_not_read_are_refused(server, raw, pattern):
+    raw.execute("DROP TABLE IF EXISTS texts; CREATE TABLE texts (u BIGINT, s TEXT)")
+    with session_on(server, "texts", bounds={}) as session, pytest.raises(dp.QueryError):
+        session.explain(f"SELECT COUNT(*) AS n FROM t WHERE s ~ '{pattern}'", epsilon=1)
+
+
+def test_sums_within_a_unit_are_whole_numbers_of_64_bits(server, raw):
+    raw.execute(
+        "DROP TABLE IF EXISTS sums; CREATE TABLE sums (u BIGINT, i BIGINT); INSERT INTO sums "
+        "VALUES (1, 1), (1, 2), (2, 6), (3, 4), (4, 9223372036854775807), (4, 9)"
+    )
+    by_unit = "(SELECT u, SUM(i) AS m FROM t GROUP BY u) AS q"
+    with session_on(server, "sums", bounds={}, max_rows=2) as session:
+        for condition, exact in (("m // 3 = 1", 2), ("m >= 0", 3)):
+            question = f"SELECT COUNT(*) AS n FROM {by_unit} WHERE {condition}"
+            assert session.sql(question, epsilon=1e6)["n"] == pytest.approx([exact], abs=0.1)

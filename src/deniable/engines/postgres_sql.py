@@ -391,6 +391,8 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
         re.compile(pattern.name)
     except re.error:
         raise QueryError("the regular expression cannot be read") from None
+    if re.search(r"[*+?]\+|\[[\[.=:]", pattern.name):  # which the server reads otherwise, or not
+        raise refused("a regular expression with possessive quantifiers or classes", _NAME)
     return node
 
 
