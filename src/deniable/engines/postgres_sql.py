@@ -387,12 +387,12 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
         return node
     if not plain or node.args.get("flag"):
         raise refused("a pattern with more than letters, digits and ^$.*+?[]|", _NAME)
+    if re.search(r"[*+?]\+|\[[\[.=:]", pattern.name):  # which the server reads otherwise, or not
+        raise refused("a regular expression with possessive quantifiers or classes", _NAME)
     try:
         re.compile(pattern.name)
     except re.error:
         raise QueryError("the regular expression cannot be read") from None
-    if re.search(r"[*+?]\+|\[[\[.=:]", pattern.name):  # which the server reads otherwise, or not
-        raise refused("a regular expression with possessive quantifiers or classes", _NAME)
     return node
 
 
