@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import duckdb as driver
 
@@ -41,8 +40,12 @@ class Scratch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-@lru_cache(maxsize=1)
-def _opened(_process: int) -> Scratch:
+_KEPT: dict[int, Scratch] = {}
+"""By process. A child that was forked keeps its parent's, unused: to close it would wait for threads
+that it does not have."""
+
+
+def _opened() -> Scratch:
     connection = driver.connect(config=_CONFIGURATION)
     for setting in _SETTINGS:
         connection.execute(setting)
@@ -51,12 +54,13 @@ def _opened(_process: int) -> Scratch:
 
 def scratch() -> Scratch:
     """The database of this process: a child that was forked has its own."""
-    return _opened(os.getpid())
+    process = os.getpid()
+    return _KEPT.get(process) or _KEPT.setdefault(process, _opened())
 
 
 def forget() -> None:
     """Open another one next time: after a failure that outlasts its statement."""
-    _opened.cache_clear()
+    _KEPT.pop(os.getpid(), None)
 
 
 @contextlib.contextmanager
