@@ -41,7 +41,7 @@ class Scratch:
 
 
 _KEPT: dict[int, Scratch] = {}
-"""By process. A child that was forked keeps its parent's, unused: to close it would wait for threads
+"""By process. A forked child keeps its parent's, unused: to close it would wait for threads
 that it does not have."""
 
 
