@@ -235,6 +235,13 @@ ON_HOSTILE = {
     "joins on casts": "SELECT COUNT(*) AS n FROM visits AS v JOIN wards AS w ON v.ward = w.beds",
     "groups of casts": "SELECT CAST(ward AS INTEGER) AS g, COUNT(*) AS n FROM visits GROUP BY g",
 }
+REFUSED = {
+    *("text against number", "substrings", "patterns", "regular expressions"),
+    *("case of text and number", "nullif of text and number", "text as a condition"),
+    *("text as a negated condition", "text as a case", "joins on casts"),
+}
+"""Questions that an engine would have to cast for, or whose patterns or places are cells."""
+
 _CASTS = "the engine's own cast of text to a number or truth is not guarded, and ends in an error"
 _WITHIN = "arithmetic on aggregates within a unit is not guarded against overflow"
 
@@ -257,6 +264,9 @@ def test_bad_private_data_are_answered_like_good_ones(sql):
         units = {"all at once": list(rows.values())}
     for name, added in units.items():
         found = played(asked(sql, options_of(sql)), HARMLESS, HARMLESS + added)
+        if sql in {ON_HOSTILE[each] for each in REFUSED}:
+            assert found.ended == "with deniable.errors.QueryError", name
+            continue
         assert found.ok, f"{name}: {found}"
         assert found.ended == "with an output", name
 
