@@ -46,6 +46,7 @@ ALLOWED = {
             "_LARGEST",
         )
     },
+    ("engines/scratch.py", "UNSHARED"): "names of optimizers, from a list of ours",
     ("learning/pushed.py", "place"): _PLACE,
     ("query/emit.py", "_limit(plan, l2=l2)"): _COUNT,
     ("query/emit.py", "limit"): _COUNT,
