@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from deniable.answer import Answer
-from deniable.engines.base import Engine, LazySnapshot, Served
+from deniable.engines.base import Engine, LazySnapshot, Served, Step
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.versions import check_version
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError, QueryError
@@ -109,13 +109,16 @@ class Session:
         self._engine = _engine_of(self._tables.values(), untested=untested_engine)
         try:
             schemas = {
-                n: self._engine.add(n, opened(t.source), t.columns, _unit_of(t))
+                n: self._engine.add(
+                    n, opened(t.source), t.columns, _unit_of(t), row_by_row=_is_row_by_row(t)
+                )
                 for n, t in self._tables.items()
             }
             for name, table in private.items():
                 check_metadata(table, schemas[name])
             public = frozenset(self._tables) - frozenset(private)
-            self._catalogue = Catalogue(schemas, private, Counts(self._engine, public))
+            self._counts = Counts(self._engine, public)
+            self._catalogue = Catalogue(schemas, private, self._counts)
             self._ledger = _read_ledger(ledger)
             for population in {table.population for table in private.values()}:
                 self._ledger.open(population, self._budget, who=who)
@@ -324,10 +327,8 @@ class Session:
         bought = purchase(plan, self._budget, amount)
         rest = amount if bought is None else amount - bought.noise.amount * len(bought.parts)
         checked = price(placeholder(plan), self._budget, rest)
-        steps = list(checked.steps("").values())
-        if bought is not None:
-            steps += bought.steps()
-        self._engine.check(steps)
+        steps = tuple(checked.steps("").values())
+        self._engine.check(steps if bought is None else [*steps, *bought.steps()])
 
         def centred(centres: Centres) -> Plan:
             try:
@@ -335,10 +336,12 @@ class Session:
             except QueryError:
                 return plan  # too wide, once centred elsewhere
 
-        return Asked(plan, centred, bought, rest, rank_of(plan, self._budget, rest))
+        return Asked(plan, centred, bought, rest, rank_of(plan, self._budget, rest), steps)
 
     def _answer(self, asked: Asked) -> Answer:
-        with LazySnapshot(self._engine) as snapshot:
+        counts = self._counts.about(asked.steps)
+        with LazySnapshot(self._engine, [*counts, *self._reads(asked)]) as snapshot:
+            self._counts.confirm(counts, snapshot)  # public tables: nothing private is read yet
             plan, paid = self._bounded(asked, snapshot)
             priced = price(plan, self._budget, asked.amount)
             question = self._question(plan)
@@ -350,12 +353,22 @@ class Session:
                 stored = draw(priced, snapshot, door, self._secret(question))
                 return shown(priced, door.close(stored), paid)
 
+    def _reads(self, asked: Asked) -> list[Step]:
+        """The steps that an answer takes; those of its bounds only if they are not bought yet."""
+        if asked.bought is None or self._is_bought(asked.plan, asked.bought):
+            return list(asked.steps)
+        return [*asked.bought.steps(), *asked.steps]
+
+    def _is_bought(self, plan: Plan, bought: Purchase) -> bool:
+        found = self._ledger.recorded(plan.population, bought.loss, self._profile(bought))
+        return found is not None
+
     def _bounded(self, asked: Asked, snapshot: LazySnapshot) -> tuple[Plan, Loss | None]:
         """The plan with all of its bounds, and what those cost now."""
         bought = asked.bought
         if bought is None:
             return asked.plan, None
-        if self._ledger.recorded(asked.plan.population, bought.loss, self._profile(bought)) is None:
+        if not self._is_bought(asked.plan, bought):
             self._afford(asked)
         gate = Gate(self._ledger, asked.plan.population, self._who)
         door = gate.open(
@@ -447,6 +460,11 @@ class Session:
 def _unit_of(table: Table) -> str | None:
     """The column that says whose row it is, if one does."""
     return table.unit if isinstance(table, PrivateTable) and isinstance(table.unit, str) else None
+
+
+def _is_row_by_row(table: Table) -> bool:
+    """What a public view shows is public, however it is made."""
+    return table.row_by_row if isinstance(table, PrivateTable) else True
 
 
 def _engine_of(tables: Iterable[Table], *, untested: bool) -> Engine:

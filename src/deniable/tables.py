@@ -116,6 +116,8 @@ class PrivateTable:
         size: the number of rows, if that is public; it helps to foresee errors.
         version: a public label of the data; a new one makes old answers stale, not free.
         relation: "add_remove" (one unit more or less), or "replace".
+        row_by_row: a promise about a view: each of its rows comes from one row of the same unit, by
+            nothing that can fail and without chance. Views are refused without it.
     """
 
     source: Source
@@ -132,6 +134,7 @@ class PrivateTable:
     size: int | None
     version: str
     relation: Relation
+    row_by_row: bool
 
     def __init__(
         self,
@@ -150,6 +153,7 @@ class PrivateTable:
         size: int | None = None,
         version: str = "",
         relation: Relation | str = Relation.ADD_REMOVE,
+        row_by_row: bool = False,
     ) -> None:
         source = hold(source)
         named: object = unit
@@ -177,6 +181,7 @@ class PrivateTable:
             "size": _optional(size, "size"),
             "version": version,
             "relation": read_relation(relation),
+            "row_by_row": _truth(row_by_row, "row_by_row"),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -450,6 +455,12 @@ def _plain(key: object) -> object:
 
 def _optional(value: int | None, argument: str) -> int | None:
     return None if value is None else whole(value, argument)
+
+
+def _truth(value: object, argument: str) -> bool:
+    if not isinstance(value, bool):
+        raise ParameterTypeError(argument, type(value).__name__, "must be True or False")
+    return value
 
 
 def _mapping(argument: str, given: object) -> Mapping[Any, Any]:

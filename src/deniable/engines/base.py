@@ -42,14 +42,14 @@ class Snapshot(Protocol):
 class LazySnapshot:
     """A snapshot that is taken when the first step is run: answers on record need none."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._stack = engine, ExitStack()
+    def __init__(self, engine: Engine, reads: Sequence[Step] = ()) -> None:
+        self._engine, self._reads, self._stack = engine, reads, ExitStack()
         self._taken: Snapshot | None = None
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
         if self._taken is None:
-            self._taken = self._stack.enter_context(self._engine.snapshot())
+            self._taken = self._stack.enter_context(self._engine.snapshot(self._reads))
         return self._taken.run(step)
 
     def __enter__(self) -> LazySnapshot:
@@ -78,14 +78,21 @@ class Engine(Protocol):
         source: Source,
         columns: Mapping[str, ColumnType] | None,
         unit: str | None = None,
+        *,
+        row_by_row: bool = False,
     ) -> Schema:
         """Make a source known under a name; its schema, declared or read from metadata.
 
-        `unit` is the column that says whose row it is, if one does.
+        `unit` is the column that says whose row it is, if one does. A view is taken only where its
+        owner says that it is made row by row.
         """
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """The data as they are now, for all steps of a question."""
+    def snapshot(self, reads: Sequence[Step] = ()) -> AbstractContextManager[Snapshot]:
+        """The data as they are now, for all steps of a question.
+
+        `reads` are the steps that will be run, or others that name the same tables and columns as
+        often; without any, each table may be read whole and often.
+        """
 
     def check(self, steps: Sequence[Step]) -> None:
         """Refuse what the engine would not run, by trying it on public rows in the same schema.

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,10 +13,14 @@ import duckdb as driver
 
 from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
+from deniable.engines.files import Files, Stored
+from deniable.engines.frames import pinned_frame
 from deniable.engines.leaves import Reader, projection, schema_of
+from deniable.engines.pinned import DamagedError, Pinned, Texts
 from deniable.engines.room import room_of
 from deniable.engines.shadow import Shadow, is_lasting
-from deniable.engines.sources import as_arrow, csv_options, string_literal, unreadable
+from deniable.engines.sources import string_literal
+from deniable.engines.spill import Spill
 from deniable.engines.statements import UNSHARED, Statements, made_table, set_to
 from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError
 from deniable.held import Held
@@ -82,11 +83,17 @@ def duckdb(where: str | Path | driver.DuckDBPyConnection) -> DuckDBDatabase:
 class DuckDBSnapshot:
     """A transaction, and the tables that were made in it."""
 
-    def __init__(self, engine: DuckDB, statements: Statements) -> None:
+    def __init__(self, engine: DuckDB, statements: Statements, in_place: Sequence[str]) -> None:
         self._engine, self._statements = engine, statements
+        self._in_place, self._ran = in_place, list[Step]()
 
     def run(self, step: Step) -> Rows:
         """The rows of a step; steps share the tables that they have in common."""
+        if self._in_place:
+            self._ran.append(step)
+            texts = Texts.of(self._ran)
+            if any(texts.scans(name) > 1 for name in self._in_place):
+                raise AssertionError("a file is read in place once")
         return self._engine.attempt(lambda: self._statements.run(step))
 
 
@@ -96,20 +103,20 @@ class DuckDB:
     dialect = "duckdb"
 
     def __init__(self) -> None:
-        self._spill = tempfile.mkdtemp(prefix="deniable-spill-")  # nobody else may look into it
-        self._swept = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+        self._spill = Spill()
         self._connection = self._opened()
         self._home: driver.DuckDBPyConnection | None = None
         self._attached: dict[str, str] = {}
         self._frames: dict[str, Held[object]] = {}
         self._views: list[str] = []
+        self._pinned: list[Pinned] = []
         self._shadow = Shadow()
         self._lock = threading.Lock()
         self._failed = self._lost = False
 
     def _opened(self) -> driver.DuckDBPyConnection:
         connection = driver.connect()
-        set_to(connection, "temp_directory", self._spill)
+        self._spill.take(connection)
         return connection
 
     def add(
@@ -118,65 +125,92 @@ class DuckDB:
         source: Source,
         columns: Mapping[str, ColumnType] | None,
         unit: str | None = None,
+        *,
+        row_by_row: bool = False,
     ) -> Schema:
-        """Make a source a view of its leaves; its schema, declared or read from metadata."""
-        relation, reader, found = _opening(name, lambda: self._described(source))
-        if reader == Reader.CSV and columns is None:
-            raise ParameterError(
-                "columns",
-                name,
-                "a CSV file has no types; declare them: columns={'age': 'integer', ...}",
-            )
+        """Make a source known by its leaves; its schema, declared or read from metadata."""
         whose = None if unit is None else unit.lower()
-        schema = schema_of(found, columns, reader)
+        if isinstance(source, str):
+            files = Files(source)
+            files.check()
+            schema = self._schema_of_files(name, files, columns)
+            self._pinned.append(Pinned(name, schema, whose, files))
+        else:
+            stored, lasts = _opening(name, lambda: self._stored(source, columns, row_by_row))
+            schema = schema_of(stored.found, columns, stored.reader)
+            if lasts:
+                leaves = projection(schema, stored.found, stored.relation, stored.reader, whose)
+                view = f"CREATE TEMP VIEW {quoted(name)} AS {leaves}"
+                _opening(name, lambda: self._connection.execute(view))
+                self._views.append(view)
+            else:
+                self._pinned.append(Pinned(name, schema, whose, stored))
         if not schema.columns:
             raise ParameterError("source", name, "has no column about which anything can be asked")
-        leaves = projection(schema, found, relation, reader, whose)
-        view = f"CREATE TEMP VIEW {quoted(name)} AS {leaves}"
-        _opening(name, lambda: self._connection.execute(view))
-        self._views.append(view)
         self._shadow.add(name, schema, whose)
         return schema
 
-    def _described(self, source: Source) -> tuple[str, Reader, dict[str, str]]:
-        """A relation of the engine, what reads it, and its native types; no row is read."""
-        relation, reader = self._relation(source)
-        described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        found = {str(row[0]): str(row[1]) for row in described}
-        hidden = unreadable(self._connection, source)
-        found = {column: kind for column, kind in found.items() if column not in hidden}
-        return relation, reader, found
-
-    def _relation(self, source: Source) -> tuple[str, Reader]:
-        if isinstance(source, str):
-            if not any(char in source for char in "*?[") and not Path(source).is_file():
-                raise ParameterError("source", source, "no such file")
-            place = string_literal(source)
-            if source.lower().endswith(".parquet"):
-                # The default raises for one text that is not UTF-8.
-                return f"read_parquet({place}, utf8_validation = 'replace')", Reader.PARQUET
-            return f"read_csv({place}, {csv_options(source)})", Reader.CSV
-        if isinstance(source, DuckDBTable):
-            return self._attach(source), Reader.DATABASE
-        tabular = hasattr(source, "num_rows") or hasattr(source, "shape")
-        if not hasattr(source, "__arrow_c_stream__") or not tabular:
-            raise ParameterTypeError(
-                "source", type(source).__name__, "must be an Arrow, pandas or polars table"
+    def _schema_of_files(
+        self, name: str, files: Files, columns: Mapping[str, ColumnType] | None
+    ) -> Schema:
+        """Of one Parquet file it stands in the file; else it is declared."""
+        if columns is None and (files.is_pattern or not files.place.lower().endswith(".parquet")):
+            why = "files may differ" if files.is_pattern else "a CSV file has no types"
+            raise ParameterError(
+                "columns",
+                name,
+                f"{why}; declare names and types: columns={{'age': 'integer', ...}}; "
+                f"`deniable init` drafts them",
             )
-        held = as_arrow(source)
+        if files.is_pattern:
+            return Schema(dict(columns or {}), files.exact(columns or {}))
+        stored = _opening(name, lambda: files.stored(self._connection, files.place))
+        return schema_of(stored.found, columns, stored.reader)
+
+    def _stored(
+        self, source: Source, columns: Mapping[str, ColumnType] | None, row_by_row: bool
+    ) -> tuple[Stored, bool]:
+        """A relation of the engine, and whether all statements of a question read the same rows."""
+        if isinstance(source, DuckDBTable):
+            return self._attach(source, row_by_row=row_by_row)
+        held = pinned_frame(source, columns)
         hidden = f"deniable_source_{len(self._frames) + 1}"
         self._frames[hidden] = Held(held, "a table in memory")
         self._connection.register(hidden, held)
-        return quoted(hidden), Reader.MEMORY
+        return self._described(quoted(hidden), Reader.MEMORY), True
 
-    def _attach(self, table: DuckDBTable) -> str:
+    def _described(self, relation: str, reader: Reader, without: Set[str] = frozenset()) -> Stored:
+        """A relation with its native types; no row is read."""
+        described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        found = {str(row[0]): str(row[1]) for row in described if str(row[0]) not in without}
+        return Stored(relation, reader, found)
+
+    def _attach(self, table: DuckDBTable, *, row_by_row: bool) -> tuple[Stored, bool]:
         where = table.database.where
         if isinstance(where, str):
             if where not in self._attached:
                 alias = f"deniable_database_{len(self._attached)}"
                 self._connection.execute(_attachment(where, alias))
                 self._attached[where] = alias
-            return f"{self._attached[where]}.{quoted(table.name)}"
+            places = [(self._attached[where], "main")]
+        else:
+            places = self._come_home(where, table)
+        for place in places:
+            kind, sql = _catalogued(self._connection, place, table.name)
+            relation = ".".join(map(quoted, (*place, table.name)))
+            if kind == "table":
+                made = _generated(self._connection, place, table.name, sql)
+                return self._described(relation, Reader.DATABASE, made), True
+            if kind == "view":
+                if not row_by_row:
+                    raise ParameterError("source", table.name, NOT_ROW_BY_ROW)
+                return self._described(relation, Reader.MEMORY), False
+        raise ParameterError("source", table.name, "no such table in the database")
+
+    def _come_home(
+        self, where: driver.DuckDBPyConnection, table: DuckDBTable
+    ) -> list[tuple[str, str]]:
+        """Work on an open connection; the schemas in which its tables are found, in order."""
         if self._home is None:
             if self._frames or self._attached:
                 raise ParameterError(
@@ -184,13 +218,15 @@ class DuckDB:
                 )
             self._home = where
             self._connection = where.cursor()
+            self._spill.take_from_working_folder(self._connection)
         elif self._home is not where:
             raise ParameterError("source", table.name, "one open connection for each session")
-        return quoted(table.name)
+        found = self._connection.execute("SELECT current_database(), current_schema()").fetchall()
+        return [(str(database), str(schema)) for database, schema in found]
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[DuckDBSnapshot]:
-        """One transaction."""
+    def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[DuckDBSnapshot]:
+        """One transaction, and before it one reading of what no transaction holds still."""
         # One connection, one transaction at a time.
         with self._lock:
             before: dict[str, str] = {}
@@ -198,8 +234,11 @@ class DuckDB:
             try:
                 self.attempt(self._recover)
                 before = self.attempt(self._pin)
+                texts = Texts.of(reads)
+                self.attempt(lambda: self._read(texts))
                 self.attempt(lambda: self._connection.execute("BEGIN TRANSACTION"))
-                yield DuckDBSnapshot(self, Statements(self._connection))
+                in_place = [each.name for each in self._pinned if each.is_in_place(texts)]
+                yield DuckDBSnapshot(self, Statements(self._connection), in_place)
             finally:
                 self._end(before)
 
@@ -218,6 +257,21 @@ class DuckDB:
         # Outside of the handler: no trace of the engine's own error hangs on this one.
         raise EngineError(faults.ended("the query", "DuckDB"))
 
+    def _read(self, texts: Texts) -> None:
+        """Read files and views; a file that ends the engine is left out, and all is read again."""
+        damaged: set[str] = set()
+        while True:
+            try:
+                for each in self._pinned:
+                    each.pin(self._connection, texts, damaged)
+            except DamagedError as error:
+                damaged.add(error.path)
+                self._lost = True
+                self._recover()
+                self._pin()
+            else:
+                return
+
     def _pin(self) -> dict[str, str]:
         """Settings on which the meaning of a question hangs; an owner's own come back after it."""
         listed = ", ".join(map(string_literal, _PINNED))
@@ -233,6 +287,11 @@ class DuckDB:
         """Temporary tables go with the transaction; a connection that fails is no longer used."""
         with contextlib.suppress(Exception):
             self._connection.execute("ROLLBACK")
+        for each in self._pinned:
+            try:
+                each.let_go(self._connection)
+            except Exception:
+                self._failed = True
         for name, value in before.items():
             with contextlib.suppress(Exception):
                 set_to(self._connection, name, value)
@@ -282,7 +341,43 @@ class DuckDB:
         with contextlib.suppress(Exception):  # one that has ended
             self._connection.close()
         self._shadow.close()
-        self._swept()
+        self._spill.sweep()
+
+
+NOT_ROW_BY_ROW = (
+    "is a view: what it shows of one person may hang on others. Give the table that it is made of; "
+    "or, if each of its rows comes from one row of the same person, without chance and without a "
+    "cast that can fail, say row_by_row=True"
+)
+
+
+def _catalogued(
+    connection: driver.DuckDBPyConnection, place: tuple[str, str], name: str
+) -> tuple[str, str]:
+    """What the catalogue has under a name: a table, a view or nothing; and how it was made."""
+    for kind in ("table", "view"):
+        found = connection.execute(
+            f"SELECT sql FROM duckdb_{kind}s() WHERE database_name = ? AND schema_name = ? "
+            f"AND lower({kind}_name) = lower(?)",
+            [*place, name],
+        ).fetchall()
+        if found:
+            return kind, str(found[0][0])
+    return "", ""
+
+
+def _generated(
+    connection: driver.DuckDBPyConnection, place: tuple[str, str], name: str, sql: str
+) -> set[str]:
+    """Columns that are computed as they are read, which may fail for one row: left out."""
+    if "generated always as" not in sql.lower():
+        return set()
+    found = connection.execute(
+        "SELECT column_name FROM information_schema.columns WHERE table_catalog = ? "
+        "AND table_schema = ? AND lower(table_name) = lower(?) AND is_generated = 'ALWAYS'",
+        [*place, name],
+    ).fetchall()
+    return {str(row[0]) for row in found}
 
 
 def _attachment(where: str, alias: str) -> str:

@@ -62,13 +62,17 @@ def schema_of(
                 if reader == Reader.CSV:  # the first line may be a row, and is not quoted
                     hint = "the first line of the file does not name it"
                 raise ParameterError("columns", name, f"no such column; {hint}")
-            spelt = found[name] == "BLOB" and columns[name] == ColumnType.TEXT
-            if family(found[name]) is None and not spelt:
+            if not _is_read(found[name], columns[name]):
                 raise ParameterError("columns", name, "nothing can be asked about its native type")
         kinds = dict(columns)
     else:
         kinds = {name: kind for name, native in found.items() if (kind := family(native))}
     return Schema(kinds, frozenset(n for n, kind in kinds.items() if _exact(found[n], kind)))
+
+
+def _is_read(native: str, kind: ColumnType) -> bool:
+    """Whether a column of a native type can be read as one of a canonical type."""
+    return family(native) is not None or (native == "BLOB" and kind == ColumnType.TEXT)
 
 
 def family(native: str) -> ColumnType | None:
@@ -92,11 +96,17 @@ def projection(
     """SELECT the canonical columns, under their names in lower case, as questions are read.
 
     In two steps, so that what is read is read once: common parts of expressions are not shared.
+    Columns that are not found are NULL; so is a unit of a type in which two might become one.
     """
     reads, seals = [], []
     for name, kind in schema.columns.items():
-        column, called = quoted(name), quoted(name.lower())
-        reads.append(f"{_read(column, found[name], kind, reader)} AS {called}")
+        called, native = quoted(name.lower()), found.get(name)
+        merges = native is not None and name.lower() == unit and not _exact(native, kind)
+        if native is None or merges or not _is_read(native, kind):
+            read = f"CAST(NULL AS {SQL_TYPES[kind]})"
+        else:
+            read = _read(quoted(name), native, kind, reader)
+        reads.append(f"{read} AS {called}")
         sealed = _seal(called, kind, reader)
         if kind == ColumnType.TEXT and reader == Reader.PARQUET and name.lower() == unit:
             # Two ids that are not UTF-8 may have become one text.

@@ -42,6 +42,12 @@ _BEGIN = "; ".join(
         "SET LOCAL DateStyle = 'ISO, YMD'",
         "SET LOCAL standard_conforming_strings = on",
         "SET LOCAL jit = off",
+        # Policies that choose rows are as views are: statements fail where there is one.
+        "SET LOCAL row_security = off",
+        # The server counts the rows that indexes gave, for others to read; a scan gives all.
+        "SET LOCAL enable_indexscan = off",
+        "SET LOCAL enable_indexonlyscan = off",
+        "SET LOCAL enable_bitmapscan = off",
         # Else a function computes its constants in some calls and not in others, and what it gives
         # hangs on how often it was called.
         "SET LOCAL plan_cache_mode = force_generic_plan",
@@ -99,10 +105,12 @@ class _Known:
     unit: str | None
     leaves: str
     name: str
+    is_copied: bool  # a view: its own conditions come before those of a question
 
     def view(self) -> str:
         """The statement that opens it, for one transaction."""
-        return f"CREATE TEMP VIEW {quoted(self.name)} AS {self.leaves}"
+        made = "TABLE" if self.is_copied else "VIEW"
+        return f"CREATE TEMP {made} {quoted(self.name)} AS {self.leaves}"
 
     def shadow(self) -> str:
         """The statement that makes an empty table of the same columns under the same name."""
@@ -134,7 +142,8 @@ class PostgresSnapshot:
             if statement not in self._made:
                 connection.execute(statement)
                 self._made.add(statement)
-        return connection.execute(text, prepare=True).fetchall()
+        (lists,) = connection.execute(text, prepare=True).fetchall()
+        return list(zip(*lists, strict=True)) if lists[0] is not None else []
 
 
 class Postgres:
@@ -169,6 +178,8 @@ class Postgres:
         source: Source,
         columns: Mapping[str, ColumnType] | None,
         unit: str | None = None,
+        *,
+        row_by_row: bool = False,
     ) -> Schema:
         """Find a table and the types of its columns; no row is read."""
         if not isinstance(source, PostgresTable) or source.database.url != self._url:
@@ -177,11 +188,16 @@ class Postgres:
             )
         if columns is not None:
             raise ParameterError("columns", name, "the server knows its types; leave them out")
-        place = ".".join(map(quoted, source.name.split(".")))
         with self._lock:
-            found = _attempt(f"table {name}", lambda: self._described(place))
-        if not found:
-            raise ParameterError("source", source.name, f"no such table; {self._nearest(source)}")
+            oid = _attempt(f"table {name}", lambda: self._found(source))
+            if oid is None:
+                hint = nearest(source.name, _attempt("the tables", self._tables))
+                raise ParameterError("source", source.name, f"no such table; {hint}")
+            what, found = _attempt(
+                f"table {name}", lambda: self._pinned(lambda: self._described(oid))
+            )
+        if what and not (row_by_row and what == _VIEW):
+            raise ParameterError("source", source.name, what)
         kinds: dict[str, ColumnType] = {}
         exact, leaves = set(), []
         for _, _, column, native in found:
@@ -197,36 +213,68 @@ class Postgres:
         schema = Schema(kinds, frozenset(exact))
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
         whose = None if unit is None else unit.lower()
-        known = _Known(schema, whose, select, f"deniable_leaf_{len(self._known)}")
+        known = _Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
         view = exp.table_(known.name, db="pg_temp", quoted=True)
         self._known[name], self._schemas[name] = known, schema
         listed = [exp.column(column.lower(), quoted=True) for column in kinds]
         self._sources[name] = exp.select(*listed).from_(view)
         return schema
 
-    def _described(self, place: str) -> list[tuple[Any, ...]]:
-        """Schema, table, column and native type of each column."""
-        return self.connection.execute(
+    def _found(self, source: PostgresTable) -> int | None:
+        """The number of a table in the catalogue, by the role's own path of schemas.
+
+        Written so that nothing but the catalogue's own functions and types can be meant.
+        """
+        place = ".".join(map(quoted, source.name.split(".")))
+        ((oid,),) = self.connection.execute(
+            "SELECT pg_catalog.to_regclass(CAST(%s AS pg_catalog.text))::pg_catalog.oid", (place,)
+        ).fetchall()
+        return None if oid is None else int(oid)
+
+    def _pinned(self, act: Callable[[], T]) -> T:
+        """In a transaction with settings of ours."""
+        self.connection.execute(_BEGIN)
+        try:
+            return act()
+        finally:
+            self.connection.execute("ROLLBACK")
+
+    def _described(self, oid: int) -> tuple[str, list[tuple[Any, ...]]]:
+        """Why it cannot be asked, if so; schema, table, column and native type of each column.
+
+        Columns that are computed as they are read are not among them: one row could make that fail.
+        """
+        ((kinds, policies),) = self.connection.execute(
+            "WITH RECURSIVE parts AS (SELECT %s::oid AS id UNION "
+            "SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.id) "
+            "SELECT string_agg(DISTINCT c.relkind::text, ''), bool_or(row_security_active(c.oid)) "
+            "FROM parts JOIN pg_class c ON c.oid = parts.id",
+            (oid,),
+        ).fetchall()
+        what = _VIEW if set(kinds) - {"r", "p"} else _POLICIES if policies else ""
+        found = self.connection.execute(
             "SELECT n.nspname, c.relname, a.attname, CASE WHEN t.typtype = 'e' THEN 'enum' "
             "WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END "
             "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid "
-            "WHERE c.oid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped "
+            "WHERE c.oid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v' "
             "ORDER BY a.attnum",
-            (place,),
+            (oid,),
         ).fetchall()
+        return what, found
 
-    def _nearest(self, source: PostgresTable) -> str:
-        with self._lock:
-            rows = _attempt(
-                "the tables",
-                lambda: self.connection.execute(
-                    "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
-                    "AND pg_table_is_visible(oid) AND relname !~ '^pg_|^sql_' "
+    def _tables(self) -> list[str]:
+        return self._pinned(
+            lambda: [
+                row[0]
+                for row in self.connection.execute(
+                    "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') "
+                    "AND relnamespace <> 'pg_catalog'::regnamespace "
+                    "AND relnamespace <> 'information_schema'::regnamespace "
                     "ORDER BY 1 LIMIT 1000"
-                ).fetchall(),
-            )
-        return nearest(source.name, [row[0] for row in rows])
+                ).fetchall()
+            ]
+        )
 
     def write(self, step: Step) -> list[str]:
         """The statements that the server runs for a step; views and functions come first."""
@@ -245,7 +293,7 @@ class Postgres:
         return self._written[key]
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[PostgresSnapshot]:
+    def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[PostgresSnapshot]:  # noqa: ARG002
         """One transaction, in which all statements see the same rows."""
         with self._lock:
             try:
@@ -339,6 +387,15 @@ class Postgres:
         self.connection.close()
 
 
+_VIEW = (
+    "is a view, or has foreign tables in it: what it shows of one person may hang on others. Give "
+    "the table that it is made of; or, if each of its rows comes from one row of the same person, "
+    "without chance and without a cast that can fail, say row_by_row=True"
+)
+_POLICIES = (
+    "has policies that choose which of its rows this role sees; ask as a role that sees all rows "
+    "(BYPASSRLS), or give a table without policies"
+)
 _OUTAGES = {"08", "25", "53", "57", "58"}  # of connections, transactions, resources, operators
 
 

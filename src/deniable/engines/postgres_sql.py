@@ -95,7 +95,11 @@ class PostgresWriter:
         for name, source in self._sources.items():
             if name in named:
                 put_first(tree, name, source.copy(), materialized=False)
-        return str(tree.sql(_DIALECT))
+        assert isinstance(tree, exp.Query)
+        # Lists of values in one row: the server tells others how many rows a statement gave.
+        names = [f"c{place}" for place in range(len(tree.selects))]
+        lists = ", ".join(f"ARRAY_AGG({name})" for name in names)
+        return f"SELECT {lists} FROM ({tree.sql(_DIALECT)}) AS given ({', '.join(names)})"
 
     def _rule(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Paren) and node.meta.get(TRIED):

@@ -17,6 +17,7 @@ from sqlglot import exp
 from deniable.engines import faults
 from deniable.engines.base import Rows, Step
 from deniable.engines.canaries import canaries, most_named, rows_to_try
+from deniable.engines.pinned import Texts
 from deniable.engines.spark_sql import SparkWriter
 from deniable.errors import (
     DeniableError,
@@ -61,7 +62,25 @@ _SETTINGS = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.adaptive.enabled": "true",
+    # A file that is gone or cannot be read has no rows: it may be one person's.
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
 }
+_PLAIN = frozenset(
+    {"LogicalRelation", "HiveTableRelation", "DataSourceV2Relation", "LocalRelation", "LogicalRDD"}
+    | {"Range", "SubqueryAlias"}
+)
+"""What a plan is made of that hands out rows as they are stored."""
+
+_NOT_ROW_BY_ROW = (
+    "is computed from other tables: what it shows of one person may hang on others. Give the table "
+    "that it is made of; or, if each of its rows comes from one row of the same person, without "
+    "chance and without a cast that can fail, say row_by_row=True"
+)
+_WATCHED = (
+    "Spark's pages and event logs show exact numbers of rows to all who may open them: set {}, or "
+    "let only the owner of the data read them (spark.acls.enable=true)"
+)
 _GLOBAL = "global_temp"
 _REMEMBERED = 64
 T = TypeVar("T")
@@ -162,7 +181,7 @@ class Spark:
         self._tables = tables
         self._mark = f"deniable_{uuid.uuid4().hex}"
         self._schemas: dict[str, Schema] = {}
-        self._opened: dict[str, SparkTable] = {}
+        self._opened: dict[str, tuple[str, SparkTable, bool]] = {}
         self._sources: dict[str, exp.Expr] = {}
         self._writer = SparkWriter(self._schemas, self._sources)
         self._lock = threading.Lock()
@@ -174,6 +193,8 @@ class Spark:
         session = self._tables.session.newSession()
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
+        if watched := _watched(session):
+            warnings.warn(_WATCHED.format(" and ".join(watched)), stacklevel=2)
         return session
 
     def add(
@@ -182,6 +203,8 @@ class Spark:
         source: Source,
         columns: Mapping[str, ColumnType] | None,
         unit: str | None = None,
+        *,
+        row_by_row: bool = False,
     ) -> Schema:
         """Find a table and the types of its columns; no row is read."""
         if not isinstance(source, SparkTable) or source.tables.session is not self._tables.session:
@@ -191,7 +214,9 @@ class Spark:
         if columns is not None:
             raise ParameterError("columns", name, "Spark knows its types; leave them out")
         with self._lock:
-            fields = _attempt(f"table {name}", lambda: self._fields(source))
+            fields, plain = _attempt(f"table {name}", lambda: self._fields(source))
+        if not (plain or row_by_row):
+            raise ParameterError("source", source.name, _NOT_ROW_BY_ROW)
         kinds: dict[str, ColumnType] = {}
         exact, select = set(), exp.Select()
         for column in fields:
@@ -210,13 +235,15 @@ class Spark:
         view = f"{self._mark}_{len(self._sources)}"
         self._schemas[name] = Schema(kinds, frozenset(exact))
         self._units[name] = None if unit is None else unit.lower()
-        self._opened[view] = source
+        self._opened[view] = (name, source, plain)
         self._sources[name] = select.from_(exp.table_(view, db=_GLOBAL, quoted=True))
         return self._schemas[name]
 
-    def _fields(self, source: SparkTable) -> list[native.StructField]:
+    def _fields(self, source: SparkTable) -> tuple[list[native.StructField], bool]:
+        """Its columns, and whether its rows are stored as they are."""
         try:
-            return source.open().schema.fields
+            frame = source.open()
+            return frame.schema.fields, _nodes(frame) <= _PLAIN
         except (AnalysisException, ParseException):
             known = [table.name for table in self._tables.session.catalog.listTables()]
         hint = nearest(source.name, known)
@@ -229,13 +256,13 @@ class Spark:
         return [*kept, written.select]
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[SparkSnapshot]:
+    def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[SparkSnapshot]:
         """Tables that are opened once, for all steps of a question."""
         opened = SparkSnapshot(self._session, self._writer, keeps=True)
         context = self._session.sparkContext
         with self._lock:
             try:
-                _attempt("the query", self._show)
+                _attempt("the query", lambda: self._show(Texts.of(reads)))
                 _attempt("the query", lambda: context.addJobTag(self._mark))
                 yield opened
             finally:
@@ -284,10 +311,30 @@ class Spark:
             return faults.VALUES
         return None
 
-    def _show(self) -> None:
-        """The tables under names that sessions share, which is how another session finds views."""
-        for view, source in self._opened.items():
-            source.open().createOrReplaceGlobalTempView(view)
+    def _show(self, texts: Texts) -> None:
+        """The tables under names that sessions share, which is how another session finds views.
+
+        What two statements read, or what is computed, is read once: files may come and go.
+        """
+        for view, (name, source, plain) in self._opened.items():
+            scans = texts.scans(name)
+            if not scans:
+                continue
+            frame = source.open()
+            frame.createOrReplaceGlobalTempView(view)
+            if scans == 1 and plain:
+                continue
+            named = set(texts.columns(self._schemas[name]))
+            columns = ", ".join(
+                f"{_column(each.name)}"
+                if each.name.lower() in named
+                else f"CAST(NULL AS {each.dataType.simpleString()}) AS {_column(each.name)}"
+                for each in frame.schema.fields
+                if each.name in self._schemas[name].columns
+            )
+            read = self._session.sql(f"SELECT {columns} FROM {_GLOBAL}.{view}")
+            # What is cached could be lost and computed again; a checkpoint would fail instead.
+            read.localCheckpoint().createOrReplaceGlobalTempView(view)
 
     def _show_shadows(self, steps: Sequence[Step]) -> None:
         """Public rows of canonical types, under the same names."""
@@ -315,6 +362,32 @@ class Spark:
     def close(self) -> None:
         """Nothing is left behind by questions; Spark itself is the user's."""
         self.cancel()
+
+
+def _column(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _nodes(frame: DataFrame) -> set[str]:
+    """The kinds of nodes in the plan of a data frame; a temporary view is seen through."""
+    found, waiting = set[str](), [frame._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        kind = node.getClass().getSimpleName()
+        if not (kind == "View" and node.isTempViewStoringAnalyzedPlan()):
+            found.add(kind)
+        children = node.children()
+        waiting += [children.apply(place) for place in range(children.size())]
+    return found
+
+
+def _watched(session: SparkSession) -> list[str]:
+    """Settings under which others may read how many rows Spark has handled."""
+    known = session.sparkContext.getConf()
+    if known.get("spark.acls.enable", "false") == "true":
+        return []
+    shown = {"spark.ui.enabled": "true", "spark.eventLog.enabled": "false"}
+    return [f"{name}=false" for name, usual in shown.items() if known.get(name, usual) == "true"]
 
 
 @contextlib.contextmanager

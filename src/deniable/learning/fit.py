@@ -59,7 +59,8 @@ def fit(
     loss = _price(model)
     parts = session.parts
     gate = Gate(parts.ledger, private.population, parts.who)
-    parts.engine.check(_steps(model, source))
+    steps = _steps(model, source)
+    parts.engine.check(steps)
     question = {
         "learn": type(model).__name__,
         "parameters": {key: _plain(value) for key, value in model.get_params().items()},
@@ -71,7 +72,7 @@ def fit(
     if isinstance(door, Answer):
         _recall(model, door.value, source.ranges)
         return model
-    with door, LazySnapshot(parts.engine) as snapshot:
+    with door, LazySnapshot(parts.engine, steps) as snapshot:
         if isinstance(model, SumsEstimator):
             reader = _DoorReader(door, snapshot, source)
             with np.errstate(all="ignore"):  # noise may take released numbers beyond doubles

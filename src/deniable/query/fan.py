@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from deniable.engines.base import Engine, Step
+from deniable.engines.base import Engine, Rows, Snapshot, Step, quoted
 from deniable.errors import QueryError
 from deniable.query.checks import columns_in
 from deniable.query.columns import UNIT, Relation
@@ -46,6 +46,7 @@ class Counts:
     def __init__(self, engine: Engine, public: frozenset[str]) -> None:
         self._engine, self._public = engine, public
         self._known: dict[str, int] = {}
+        self._named: dict[str, set[str]] = {}
 
     def __call__(self, sql: exp.Expr) -> int:
         """The one number that a SELECT of public tables gives."""
@@ -55,10 +56,33 @@ class Counts:
             named = {table.name for table in sql.find_all(exp.Table)} - made
             if not named <= self._public:
                 raise AssertionError("only public tables are counted")
-            with self._engine.snapshot() as snapshot:
-                ((found,),) = snapshot.run(Step(text, text))
-            self._known[text] = int(found or 0)
+            self._named[text] = named
+            step = Step(text, text)
+            with self._engine.snapshot([step]) as snapshot:
+                self._known[text] = _number(snapshot.run(step))
         return self._known[text]
+
+    def about(self, steps: Sequence[Step]) -> list[Step]:
+        """What was counted of the public tables that steps may read."""
+        texts = [text for step in steps for text in (step.select, *step.tables.values())]
+        return [
+            Step(text, text)
+            for text, named in self._named.items()
+            if any(quoted(name) in each for name in named for each in texts)
+        ]
+
+    def confirm(self, counts: Sequence[Step], snapshot: Snapshot) -> None:
+        """Refuse to go on where a public table has grown since it was counted: it is now."""
+        for step in counts:
+            found = _number(snapshot.run(step))
+            known, self._known[step.select] = self._known[step.select], found
+            if found > known:
+                raise QueryError("a public table has grown since this was planned; ask again")
+
+
+def _number(rows: Rows) -> int:
+    ((found,),) = rows
+    return int(found or 0)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def _values_step(plan: Plan, place: int) -> Step:
 class Asked:
     """A question with its price: what is bought before it, and what is left for it.
 
-    `centred` compiles it again, with columns centred elsewhere.
+    `centred` compiles it again, with columns centred elsewhere. `steps` are those of the question
+    itself, with made-up bounds where they are not known yet.
     """
 
     plan: Plan
@@ -126,6 +127,7 @@ class Asked:
     bought: Purchase | None
     amount: Fraction
     rank: float
+    steps: tuple[Step, ...]
 
 
 def placeholder(plan: Plan) -> Plan:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError, ReleaseFailedError
 from deniable.privacy.guarantees import PureDP
 from deniable.privacy.losses.base import Loss
@@ -131,7 +130,7 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
 
     It is bought as a question in SQL buys it, by a noisy histogram of the rows of units.
     """
-    with LazySnapshot(run.parts.engine) as snapshot:
+    with run.snapshot() as snapshot:
         plan = run.data(snapshot).plan(())
         if not plan.buys_rows:
             return run, ()
@@ -140,7 +139,7 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
         bought = Purchase(plan, ("rows",), like.noise)
         rest = on_grid_below(run.amount - like.noise.amount) - GRID
         rank = rank_of(plan, run.parts.budget, rest / len(run.domain))
-        asked = Asked(plan, lambda _: plan, bought, rest, rank)
+        asked = Asked(plan, lambda _: plan, bought, rest, rank, ())
         question: dict[str, object] = {
             "bought": "rows of a unit",
             "columns": [each.inside() for each in run.coded],

@@ -9,7 +9,6 @@ from typing import cast
 
 import numpy as np
 
-from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.query.price import amount_of
@@ -65,7 +64,7 @@ def evaluate(
     run.check()
     models = [[plain(model.marginal(clique)) for clique in way] for way in ways]
     rows = max(1.0, float(model.total))
-    with LazySnapshot(parts.engine) as snapshot:
+    with run.snapshot() as snapshot:
         data = run.data(snapshot)
         loss = reserved_loss(amount, pure=run.pure, relation=data.relation)
         door = run.gate.open(

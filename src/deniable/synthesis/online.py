@@ -8,7 +8,6 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from deniable.engines.base import LazySnapshot
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.price import Price
@@ -36,7 +35,7 @@ class OnlineDesk:
     def __init__(self, run: Run, queries: int, updates: int) -> None:
         self._coded = {each.name: each for each in run.coded}
         self._turn = Lock()
-        self._snapshot = LazySnapshot(run.parts.engine)
+        self._snapshot = run.snapshot()
         data = run.data(self._snapshot)
         loss = reserved_loss(run.amount, pure=run.pure, relation=data.relation)
         door = run.gate.open(loss, purpose="synthesis: online answers")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from deniable.engines.base import LazySnapshot
+from deniable.engines.base import LazySnapshot, Step, quoted
 from deniable.errors import ParameterError
 from deniable.privacy.guarantees import PureDP
 from deniable.privacy.losses.base import Loss
@@ -54,6 +54,13 @@ class Run:
         """The way to the people of the table."""
         return Gate(self.parts.ledger, self.owner.population, self.parts.who)
 
+    def snapshot(self) -> LazySnapshot:
+        """Of the table's columns that are coded, and of its unit; they are read many times."""
+        unit = [self.owner.unit] if isinstance(self.owner.unit, str) else []
+        columns = ", ".join(quoted(name.lower()) for name in [*self.domain.columns, *unit])
+        read = f"SELECT {columns} FROM {quoted(self.table)}"  # noqa: S608
+        return LazySnapshot(self.parts.engine, [Step(read, read), Step(read, read)])
+
     def data(self, snapshot: LazySnapshot) -> TableMarginals:
         """The marginals of the table, for the door."""
         return TableMarginals(
@@ -73,7 +80,7 @@ class Run:
             raise ParameterError(
                 "epsilon", float(self.amount), "is too small for so many draws; pay more, draw less"
             )
-        with LazySnapshot(self.parts.engine) as snapshot:  # none is taken: nothing is run
+        with self.snapshot() as snapshot:  # none is taken: nothing is run
             data = self.data(snapshot)
             data.check(self.parts.engine)
             size = self.owner.size
@@ -99,7 +106,7 @@ class Run:
         progress: Progress,
     ) -> SyntheticTable:
         """The synthetic table: drawn now, gone on with, or made of the recorded answer."""
-        with LazySnapshot(self.parts.engine) as snapshot:
+        with self.snapshot() as snapshot:
             data = self.data(snapshot)
             loss = reserved_loss(self.amount, pure=self.pure, relation=data.relation)
             door, kept = self._door(loss, self._question(repr(method), wanted), path)

@@ -1,0 +1,135 @@
+"""Files: one path, or a pattern of paths, as DuckDB is to read them.
+
+What a pattern finds may be one person's file. So nothing follows from the first file, from how many
+there are, or from their folders: names and types are declared, each file is read by the names of
+its own columns, each cell through the leaf of its declared type. A column that a file does not have
+is NULL; a file that cannot be read has no rows.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from urllib.parse import unquote
+
+import duckdb as driver
+
+from deniable.engines.base import quoted
+from deniable.engines.leaves import Reader, projection
+from deniable.engines.sources import csv_options, string_literal, unreadable
+from deniable.errors import ParameterError
+from deniable.tables import ColumnType, Schema
+
+_PARTITION = re.compile(r"([^=*?\[\]]+)=(.+)")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A relation of the engine, what reads it, and the native types of its columns."""
+
+    relation: str
+    reader: Reader
+    found: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Files:
+    """A path, or a pattern, whose folders may name columns: "visits/day=*/*.parquet"."""
+
+    place: str
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it may find any number of files."""
+        return glob.has_magic(self.place)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The columns that the pattern itself names, and whose values stand in the paths."""
+        parts = PurePath(self.place).parts[:-1]
+        return tuple(found[1] for part in parts if (found := _PARTITION.fullmatch(part)))
+
+    def check(self) -> None:
+        """Refuse what cannot be a place of files; whether a pattern finds any is not looked at."""
+        if "://" in self.place:
+            raise ParameterError("source", self.place, "must be a path on this machine")
+        if not self.is_pattern:
+            if not Path(self.place).is_file():
+                raise ParameterError("source", self.place, "no such file")
+            return
+        fixed = Path(self.place)
+        while glob.has_magic(str(fixed)):
+            fixed = fixed.parent
+        if not fixed.is_dir():
+            raise ParameterError("source", self.place, f"no such folder: {fixed}")
+
+    def paths(self) -> Iterator[str]:
+        """The files that are there now, by name; no pipe or device among them."""
+        if not self.is_pattern:
+            yield self.place
+            return
+        found = glob.glob(self.place, recursive=True)  # noqa: PTH207  (patterns may be absolute)
+        yield from sorted(path for path in found if Path(path).is_file())
+
+    def stored(self, connection: driver.DuckDBPyConnection, path: str) -> Stored:
+        """How one of the files is read; no row is."""
+        place = string_literal(path.translate(_LITERAL))
+        if path.lower().endswith(".parquet"):
+            # The default raises for one text that is not UTF-8.
+            relation = (
+                f"read_parquet({place}, utf8_validation = 'replace', hive_partitioning = false)"
+            )
+            reader = Reader.PARQUET
+        else:
+            relation = f"read_csv({place}, hive_partitioning = false, {csv_options(path)})"
+            reader = Reader.CSV
+        described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        hidden = unreadable(connection, place) if reader == Reader.PARQUET else set()
+        found = {str(row[0]): str(row[1]) for row in described if str(row[0]) not in hidden}
+        values = self._values(path)
+        if values:
+            kept = ", ".join(quoted(name) for name in found if name not in values)
+            made = ", ".join(
+                f"{'NULL' if value is None else string_literal(value)}::VARCHAR AS {quoted(name)}"
+                for name, value in values.items()
+            )
+            listed = f"{kept}, {made}" if kept else made
+            relation = f"(SELECT {listed} FROM {relation})"
+            found |= dict.fromkeys(values, "VARCHAR")
+        return Stored(relation, reader, found)
+
+    def _values(self, path: str) -> dict[str, str | None]:
+        """The values of the partitions, as a path says them: text, until a leaf reads them."""
+        values: dict[str, str | None] = {}
+        named = self.partitions
+        for part in PurePath(path).parts[:-1]:
+            found = _PARTITION.fullmatch(part)
+            if found and found[1] in named:
+                text = unquote(found[2], errors="replace")
+                values[found[1]] = None if text == _NO_VALUE or "\0" in text else text
+        return values
+
+    def exact(self, columns: Mapping[str, ColumnType]) -> frozenset[str]:
+        """Declared columns whose different values stay different, or are NULL."""
+        if self.place.lower().endswith(".parquet"):
+            return frozenset(
+                name
+                for name, kind in columns.items()
+                if name not in self.partitions or kind == ColumnType.TEXT
+            )
+        return frozenset(name for name, kind in columns.items() if kind == ColumnType.TEXT)
+
+    def leaves(
+        self, connection: driver.DuckDBPyConnection, path: str, schema: Schema, unit: str | None
+    ) -> str:
+        """SELECT the canonical columns of one of the files."""
+        stored = self.stored(connection, path)
+        return projection(schema, stored.found, stored.relation, stored.reader, unit)
+
+
+# A path is a pattern to DuckDB: what would be a sign in it stands for itself.
+_LITERAL = str.maketrans({char: f"[{char}]" for char in "*?["})

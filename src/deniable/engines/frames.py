@@ -1,0 +1,181 @@
+"""Tables in memory: each becomes one Arrow table, read once, that nothing changes any more.
+
+The types of an Arrow or polars table are declared; those of a pandas table follow its values: one
+missing value makes whole numbers fractions, one fraction makes the texts of numbers others. So of a
+pandas table the types are declared, and each cell is read as one of its declared type by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from deniable.engines.sources import check_names
+from deniable.errors import ParameterError, ParameterTypeError
+from deniable.tables import ColumnType
+
+_WHOLE = re.compile(r"[+-]?\d{1,19}")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOST = 1 << 63
+
+
+def pinned_frame(source: Any, columns: Mapping[str, ColumnType] | None) -> Any:
+    """An Arrow table of what is in memory now, without columns that an engine may fail to read."""
+    if is_pandas(source):
+        if columns is None:
+            raise ParameterError(
+                "columns",
+                "none",
+                "the types of a pandas table follow its values; declare them: " + _drafted(source),
+            )
+        return _from_pandas(source, columns)
+    tabular = hasattr(source, "num_rows") or hasattr(source, "shape")
+    if not hasattr(source, "__arrow_c_stream__") or not tabular:
+        raise ParameterTypeError(
+            "source", type(source).__name__, "must be an Arrow, pandas or polars table"
+        )
+    import pyarrow  # noqa: PLC0415  (slow to import, and there already with such a table)
+
+    table = pyarrow.table(source)
+    check_names(table.column_names)
+    hidden = [field.name for field in table.schema if _is_coarse(pyarrow.types, field.type)]
+    return table.drop_columns(hidden) if hidden else table
+
+
+def is_pandas(source: object) -> bool:
+    """Whether it is a pandas table, or of a class made from it."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(source, pandas.DataFrame)
+
+
+def _drafted(source: Any) -> str:
+    """What to write, from names and the types as they are now."""
+    kinds = {"b": "boolean", "i": "integer", "u": "integer", "f": "number", "M": "timestamp"}
+    drafted = {str(name): kinds.get(kind.kind, "text") for name, kind in source.dtypes.items()}
+    return f"columns={drafted}"
+
+
+def _from_pandas(source: Any, columns: Mapping[str, ColumnType]) -> Any:
+    import pyarrow  # noqa: PLC0415  (slow to import)
+
+    check_names([str(name) for name in source.columns])
+    by_name = {str(name): name for name in source.columns}
+    kinds = {
+        ColumnType.INTEGER: pyarrow.int64(),
+        ColumnType.NUMBER: pyarrow.float64(),
+        ColumnType.TEXT: pyarrow.string(),
+        ColumnType.BOOLEAN: pyarrow.bool_(),
+        ColumnType.DATE: pyarrow.date32(),
+        ColumnType.TIMESTAMP: pyarrow.timestamp("us"),
+    }
+    arrays = {}
+    for name, kind in columns.items():
+        if name in by_name:
+            column = source[by_name[name]]
+            form = _AT_ONCE.get((column.dtype.kind, kind))
+            if form is not None and not column.hasnans:
+                arrays[name] = pyarrow.array(column.to_numpy(dtype=form, copy=True), kinds[kind])
+            else:
+                arrays[name] = pyarrow.array(map(_CELLS[kind], column.array), kinds[kind])
+    return pyarrow.table(arrays)
+
+
+# Kinds of NumPy's whose cells are read all at once, and as each would be by itself.
+_AT_ONCE = {
+    ("i", ColumnType.INTEGER): "int64",
+    **dict.fromkeys(((kind, ColumnType.NUMBER) for kind in "iuf"), "float64"),
+    ("b", ColumnType.BOOLEAN): "bool",
+}
+
+
+def _plain(value: Any) -> Any:
+    """A cell without NumPy's or pandas' clothes; None where it is missing."""
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    if isinstance(value, str | bool | int | float | datetime | date):
+        return value
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "ndim", 0) == 0 else value
+
+
+def _read_by(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of a cell; whatever goes wrong makes it missing, and is not told."""
+
+    def cell(value: Any) -> Any:
+        try:
+            plain = _plain(value)
+            return None if plain is None else read(plain)
+        except Exception:
+            return None
+
+    return cell
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and not _WHOLE.fullmatch(value.strip()):
+        return None
+    number = int(value)
+    exact = isinstance(value, str) or number == value
+    return number if exact and -_MOST <= number < _MOST else None
+
+
+def _number(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _text(value: Any) -> str | None:
+    """As it prints; whole numbers alike, whether pandas holds them as fractions or not."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if value.is_integer():
+            value = int(value)
+    text = str(value)
+    text.encode()
+    return text
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    return bool(value) if value in {0, 1} else None
+
+
+def _time(value: Any) -> datetime | None:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip()) if _DAY.match(value.strip()) else None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        return None
+    moved = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    return datetime(*moved.timetuple()[:6], moved.microsecond)
+
+
+def _day(value: Any) -> date | None:
+    time = _time(value)
+    return None if time is None else time.date()
+
+
+_CELLS = {
+    ColumnType.INTEGER: _read_by(_whole),
+    ColumnType.NUMBER: _read_by(_number),
+    ColumnType.TEXT: _read_by(_text),
+    ColumnType.BOOLEAN: _read_by(_truth),
+    ColumnType.DATE: _read_by(_day),
+    ColumnType.TIMESTAMP: _read_by(_time),
+}
+
+
+def _is_coarse(types: Any, kind: Any) -> bool:
+    """Times in seconds or milliseconds with a zone, however they are encoded."""
+    while hasattr(kind, "value_type") and not types.is_nested(kind):
+        kind = kind.value_type
+    if types.is_run_end_encoded(kind):
+        return _is_coarse(types, kind.value_type)
+    return bool(types.is_timestamp(kind) and kind.tz and kind.unit in {"s", "ms"})

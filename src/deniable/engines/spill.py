@@ -1,0 +1,68 @@
+"""Where DuckDB puts rows that do not fit in memory: a folder that nobody else may look into.
+
+It goes with the session. What a killed process left behind is swept when the next one opens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import IO
+
+import duckdb as driver
+
+from deniable.engines.sources import string_literal
+
+_PREFIX, _LOCK = "deniable-spill-", "in-use"
+
+
+class Spill:
+    """A folder of one session, made when it opens."""
+
+    def __init__(self) -> None:
+        _sweep_left()
+        self._folder, held = _made()
+        self.sweep = weakref.finalize(self, _remove, self._folder, held, os.getpid())
+
+    def take(self, connection: driver.DuckDBPyConnection) -> None:
+        """Have a connection spill here, encrypted where the engine can."""
+        connection.execute(f"SET temp_directory = {string_literal(str(self._folder))}")
+        with contextlib.suppress(driver.Error):  # a version that cannot
+            connection.execute("SET temp_file_encryption = true")
+
+    def take_from_working_folder(self, connection: driver.DuckDBPyConnection) -> None:
+        """An owner's connection in memory would spill into the folder where it was opened."""
+        ((where,),) = connection.execute("SELECT current_setting('temp_directory')").fetchall()
+        if where == ".tmp":
+            with contextlib.suppress(driver.Error):  # it has spilt there already: the owner's
+                self.take(connection)
+
+
+def _made() -> tuple[Path, IO[str]]:
+    """A folder of mode 0700, and a lock that is held as long as the process lives."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        held = (folder / _LOCK).open("w")
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if (folder / _LOCK).exists():  # nobody swept it before it was locked
+            return folder, held
+        held.close()
+
+
+def _remove(folder: Path, held: IO[str], process: int) -> None:
+    if os.getpid() == process:  # no forked child's affair
+        shutil.rmtree(folder, ignore_errors=True)
+    held.close()
+
+
+def _sweep_left() -> None:
+    """Remove folders whose process is gone: nobody holds their locks."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), (folder / _LOCK).open("r+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
