@@ -341,7 +341,6 @@ class Session:
     def _answer(self, asked: Asked) -> Answer:
         counts = self._counts.about(asked.steps)
         with LazySnapshot(self._engine, [*counts, *self._reads(asked)]) as snapshot:
-            self._counts.confirm(counts, snapshot)  # public tables: nothing private is read yet
             plan, paid = self._bounded(asked, snapshot)
             priced = price(plan, self._budget, asked.amount)
             question = self._question(plan)
@@ -350,6 +349,7 @@ class Session:
             if isinstance(door, Recorded):
                 return shown(priced, door, paid)
             with door:
+                self._counts.confirm(counts, snapshot)
                 stored = draw(priced, snapshot, door, self._secret(question))
                 return shown(priced, door.close(stored), paid)
 

@@ -106,7 +106,7 @@ def source_of(kind, folder, request):
 @pytest.mark.parametrize("kind", [*SOURCES, "postgres"])
 def test_no_cell_shows(kind, place, heard, request):
     given = source_of(kind, place / "kept", request)
-    columns = {"columns": COLUMNS} if kind == "csv" else {}
+    columns = {"columns": COLUMNS} if kind in {"csv", "pandas"} else {}
     private = dp.PrivateTable(given(), **DECLARED, **columns)
     public = dp.PublicTable(given(), **columns)
     walk(private, public, private.describe())
@@ -198,7 +198,7 @@ def test_no_cell_shows_where_a_table_or_a_session_is_refused(kind, place, heard,
     given = source_of(kind, place / "kept", request)
 
     def opened(declared):
-        declared = ({"columns": COLUMNS} if kind == "csv" else {}) | DECLARED | declared
+        declared = ({"columns": COLUMNS} if kind in {"csv", "pandas"} else {}) | DECLARED | declared
         table = dp.PrivateTable(given(), **declared)
         ledger = place / "searched/ledger.db"
         dp.Session({"t": table}, budget=dp.PureDP(1), ledger=ledger).close()
@@ -233,7 +233,7 @@ def test_no_cell_shows_where_a_table_or_a_session_is_refused(kind, place, heard,
 def test_no_cell_shows_where_a_source_breaks_under_a_session(kind, place, heard, request):
     """And it is charged, and says so."""
     given = source_of(kind, place / "kept", request)
-    columns = {"columns": COLUMNS} if kind == "csv" else {}
+    columns = {"columns": COLUMNS} if kind in {"csv", "pandas"} else {}
     ledger = place / "searched/ledger.db"
     with dp.Session(
         {"t": dp.PrivateTable(given(), **DECLARED, **columns)}, budget=dp.PureDP(9), ledger=ledger
@@ -263,7 +263,8 @@ def test_rows_in_memory_are_named_by_their_kind_and_columns():
 
 def test_columns_called_like_parts_of_engines_are_columns():
     frame = pd.DataFrame({"label": ["a", "b"], "engine": ["x", "y"]})
-    table = dp.PrivateTable(frame, unit="label", population="p", max_rows=1)
+    kinds = {"label": "text", "engine": "text"}
+    table = dp.PrivateTable(frame, unit="label", population="p", max_rows=1, columns=kinds)
     with dp.Session({"t": table}, budget=dp.PureDP(9), ledger=dp.Ledger()) as session:
         assert session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).columns == ("n",)
 

@@ -199,7 +199,8 @@ def test_a_fault_in_a_public_row_shows_nothing_about_private_ones():
 def test_the_schema_of_pandas_objects_does_not_follow_the_data(last):
     column = pandas.Series([1, 2, last] * 100, dtype=object)
     frame = pandas.DataFrame({"u": range(300), "o": column})
-    private = dp.PrivateTable(frame, unit="u", population="p", max_rows=1)
+    kinds = {"u": "integer", "o": "text"}
+    private = dp.PrivateTable(frame, unit="u", population="p", columns=kinds, max_rows=1)
     with session(private) as opened:
         answer = opened.sql("SELECT COUNT(o) AS n FROM t WHERE o <> 'y'", rho=1000)
         assert round(answer["n"][0]) == (200 if last is None else 300)

@@ -179,7 +179,9 @@ def test_private_tables_are_never_counted():
 def test_public_tables_are_counted_once(monkeypatch):
     asked = []
     snapshot = DuckDB.snapshot
-    monkeypatch.setattr(DuckDB, "snapshot", lambda self: asked.append(1) or snapshot(self))
+    monkeypatch.setattr(
+        DuckDB, "snapshot", lambda self, reads: asked.append(1) or snapshot(self, reads)
+    )
     with session() as opened:
         for rho in (1, 2, 3):
             opened.explain("SELECT COUNT(*) AS n FROM t JOIN tags ON t.x = tags.k", rho=rho)

@@ -76,7 +76,7 @@ def sources(folder: Path):
     kept.execute("CREATE TABLE kept AS FROM given")
     return {
         "parquet": (folder / "one.parquet", None),
-        "glob": (str(folder / "parts" / "*.parquet"), None),
+        "glob": (str(folder / "parts" / "*.parquet"), {**TYPES}),
         "csv": (folder / "one.csv", {**TYPES, "who": "text"}),
         "tsv": (folder / "one.tsv", {**TYPES, "who": "text"}),
         "arrow": (table, None),
@@ -339,7 +339,7 @@ def test_files_that_are_no_tables_are_refused_without_quoting_them(tmp_path):
         opened(private(tmp_path / "bad.parquet"))
     assert "secret" not in str(caught.value)
     (tmp_path / "bad.csv").write_text("who,ward\n1,A\n")
-    with pytest.raises(dp.ParameterError, match="declare them"):
+    with pytest.raises(dp.ParameterError, match="declare names and types"):
         opened(private(tmp_path / "bad.csv"))
 
 

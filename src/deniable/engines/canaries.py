@@ -68,9 +68,14 @@ def rows_to_try(tables: int) -> int:
 
 def most_named(tables: Iterable[str], texts: Iterable[str]) -> int:
     """How often one statement names tables in FROM, at most."""
-    listed = "|".join(re.escape(quoted(name)) + "|" + re.escape(name) for name in tables)
-    mention = re.compile(rf'(?:\b(?:FROM|JOIN)|,)\s*\(?\s*(?:{listed})(?![\w".])', re.IGNORECASE)
+    mention = mentions(tables)
     return max((len(mention.findall(text)) for text in texts), default=0)
+
+
+def mentions(tables: Iterable[str]) -> re.Pattern[str]:
+    """What stands where a statement reads one of these tables."""
+    listed = "|".join(re.escape(quoted(name)) + "|" + re.escape(name) for name in tables)
+    return re.compile(rf'(?:\b(?:FROM|JOIN)|,)\s*\(?\s*(?:{listed})(?![\w".])', re.IGNORECASE)
 
 
 def canaries(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import duckdb as driver
 
 from deniable.engines.base import Step, quoted
+from deniable.engines.canaries import mentions
 from deniable.engines.files import Files, Stored
 from deniable.engines.leaves import projection
 from deniable.tables import SQL_TYPES, ColumnType, Schema
@@ -44,7 +45,8 @@ class Texts:
         """How often a table is named, at most."""
         if not self.each:
             return 2
-        return sum(len(_mention(table).findall(text)) for text in self.each)
+        mention = mentions([table])
+        return sum(len(mention.findall(text)) for text in self.each)
 
     def columns(self, schema: Schema) -> list[str]:
         """The columns of a table that may be named, in lower case."""
@@ -88,12 +90,16 @@ class Pinned:
             leaves = projection(
                 self.schema, source.found, source.relation, source.reader, self.unit
             )
-            connection.execute(f"CREATE TEMP TABLE {table} AS SELECT {listed} FROM ({leaves}) AS read")
+            connection.execute(
+                f"CREATE TEMP TABLE {table} AS SELECT {listed} FROM ({leaves}) AS read"
+            )
             return
         if not source.is_pattern:
             leaves = source.leaves(connection, source.place, self.schema, self.unit)
             made = "VIEW" if self.is_in_place(texts) else "TABLE"
-            connection.execute(f"CREATE TEMP {made} {table} AS SELECT {listed} FROM ({leaves}) AS read")
+            connection.execute(
+                f"CREATE TEMP {made} {table} AS SELECT {listed} FROM ({leaves}) AS read"
+            )
             return
         kinds = {name.lower(): kind for name, kind in self.schema.columns.items()}
         typed = ", ".join(f"{quoted(name)} {_type(kinds[name])}" for name in columns)

@@ -30,10 +30,8 @@ class Spill:
         self.sweep = weakref.finalize(self, _remove, self._folder, held, os.getpid())
 
     def take(self, connection: driver.DuckDBPyConnection) -> None:
-        """Have a connection spill here, encrypted where the engine can."""
+        """Have a connection spill here."""
         connection.execute(f"SET temp_directory = {string_literal(str(self._folder))}")
-        with contextlib.suppress(driver.Error):  # a version that cannot
-            connection.execute("SET temp_file_encryption = true")
 
     def take_from_working_folder(self, connection: driver.DuckDBPyConnection) -> None:
         """An owner's connection in memory would spill into the folder where it was opened."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from deniable.engines.base import Engine, Rows, Snapshot, Step, quoted
-from deniable.errors import QueryError
+from deniable.errors import EngineError, QueryError
 from deniable.query.checks import columns_in
 from deniable.query.columns import UNIT, Relation
 from deniable.query.values.operators import Resolve, read_value
@@ -56,7 +56,7 @@ class Counts:
             named = {table.name for table in sql.find_all(exp.Table)} - made
             if not named <= self._public:
                 raise AssertionError("only public tables are counted")
-            self._named[text] = named
+            self._named[text] = {name for name in self._public if quoted(name) in text}
             step = Step(text, text)
             with self._engine.snapshot([step]) as snapshot:
                 self._known[text] = _number(snapshot.run(step))
@@ -72,12 +72,15 @@ class Counts:
         ]
 
     def confirm(self, counts: Sequence[Step], snapshot: Snapshot) -> None:
-        """Refuse to go on where a public table has grown since it was counted: it is now."""
+        """Fail where a public table has grown since it was counted; the next question knows.
+
+        What a row of a person becomes was bounded by the number that was known before.
+        """
         for step in counts:
             found = _number(snapshot.run(step))
             known, self._known[step.select] = self._known[step.select], found
             if found > known:
-                raise QueryError("a public table has grown since this was planned; ask again")
+                raise EngineError("a public table has grown since the question was planned")
 
 
 def _number(rows: Rows) -> int:

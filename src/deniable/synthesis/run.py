@@ -55,9 +55,9 @@ class Run:
         return Gate(self.parts.ledger, self.owner.population, self.parts.who)
 
     def snapshot(self) -> LazySnapshot:
-        """Of the table's columns that are coded, and of its unit; they are read many times."""
-        unit = [self.owner.unit] if isinstance(self.owner.unit, str) else []
-        columns = ", ".join(quoted(name.lower()) for name in [*self.domain.columns, *unit])
+        """Of the whole table, which is read many times; rows are put in order by all columns."""
+        schema = self.parts.catalogue.schemas[self.table]
+        columns = ", ".join(quoted(name.lower()) for name in schema.columns)
         read = f"SELECT {columns} FROM {quoted(self.table)}"  # noqa: S608
         return LazySnapshot(self.parts.engine, [Step(read, read), Step(read, read)])
 

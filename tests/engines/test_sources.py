@@ -1,0 +1,463 @@
+"""Sources are pinned: what a question reads follows from declarations, and is read once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from datetime import date, datetime
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deniable as dp
+from deniable.engines import frames
+from deniable.engines.duckdb import DuckDB, DuckDBSnapshot
+from deniable.engines.files import Files
+from deniable.engines.pinned import Pinned, Texts
+from deniable.tables import ColumnType
+
+KINDS = {"u": "text", "x": "number"}
+COUNT = "SELECT COUNT(*) AS n FROM t WHERE x > 0"
+
+
+def private(source, **declared):
+    given = {"unit": "u", "population": "p", "bounds": {"x": (0, 10)}, "max_rows": 1}
+    return dp.PrivateTable(source, **{**given, **declared})
+
+
+def opened(source, **declared):
+    tables = {"t": private(source, **declared)}
+    return dp.Session(tables, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger())
+
+
+def asked(source, question=COUNT, **declared):
+    with opened(source, **declared) as session:
+        return round(session.sql(question, epsilon=1e6)["n"][0])
+
+
+def rows(first, many=100, **columns):
+    base = {"u": [f"{first}-{each}" for each in range(many)], "x": [1.5] * many}
+    return pa.table({**base, **columns})
+
+
+def write(place, table):
+    place.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, place)
+
+
+# Files
+
+
+def test_a_file_that_sorts_first_does_not_decide_the_types_of_others(tmp_path):
+    for number in range(5):
+        write(tmp_path / f"m{number}.parquet", rows(number, x=[0.4] * 100))
+    pattern = f"{tmp_path}/*.parquet"
+    assert asked(pattern, columns=KINDS) == 500
+    for table in (rows("a", 1, x=[3]), rows("a", 1, x=["no"]), pa.table({"u": ["a"]})):
+        write(tmp_path / "a.parquet", table)
+        assert asked(pattern, columns=KINDS) in {500, 501}
+
+
+def test_columns_of_csv_files_are_found_by_their_names(tmp_path):
+    (tmp_path / "b.csv").write_text("u,x\n" + "".join(f"{n},1\n" for n in range(50)))
+    (tmp_path / "a.csv").write_text("x,z,u\n1,2,a\n")
+    assert asked(f"{tmp_path}/*.csv", columns=KINDS) == 51
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"secret", os.urandom(300)])
+def test_a_file_that_cannot_be_read_has_no_rows(tmp_path, content):
+    write(tmp_path / "b.parquet", rows("b"))
+    (tmp_path / "a.parquet").write_bytes(content)
+    assert asked(f"{tmp_path}/*.parquet", columns=KINDS) == 100
+    (tmp_path / "b.parquet").unlink()
+    assert asked(f"{tmp_path}/*.parquet", columns=KINDS) == 0
+
+
+def test_a_pattern_without_types_is_refused_whatever_it_finds(tmp_path):
+    told = []
+    for _ in range(2):
+        with pytest.raises(dp.ParameterError) as refusal:
+            opened(f"{tmp_path}/*.parquet")
+        told.append(str(refusal.value))
+        write(tmp_path / "a.parquet", rows("a"))
+    assert told[0] == told[1]
+    assert "columns={'age': 'integer', ...}; `deniable init` drafts them" in told[0]
+
+
+@pytest.mark.parametrize("place", ["nowhere/*.parquet", "https://example.org/*.parquet"])
+def test_patterns_that_can_find_nothing_are_refused(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(dp.ParameterError, match=r"no such folder|on this machine"):
+        opened(place, columns=KINDS)
+
+
+def test_folders_name_columns_only_where_the_pattern_does(tmp_path):
+    for day in (
+        "2024-01-01",
+        "2024-01-02",
+        "unknown",
+        "__HIVE_DEFAULT_PARTITION__",
+        "2024%2D01-03",
+    ):
+        write(tmp_path / f"day={day}" / "a.parquet", rows(day, 10))
+    kinds = {**KINDS, "day": "date"}
+    question = "SELECT COUNT(*) AS n FROM t WHERE day >= DATE '2024-01-01'"
+    assert asked(f"{tmp_path}/day=*/*.parquet", question, columns=kinds) == 30
+    assert asked(f"{tmp_path}/**/*.parquet", question, columns=kinds) == 0
+    assert asked(f"{tmp_path}/day=2024-01-02/*.parquet", question, columns=kinds) == 10
+    # A folder of one more person changes nobody's day.
+    write(tmp_path / "day=SW1" / "z.parquet", rows("z", 1))
+    assert asked(f"{tmp_path}/day=*/*.parquet", question, columns=kinds) == 30
+
+
+def test_a_unit_of_which_two_could_become_one_is_nobody(tmp_path):
+    """In one file the ids are fractions; rounded, all of them would be one person."""
+    table = pa.table({"u": [1.1, 1.2, 0.9], "x": [1.0] * 3})
+    write(tmp_path / "a.parquet", table)
+    write(tmp_path / "b.parquet", pa.table({"u": [5, 6], "x": [1.0] * 2}))
+    kinds = {"u": "integer", "x": "number"}
+    assert asked(f"{tmp_path}/*.parquet", columns=kinds) == 2
+    with pytest.raises(dp.ParameterError, match="declare it as text"):
+        opened(f"{tmp_path}/u=*/*.parquet", columns=kinds)
+
+
+def test_signs_in_the_names_of_files_are_letters(tmp_path):
+    write(tmp_path / "a[1].parquet", rows("a", 3))
+    write(tmp_path / "a1.parquet", rows("b", 4))
+    assert asked(f"{tmp_path}/a[[]*.parquet", columns=KINDS) == 3
+
+
+# One reading
+
+TWICE = "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.u = b.u"
+CHANGES = {
+    "appears": lambda place: write(place / "z.parquet", rows("z", 5_000)),
+    "grows": lambda place: write(place / "b.parquet", rows("b", 5_000)),
+    "vanishes": lambda place: (place / "b.parquet").unlink(missing_ok=True),
+    "is damaged": lambda place: (place / "b.parquet").write_bytes(b"PAR1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("bought", [False, True])
+@pytest.mark.parametrize("one", [False, True])
+def test_files_that_change_between_statements_change_nothing(
+    tmp_path, monkeypatch, change, bought, one
+):
+    """Between any two statements: the file is read before the first, or by one alone."""
+    run = DuckDBSnapshot.run
+    statements = []
+    source = f"{tmp_path}/b.parquet" if one else f"{tmp_path}/*.parquet"
+    declared = {"columns": None if one else KINDS, "max_rows": None if bought else 1}
+
+    def changed(self, step):
+        found = run(self, step)
+        statements.append(step)
+        CHANGES[change](tmp_path)
+        return found
+
+    monkeypatch.setattr(DuckDBSnapshot, "run", changed)
+    for question in (COUNT, TWICE, "SELECT AVG(x) AS a, COUNT(*) AS n, MEDIAN(x) AS m FROM t"):
+        write(tmp_path / "b.parquet", rows("b", 1_000))
+        (tmp_path / "z.parquet").unlink(missing_ok=True)
+        with opened(source, **declared) as session:
+            answer = session.sql(question, epsilon=1e6)
+        assert answer["n"][0] == pytest.approx(1_000, abs=30)
+    assert len(statements) >= 4
+
+
+def test_reading_twice_is_caught(tmp_path, monkeypatch):
+    """Power: were the file read in place by each statement, a change would show."""
+    monkeypatch.setattr(Pinned, "is_in_place", lambda self, texts: True)
+    write(tmp_path / "b.parquet", rows("b"))
+    with opened(f"{tmp_path}/b.parquet") as session, pytest.raises(dp.ReleaseFailedError):
+        session.sql(TWICE, epsilon=1e6)
+
+
+def test_a_file_that_is_read_once_is_not_copied(tmp_path, monkeypatch):
+    write(tmp_path / "b.parquet", rows("b"))
+    made = []
+    pin = Pinned.is_in_place
+    monkeypatch.setattr(
+        Pinned, "is_in_place", lambda self, texts: made.append(pin(self, texts)) or made[-1]
+    )
+    with opened(f"{tmp_path}/b.parquet", unit=dp.ROW) as session:
+        session.sql("SELECT COUNT(*) AS n, SUM(x) AS s FROM t WHERE x > 0", epsilon=1)
+    assert made
+    assert all(made)
+
+
+def test_names_are_found_wherever_they_stand():
+    texts = Texts(('SELECT "a""b", T.Cost FROM "t" JOIN t AS b ON \'day\' = b.u',))
+    assert texts.scans("t") == 2
+    schema = dp.tables.Schema(
+        dict.fromkeys(('a"b', "cost", "day", "os", "zone"), ColumnType.TEXT), frozenset()
+    )
+    assert texts.columns(schema) == ['a"b', "cost", "day"]
+
+
+def test_nothing_is_left_of_a_question(tmp_path):
+    write(tmp_path / "b.parquet", rows("b"))
+    with opened(f"{tmp_path}/*.parquet", columns=KINDS) as session:
+        session.sql(TWICE, epsilon=1)
+        engine = session.parts.engine
+        assert engine._connection.execute("SELECT * FROM duckdb_tables()").fetchall() == []
+        with pytest.raises(ZeroDivisionError), engine.snapshot():
+            raise ZeroDivisionError
+        assert engine._connection.execute("SELECT * FROM duckdb_tables()").fetchall() == []
+        assert session.sql(TWICE, epsilon=2)["n"][0] > 50
+
+
+def test_a_public_table_that_grows_is_counted_again(tmp_path):
+    """How often a row is met is counted when a question is planned."""
+    place = tmp_path / "w.csv"
+    place.write_text("k\n1\n")
+    tables = {"t": private(rows("a")), "w": dp.PublicTable(place, columns={"k": "integer"})}
+    question = "SELECT COUNT(*) AS n FROM t JOIN w ON w.k = 1"
+    with dp.Session(tables, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger()) as session:
+        session.explain(question, epsilon=1e6)
+        place.write_text("k\n1\n1\n1\n")
+        with pytest.raises(dp.ReleaseFailedError):
+            session.sql(question, epsilon=1e6)
+        assert session.sql(question, epsilon=1e6)["n"][0] == pytest.approx(300, abs=1)
+
+
+# Views and computed columns
+
+OTHERS = "SELECT * FROM base WHERE u <> 'alice'"
+VIEWS = [
+    OTHERS,
+    "SELECT u, CAST(s AS INTEGER) AS x FROM base",
+    "SELECT u, random() AS x FROM base",
+    "SELECT u, max(x) OVER () AS x FROM base",
+]
+
+
+@pytest.fixture(params=["file", "connection"])
+def database(request, tmp_path):
+    """A database of one table, as a file or as an open connection, and a way to run SQL in it."""
+    place = tmp_path / "d.db"
+    with duckdb.connect(place) as made:
+        made.execute("CREATE TABLE base (u VARCHAR, x DOUBLE, s VARCHAR)")
+        made.execute("INSERT INTO base SELECT 'p' || i, 1.5, '1' FROM range(100) r(i)")
+        made.execute("INSERT INTO base VALUES ('alice', 1.5, 'none')")
+        for number, select in enumerate(VIEWS):
+            made.execute(f"CREATE VIEW v{number} AS {select}")
+        made.execute("CREATE TABLE g (u VARCHAR, s VARCHAR, x INT AS (CAST(s AS INT)))")
+        made.execute("INSERT INTO g (u, s) VALUES ('a', '1'), ('alice', '2')")
+    if request.param == "file":
+        yield dp.duckdb(place)
+    else:
+        with duckdb.connect(place) as kept:
+            yield dp.duckdb(kept)
+
+
+@pytest.mark.parametrize("number", range(len(VIEWS)))
+def test_views_are_refused(database, number):
+    with pytest.raises(dp.ParameterError, match="row_by_row=True"):
+        opened(database.table(f"v{number}"))
+
+
+def test_a_view_that_is_made_row_by_row_is_computed_before_the_question(database):
+    source = database.table("v0")
+    assert asked(source, row_by_row=True) == 100
+    question = "SELECT COUNT(*) AS n FROM t WHERE s = 'none'"
+    assert asked(source, question, row_by_row=True) == 0
+    assert asked(database.table("base")) == 101
+
+
+def test_public_views_are_taken(database):
+    tables = {"t": private(database.table("base")), "w": dp.PublicTable(database.table("v0"))}
+    with dp.Session(tables, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger()) as session:
+        question = "SELECT COUNT(*) AS n FROM t JOIN w ON t.u = w.u"
+        assert session.sql(question, epsilon=1e6)["n"][0] == pytest.approx(100, abs=1)
+
+
+def test_computed_columns_are_left_out(database):
+    with opened(database.table("g"), bounds={}) as session:
+        assert set(session._catalogue.schemas["t"].columns) == {"u", "s"}
+        count = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1e6)["n"][0]
+    assert count == pytest.approx(2, abs=0.1)
+
+
+def test_what_the_catalogue_does_not_have_is_not_looked_for_elsewhere(database):
+    local_frame = pandas.DataFrame({"u": ["a"], "x": [1.0]})  # noqa: F841
+    with pytest.raises(dp.ParameterError, match="no such table"):
+        opened(database.table("local_frame"))
+
+
+# Tables in memory
+
+
+def test_pandas_needs_types_and_the_sentence_says_which():
+    frame = pandas.DataFrame({"u": ["a"], "x": [1.5], "n": [1], "b": [True]})
+    with pytest.raises(dp.ParameterError) as told:
+        opened(frame)
+    drafted = "columns={'u': 'text', 'x': 'number', 'n': 'integer', 'b': 'boolean'}"
+    assert drafted in str(told.value)
+    with opened(frame, **eval(f"dict({drafted})")):
+        pass
+
+
+class Framed(pandas.DataFrame):
+    """A class of somebody's own."""
+
+
+@pytest.mark.parametrize("made", [pandas.DataFrame, Framed])
+@pytest.mark.parametrize("last", [4, None, float("nan"), 4.5, "x", pandas.NA])
+def test_one_cell_of_a_pandas_table_changes_no_other(made, last):
+    """One missing value or fraction makes pandas hold the whole column otherwise."""
+    frame = made({"u": [1, 2, 3, last], "s": [1, 2, 3, last], "x": [1, 2, 3, 4]})
+    for kind in ("integer", "text"):
+        kinds = {"u": kind, "s": "text", "x": "number"}
+        for question, least in (
+            ("SELECT COUNT(*) AS n FROM t WHERE s = '2'", 1),
+            ("SELECT COUNT(DISTINCT u) AS n FROM t WHERE s IN ('1', '2', '3')", 3),
+        ):
+            assert asked(frame, question, columns=kinds) == least
+
+
+def test_cells_are_read_alike_one_by_one_and_at_once():
+    luck = random.Random("cells")
+    values = {
+        "int64": [luck.randrange(-(2**63), 2**63) for _ in range(200)],
+        "int8": [luck.randrange(-128, 128) for _ in range(200)],
+        "uint16": [luck.randrange(2**16) for _ in range(200)],
+        "float64": [luck.choice((0.5, -0.0, 1e300, float("inf"), 2.0**62)) for _ in range(200)],
+        "float32": [luck.random() for _ in range(200)],
+        "bool": [luck.random() < 0.5 for _ in range(200)],
+    }
+    for form, cells in values.items():
+        column = np.array(cells, form)
+        for kind in (ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.BOOLEAN):
+            named = {"c": kind}
+            once = frames.pinned_frame(pandas.DataFrame({"c": column}), named)["c"].to_pylist()
+            object_ = pandas.DataFrame({"c": pandas.Series(list(column), dtype=object)})
+            each = frames.pinned_frame(object_, named)["c"].to_pylist()
+            finite = [None if v in {float("inf"), float("-inf")} else v for v in once]
+            assert finite == each, (form, kind)
+
+
+def test_a_frame_that_changes_later_changes_nothing():
+    frame = pandas.DataFrame({"u": [str(n) for n in range(100)], "x": np.ones(100)})
+    buffer = np.ones(100)
+    arrow = pa.table({"u": [str(n) for n in range(100)], "x": pa.array(np.ones(100))})
+    for source in (frame, arrow, polars.from_arrow(arrow)):
+        with opened(source, columns=KINDS) as session:
+            if source is frame:
+                frame.loc[:, "x"] = 0.0
+            assert session.sql(COUNT, epsilon=1e6)["n"][0] == pytest.approx(100, abs=0.1)
+    assert buffer.sum() == 100
+
+
+def test_what_would_be_computed_again_is_read_once():
+    """A relation of DuckDB is no table: it is run each time that somebody reads it."""
+    drawn = duckdb.sql("SELECT CAST(range AS VARCHAR) AS u, random() - 0.5 AS x FROM range(1000)")
+    with opened(drawn) as session:
+        question = "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.u = b.u WHERE a.x = b.x"
+        assert session.sql(question, epsilon=1e6)["n"][0] == pytest.approx(1_000, abs=0.1)
+
+
+def test_times_and_days_of_pandas_are_read_as_they_are():
+    moment = datetime(2024, 2, 29, 12, 30)
+    cells = {
+        "timestamp": [moment, "2024-02-29 12:30", pandas.Timestamp(moment), np.datetime64(moment)],
+        "date": [moment, "2024-02-29", date(2024, 2, 29), pandas.Timestamp(moment)],
+    }
+    for kind, given in cells.items():
+        frame = pandas.DataFrame({"c": pandas.Series([*given, "29 Feb", 7], dtype=object)})
+        found = frames.pinned_frame(frame, {"c": ColumnType(kind)})["c"].to_pylist()
+        expected = moment if kind == "timestamp" else moment.date()
+        assert found == [expected] * len(given) + [None, None]
+
+
+# Where rows are put that do not fit in memory
+
+SPILLS = """
+    import sys, deniable as dp, duckdb, os
+    kept = duckdb.connect() if sys.argv[2] == "own" else None
+    print(os.getcwd())
+    place = sys.argv[1]
+    if kept is None:
+        source = place
+    else:
+        kept.execute(f"CREATE TABLE t AS FROM '{place}'")
+        source = dp.duckdb(kept).table("t")
+    table = dp.PrivateTable(source, unit="u", population="p", max_rows=3)
+    session = dp.Session({"t": table}, budget=dp.ApproxDP(100, 1e-6), ledger=dp.Ledger())
+    engine = session.parts.engine._connection
+    engine.execute("SET memory_limit = '40MB'")
+    engine.execute("SET threads = 1")
+    print("ready", flush=True)
+    read = "t" if kept else f"'{place}'"
+    engine.execute(f"CREATE TEMP TABLE s AS SELECT u, s || md5(i::VARCHAR) AS s FROM {read}, "
+                   "range(1000) r(i)")
+    print("spilt", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("whose", ["ours", "own"])
+def test_spilt_rows_are_in_a_folder_of_our_own_and_swept_after_a_kill(tmp_path, whose):
+    place, home, spill = tmp_path / "t.parquet", tmp_path / "home", tmp_path / "spill"
+    home.mkdir()
+    spill.mkdir()
+    duckdb.sql(
+        "COPY (SELECT range AS u, repeat('zq7319qz', 12) || hash(range) AS s FROM range(1000)) "
+        f"TO '{place}'"
+    )
+    environment = {**os.environ, "TMPDIR": str(spill)}
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SPILLS), str(place), whose],
+        cwd=home, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        while process.stdout.readline().strip() != "spilt":
+            assert process.poll() is None
+        folders = list(spill.iterdir())
+        assert [each.name[:15] for each in folders] == ["deniable-spill-"]
+        assert folders[0].stat().st_mode & 0o777 == 0o700
+        assert len(list(folders[0].iterdir())) > 1
+        assert list(home.iterdir()) == []
+        process.send_signal(signal.SIGKILL)
+    assert folders[0].exists()
+    opening = "import deniable.engines.spill as s; s.Spill()"
+    subprocess.run([sys.executable, "-c", opening], check=True, env=environment)
+    assert list(spill.iterdir()) == []
+
+
+def test_folders_that_are_in_use_are_not_swept():
+    with opened(rows("a")) as session:
+        folder = session.parts.engine._spill._folder
+        opening = "import deniable.engines.spill as s; s.Spill()"
+        environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+        subprocess.run([sys.executable, "-c", opening], check=True, env=environment)
+        assert folder.exists()
+    assert not folder.exists()
+
+
+def test_a_forked_child_leaves_the_folder_of_its_parent():
+    engine = DuckDB()
+    folder = engine._spill._folder
+    child = os.fork()
+    if child == 0:
+        engine._spill.sweep()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert folder.exists()
+    engine.close()
+
+
+def test_a_pattern_is_told_from_a_path():
+    assert not Files("a.parquet").is_pattern
+    assert Files("a/*.csv").is_pattern
+    assert Files("w/day=*/zip=12/*.csv").partitions == ("day", "zip")
+    assert list(Files(str(Path(tempfile.gettempdir()) / "no-such-*.csv")).paths()) == []
