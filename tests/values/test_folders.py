@@ -9,11 +9,11 @@ import duckdb
 import pyarrow
 import pyarrow.parquet
 import pytest
-from values.folders import COLUMNS, Folder
-from values.oracle import Breach, ask, moved, outcome
 
 import deniable as dp
 from deniable.engines.pinned import Pinned
+from values.folders import COLUMNS, Folder
+from values.oracle import Breach, ask, moved, outcome
 
 QUESTIONS = [
     "SELECT COUNT(*) AS n FROM t",
