@@ -461,3 +461,36 @@ def test_a_pattern_is_told_from_a_path():
     assert Files("a/*.csv").is_pattern
     assert Files("w/day=*/zip=12/*.csv").partitions == ("day", "zip")
     assert list(Files(str(Path(tempfile.gettempdir()) / "no-such-*.csv")).paths()) == []
+
+
+# Names of an open connection
+
+
+def test_tables_of_a_connection_are_found_where_the_owner_is(tmp_path):
+    with duckdb.connect(tmp_path / "d.db") as kept:
+        kept.execute("CREATE TABLE v AS SELECT 'u' || range AS u, 1.5 AS x FROM range(10)")
+        kept.execute("CREATE SCHEMA other")
+        kept.execute("USE other")
+        kept.execute("CREATE TABLE v AS SELECT 'u' || range AS u, 1.5 AS x FROM range(500)")
+        assert asked(dp.duckdb(kept).table("v")) == 500
+        kept.execute("CREATE TEMP TABLE theirs AS FROM v")
+        with pytest.raises(dp.ParameterError, match="no such table"):
+            opened(dp.duckdb(kept).table("theirs"))
+
+
+def test_names_in_a_session_hide_no_table_of_the_database():
+    """A private table under the name of a public one in the database, and under its own."""
+    kept = duckdb.connect()
+    kept.execute("CREATE TABLE codes AS SELECT 'x' AS name FROM range(3)")
+    kept.execute("CREATE TABLE t AS SELECT 'u' || range AS u, 1.5 AS x, 'n' AS name FROM range(50)")
+    base = dp.duckdb(kept)
+    assert asked(base.table("t")) == 50
+    for names in (("lookup", "codes"), ("t", "codes")):
+        public, own = names
+        tables = {public: dp.PublicTable(base.table("codes")), own: private(base.table("t"))}
+        for order in (tables, dict(reversed(tables.items()))):
+            with dp.Session(order, budget=dp.ApproxDP(9, 1e-6), ledger=dp.Ledger()) as session:
+                told = session.explain(
+                    f"SELECT COUNT(*) AS n FROM {own} CROSS JOIN {public} AS p", epsilon=0.1
+                )
+                assert "up to 3 rows" in str(told.contributions)

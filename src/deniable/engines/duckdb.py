@@ -221,7 +221,8 @@ class DuckDB:
             self._spill.take_from_working_folder(self._connection)
         elif self._home is not where:
             raise ParameterError("source", table.name, "one open connection for each session")
-        found = self._connection.execute("SELECT current_database(), current_schema()").fetchall()
+        # Another cursor does not know which schema the owner's connection is in.
+        found = where.execute("SELECT current_database(), current_schema()").fetchall()
         return [(str(database), str(schema)) for database, schema in found]
 
     @contextlib.contextmanager
