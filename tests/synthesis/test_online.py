@@ -33,6 +33,25 @@ def test_a_desk_answers_in_the_values_of_its_table_and_costs_its_price_once():
     assert both.value == pytest.approx(int((ward != "C").sum()), abs=700)
 
 
+def test_questions_are_answered_beside_an_open_desk():
+    with session() as opened, dp.answer_online(opened, "visits", epsilon=5, **CALL) as desk:
+        desk.answer({"ward": "A"})
+        answer = opened.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1, max_rows=1)
+        assert answer["n"][0] > 0
+        assert desk.answer({"sex": "F", "ward": "B"}).value >= 0
+
+
+def test_marginals_of_a_desk_are_those_of_the_table():
+    with session() as opened:
+        desk = dp.answer_online(opened, "visits", epsilon=5, **CALL)
+        counted = desk._draws._data
+        with counted._run.snapshot() as snapshot:
+            data = counted._run.data(snapshot)
+            for clique in (("ward",), ("age", "ward"), ("sex", "age", "ward"), ()):
+                assert (counted.exact(clique) == data.exact(clique)).all()
+        desk.close()
+
+
 def test_faults_are_told_before_anything_is_spent():
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger) as opened:
         for more, said in (

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import Held
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.price import Price
 from deniable.query.price import amount_of
@@ -16,7 +17,7 @@ from deniable.release import Door, shielded
 from deniable.session import Session
 from deniable.synthesis.bought import with_rows
 from deniable.synthesis.columns import Bins, Coding, codings
-from deniable.synthesis.domain import Domain
+from deniable.synthesis.domain import Clique, Counts, Domain
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
 from deniable.synthesis.model.dense import check_dense
@@ -35,19 +36,12 @@ class OnlineDesk:
     def __init__(self, run: Run, queries: int, updates: int) -> None:
         self._coded = {each.name: each for each in run.coded}
         self._turn = Lock()
-        self._snapshot = run.snapshot()
-        data = run.data(self._snapshot)
+        data = _Counted(run)
         loss = reserved_loss(run.amount, pure=run.pure, relation=data.relation)
         door = run.gate.open(loss, purpose="synthesis: online answers")
         assert isinstance(door, Door)  # no question is named, so none is found again
         self._door, self._draws = door, Draws(door, data, run.amount, pure=run.pure)
-        try:
-            self._weights = PrivateMultiplicativeWeights(
-                self._draws, queries=queries, updates=updates
-            )
-        except BaseException:
-            self._snapshot.__exit__(None, None, None)
-            raise
+        self._weights = PrivateMultiplicativeWeights(self._draws, queries=queries, updates=updates)
 
     def __enter__(self) -> OnlineDesk:
         return self
@@ -90,14 +84,37 @@ class OnlineDesk:
 
     @shielded
     def close(self) -> None:
-        """End the door and let go of the table."""
-        try:
-            self._draws.close({"updates left": self.updates_left})
-        finally:
-            self._snapshot.__exit__(None, None, None)
+        """End the door."""
+        self._draws.close({"updates left": self.updates_left})
 
     def _coding(self, name: str) -> Coding:
         return self._coded[self._draws.domain.columns[self._draws.domain.place(name)]]
+
+
+class _Counted:
+    """Counts of all records, read when the first is drawn; others may use the table after it.
+
+    A marginal is a sum of them: of one unit they are 0 or more and sum to no more than they do.
+    """
+
+    def __init__(self, run: Run) -> None:
+        data = run.data(run.snapshot())
+        self.domain, self.bound = run.domain, data.bound
+        self.steps, self.relation = data.steps, data.relation
+        self._run, self._whole = run, Held[Counts | None](None, "exact counts")
+
+    def exact(self, clique: Clique) -> Counts:
+        """One marginal. For the door alone."""
+        whole = self._whole.open()
+        if whole is None:
+            with self._run.snapshot() as snapshot:
+                whole = self._run.data(snapshot).exact(self.domain.columns)
+            self._whole = Held(whole, "exact counts")
+        places = [self.domain.place(column) for column in clique]
+        rest = tuple(place for place in range(len(self.domain)) if place not in places)
+        kept = sorted(places)
+        found: Counts = whole.sum(axis=rest)
+        return found.transpose([kept.index(place) for place in places])
 
 
 @shielded
