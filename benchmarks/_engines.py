@@ -106,7 +106,7 @@ def postgres(file: Path) -> tuple[float, float]:
             connection.execute("VACUUM ANALYZE trips")
             session, ask = asking(dp.postgres(server.url).table("trips"))
             with session:
-                pids = [session._engine._connection.info.backend_pid, os.getpid()]
+                pids = [session._engine.connection.info.backend_pid, os.getpid()]
                 private = least(ask, pids)
             own = [connection.info.backend_pid, os.getpid()]
             plain = least(lambda: connection.execute(QUESTION).fetchall(), own)

@@ -175,6 +175,43 @@ def test_files_that_change_between_statements_change_nothing(
     assert len(statements) >= 4
 
 
+@pytest.mark.parametrize("change", ["replaced", "removed", "rewritten", "appended"])
+def test_a_file_that_stood_still_is_kept_open_and_not_copied(tmp_path, monkeypatch, change):
+    """What takes its place is another file; what is written into it ends the question."""
+    place, other = tmp_path / "b.parquet", tmp_path / "other"
+    write(place, rows("b", 1_000))
+    write(other, rows("c", 5_000))
+    os.utime(place, (1e9, 1e9))
+    run = DuckDBSnapshot.run
+
+    def changed(self, step):
+        found = run(self, step)
+        assert len(self._links) == 1
+        if change == "replaced":
+            other.replace(place) if other.exists() else None
+        elif change == "removed":
+            place.unlink(missing_ok=True)
+        elif change == "rewritten":
+            place.write_bytes(other.read_bytes())
+        else:
+            with place.open("ab") as file:
+                file.write(b"PAR1")
+        return found
+
+    monkeypatch.setattr(DuckDBSnapshot, "run", changed)
+    question = "SELECT AVG(x) AS a, COUNT(*) AS n, MEDIAN(x) AS m FROM t"
+    with opened(str(place)) as session:
+        folder = session.parts.engine._spill.folder
+        if change in {"replaced", "removed"}:
+            assert session.sql(question, epsilon=1e6)["n"][0] == pytest.approx(1_000, abs=1)
+        else:
+            with pytest.raises(dp.ReleaseFailedError):
+                session.sql(question, epsilon=1e6)
+        assert [each.name for each in folder.iterdir()] == ["in-use"]
+    held = [each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    assert not any("b.parquet" in str(each) for each in held)
+
+
 def test_reading_twice_is_caught(tmp_path, monkeypatch):
     """Power: were the file read in place by each statement, a change would show."""
     monkeypatch.setattr(Pinned, "is_in_place", lambda self, texts: True)
@@ -436,7 +473,7 @@ def test_spilt_rows_are_in_a_folder_of_our_own_and_swept_after_a_kill(tmp_path, 
 
 def test_folders_that_are_in_use_are_not_swept():
     with opened(rows("a")) as session:
-        folder = session.parts.engine._spill._folder
+        folder = session.parts.engine._spill.folder
         opening = "import deniable.engines.spill as s; s.Spill()"
         environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
         subprocess.run([sys.executable, "-c", opening], check=True, env=environment)
@@ -446,7 +483,7 @@ def test_folders_that_are_in_use_are_not_swept():
 
 def test_a_forked_child_leaves_the_folder_of_its_parent():
     engine = DuckDB()
-    folder = engine._spill._folder
+    folder = engine._spill.folder
     child = os.fork()
     if child == 0:
         engine._spill.sweep()

@@ -93,7 +93,7 @@ def test_one_persons_file_moves_no_more_than_is_charged_in_many_folders(tmp_path
 def test_reading_all_files_at_once_is_caught(tmp_path, monkeypatch):
     """As it was: the engine makes one table of what the pattern finds."""
 
-    def at_once(self, connection, _texts, _damaged=frozenset()):
+    def at_once(self, connection, _texts, _link=None, _damaged=frozenset()):
         kinds = {"text": "VARCHAR", "number": "DOUBLE", "integer": "BIGINT"}
         columns = ", ".join(
             f'TRY_CAST("{name}" AS {kinds.get(kind, kind.upper())}) AS "{name}"'

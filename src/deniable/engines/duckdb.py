@@ -16,6 +16,7 @@ from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.files import Files, Stored
 from deniable.engines.frames import pinned_frame
 from deniable.engines.leaves import Reader, projection, schema_of
+from deniable.engines.linked import Linked
 from deniable.engines.pinned import DamagedError, Pinned, Texts
 from deniable.engines.room import room_of
 from deniable.engines.shadow import Shadow, is_lasting
@@ -83,8 +84,14 @@ def duckdb(where: str | Path | driver.DuckDBPyConnection) -> DuckDBDatabase:
 class DuckDBSnapshot:
     """A transaction, and the tables that were made in it."""
 
-    def __init__(self, engine: DuckDB, statements: Statements, in_place: Sequence[str]) -> None:
-        self._engine, self._statements = engine, statements
+    def __init__(
+        self,
+        engine: DuckDB,
+        statements: Statements,
+        in_place: Sequence[str],
+        links: Sequence[Linked],
+    ) -> None:
+        self._engine, self._statements, self._links = engine, statements, links
         self._in_place, self._ran = in_place, list[Step]()
 
     def run(self, step: Step) -> Rows:
@@ -94,7 +101,10 @@ class DuckDBSnapshot:
             texts = Texts.of(self._ran)
             if any(texts.scans(name) > 1 for name in self._in_place):
                 raise AssertionError("a file is read in place once")
-        return self._engine.attempt(lambda: self._statements.run(step))
+        found = self._engine.attempt(lambda: self._statements.run(step))
+        if any(link.has_changed() for link in self._links):
+            raise EngineError("a file was written into while it was read")
+        return found
 
 
 class DuckDB:
@@ -231,17 +241,21 @@ class DuckDB:
         # One connection, one transaction at a time.
         with self._lock:
             before: dict[str, str] = {}
+            links: dict[str, Linked] = {}
             self._failed = False
             try:
                 self.attempt(self._recover)
                 before = self.attempt(self._pin)
                 texts = Texts.of(reads)
-                self.attempt(lambda: self._read(texts))
+                self.attempt(lambda: self._read(texts, links))
                 self.attempt(lambda: self._connection.execute("BEGIN TRANSACTION"))
                 in_place = [each.name for each in self._pinned if each.is_in_place(texts)]
-                yield DuckDBSnapshot(self, Statements(self._connection), in_place)
+                statements = Statements(self._connection)
+                yield DuckDBSnapshot(self, statements, in_place, list(links.values()))
             finally:
                 self._end(before)
+                for link in links.values():
+                    link.let_go()
 
     def attempt(self, act: Callable[[], T]) -> T:
         """Whatever goes wrong in the engine has one sentence, on any data.
@@ -258,13 +272,16 @@ class DuckDB:
         # Outside of the handler: no trace of the engine's own error hangs on this one.
         raise EngineError(faults.ended("the query", "DuckDB"))
 
-    def _read(self, texts: Texts) -> None:
+    def _read(self, texts: Texts, links: dict[str, Linked]) -> None:
         """Read files and views; a file that ends the engine is left out, and all is read again."""
+        for each in self._pinned:
+            if (link := each.link(texts, self._spill.folder)) is not None:
+                links[each.name] = link
         damaged: set[str] = set()
         while True:
             try:
                 for each in self._pinned:
-                    each.pin(self._connection, texts, damaged)
+                    each.pin(self._connection, texts, links.get(each.name), damaged)
             except DamagedError as error:
                 damaged.add(error.path)
                 self._lost = True

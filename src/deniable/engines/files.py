@@ -48,6 +48,11 @@ class Files:
         return glob.has_magic(self.place)
 
     @property
+    def is_linked(self) -> bool:
+        """Whether it is one file that is quicker to read twice than to copy."""
+        return not self.is_pattern and self.place.lower().endswith(".parquet")
+
+    @property
     def partitions(self) -> tuple[str, ...]:
         """The columns that the pattern itself names, and whose values stand in the paths."""
         parts = PurePath(self.place).parts[:-1]

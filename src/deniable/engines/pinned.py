@@ -1,8 +1,9 @@
 """Sources that may change while a question is answered: each is read once for all its statements.
 
 Two statements over a file are two readings, and what is written in between would move the second by
-as much as it likes. So a file, or a view, is read into a temporary table before a question; only
-where one statement names it once is it read in place.
+as much as it likes. So what a pattern finds, a CSV file or a view is read into a temporary table
+before a question. One Parquet file is kept open instead, and a file that one statement names once
+is read in place: no copy is made of either.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb as driver
 
@@ -18,6 +20,7 @@ from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import mentions
 from deniable.engines.files import Files, Stored
 from deniable.engines.leaves import projection
+from deniable.engines.linked import Linked, linked
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
 
@@ -76,12 +79,22 @@ class Pinned:
         one = isinstance(self.source, Files) and not self.source.is_pattern
         return one and texts.scans(self.name) == 1
 
+    def link(self, texts: Texts, folder: Path) -> Linked | None:
+        """One Parquet file that several statements read, kept open."""
+        if not isinstance(self.source, Files) or not self.source.is_linked:
+            return None
+        many = texts.scans(self.name) > 1
+        return linked(self.source.place, folder, self.name) if many else None
+
     def pin(
-        self, connection: driver.DuckDBPyConnection, texts: Texts, damaged: Set[str] = frozenset()
+        self,
+        connection: driver.DuckDBPyConnection,
+        texts: Texts,
+        link: Linked | None = None,
+        damaged: Set[str] = frozenset(),
     ) -> None:
         """Make the table as it is now, under its name, with the columns that are named."""
-        scans = texts.scans(self.name)
-        if not scans:
+        if not texts.scans(self.name):
             return
         columns = texts.columns(self.schema) or [next(iter(self.schema.columns)).lower()]
         table, listed = quoted(self.name), ", ".join(map(quoted, columns))
@@ -95,8 +108,9 @@ class Pinned:
             )
             return
         if not source.is_pattern:
-            leaves = source.leaves(connection, source.place, self.schema, self.unit)
-            made = "VIEW" if self.is_in_place(texts) else "TABLE"
+            place = source.place if link is None else str(link.place)
+            leaves = source.leaves(connection, place, self.schema, self.unit)
+            made = "TABLE" if link is None and not self.is_in_place(texts) else "VIEW"
             connection.execute(
                 f"CREATE TEMP {made} {table} AS SELECT {listed} FROM ({leaves}) AS read"
             )

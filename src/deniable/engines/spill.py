@@ -26,12 +26,12 @@ class Spill:
 
     def __init__(self) -> None:
         _sweep_left()
-        self._folder, held = _made()
-        self.sweep = weakref.finalize(self, _remove, self._folder, held, os.getpid())
+        self.folder, held = _made()
+        self.sweep = weakref.finalize(self, _remove, self.folder, held, os.getpid())
 
     def take(self, connection: driver.DuckDBPyConnection) -> None:
         """Have a connection spill here."""
-        connection.execute(f"SET temp_directory = {string_literal(str(self._folder))}")
+        connection.execute(f"SET temp_directory = {string_literal(str(self.folder))}")
 
     def take_from_working_folder(self, connection: driver.DuckDBPyConnection) -> None:
         """An owner's connection in memory would spill into the folder where it was opened."""
