@@ -1,0 +1,163 @@
+"""Tables of Postgres: nothing that others put into the database has a say in a question."""
+
+import psycopg
+import pytest
+
+import deniable as dp
+
+DECLARED = {"unit": "u", "population": "p", "max_rows": 1, "bounds": {"x": (0, 10)}}
+
+
+@pytest.fixture
+def raw(server):
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS pinned CASCADE; CREATE SCHEMA pinned")
+        connection.execute(
+            "CREATE TABLE pinned.base (u TEXT, x DOUBLE PRECISION, s TEXT); "
+            "INSERT INTO pinned.base SELECT 'p' || i, 1.5, '1' FROM generate_series(1, 100) i; "
+            "INSERT INTO pinned.base VALUES ('alice', 1.5, 'none')"
+        )
+        yield connection
+
+
+def opened(server, name, **declared):
+    table = dp.PrivateTable(dp.postgres(server.url).table(name), **{**DECLARED, **declared})
+    return dp.Session({"t": table}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger())
+
+
+def counted(session, condition="x > 0"):
+    answer = session.sql(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=1e6)
+    return round(answer["n"][0])
+
+
+VIEWS = [
+    "VIEW {} AS SELECT * FROM pinned.base WHERE u <> 'alice'",
+    "VIEW {} AS SELECT u, CAST(s AS INT) AS x FROM pinned.base",
+    "VIEW {} AS SELECT u, random() AS x FROM pinned.base",
+    "VIEW {} AS SELECT u, max(x) OVER () AS x FROM pinned.base",
+    "MATERIALIZED VIEW {} AS SELECT u, x FROM pinned.base",
+]
+
+
+@pytest.mark.parametrize("made", VIEWS)
+def test_views_are_refused(server, raw, made):
+    raw.execute("CREATE " + made.format("pinned.seen"))
+    with pytest.raises(dp.ParameterError, match="row_by_row=True"):
+        opened(server, "pinned.seen")
+
+
+def test_foreign_tables_are_refused_also_as_parts_of_others(server, raw):
+    raw.execute("CREATE EXTENSION IF NOT EXISTS file_fdw")
+    raw.execute("DROP SERVER IF EXISTS files CASCADE")
+    raw.execute("CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+    options = "SERVER files OPTIONS (filename '/dev/null', format 'csv')"
+    raw.execute(f"CREATE FOREIGN TABLE pinned.far (u TEXT, x FLOAT8) {options}")
+    raw.execute("CREATE TABLE pinned.parts (u TEXT, x FLOAT8) PARTITION BY LIST (u)")
+    raw.execute("CREATE TABLE pinned.near PARTITION OF pinned.parts FOR VALUES IN ('a')")
+    with opened(server, "pinned.parts") as session:
+        assert counted(session) == 0
+    raw.execute(
+        f"CREATE FOREIGN TABLE pinned.other PARTITION OF pinned.parts FOR VALUES IN ('b') {options}"
+    )
+    for name in ("far", "parts"):
+        with pytest.raises(dp.ParameterError, match="foreign"):
+            opened(server, f"pinned.{name}")
+
+
+def test_a_view_that_is_made_row_by_row_is_computed_before_the_question(server, raw):
+    raw.execute("CREATE " + VIEWS[0].format("pinned.seen"))
+    with opened(server, "pinned.seen", row_by_row=True) as session:
+        assert counted(session) == 100
+        assert counted(session, "s = 'none'") == 0
+        statements = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 1", epsilon=1).sql
+        assert any("CREATE TEMP TABLE" in each for each in statements)
+
+
+def test_tables_with_policies_are_refused(server, raw):
+    raw.execute("DROP ROLE IF EXISTS watched")
+    raw.execute("CREATE ROLE watched LOGIN")
+    raw.execute("GRANT USAGE ON SCHEMA pinned TO watched")
+    raw.execute("GRANT SELECT ON pinned.base TO watched")
+    raw.execute("ALTER TABLE pinned.base ENABLE ROW LEVEL SECURITY")
+    raw.execute("CREATE POLICY some ON pinned.base USING (CAST(s AS INT) > 0)")
+    url = server.url.replace("deniable@", "watched@")
+    table = dp.PrivateTable(dp.postgres(url).table("pinned.base"), **DECLARED)
+    with pytest.raises(dp.ParameterError, match="policies"):
+        dp.Session({"t": table}, budget=dp.ApproxDP(1, 1e-6), ledger=dp.Ledger())
+    with opened(server, "pinned.base") as session:  # the owner of the table sees all rows
+        assert counted(session) == 101
+    raw.execute("DROP OWNED BY watched")
+    raw.execute("DROP ROLE watched")
+
+
+HOSTILE = """
+    CREATE FUNCTION public.spy(a {0}, b {1}) RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'read %', a; END $$;
+    CREATE OPERATOR public.{2} (LEFTARG = {0}, RIGHTARG = {1}, FUNCTION = public.spy)
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "sign"),
+    [
+        ("double precision", "double precision", ">"),
+        ("text", "text", "="),
+        ("text", "text", "~~"),
+        ("smallint", "integer", ">"),
+        ("oid", "oid", "="),
+        ("bigint", "bigint", ">"),
+    ],
+)
+def test_operators_and_functions_of_others_are_not_called(server, raw, left, right, sign):
+    """A role that may create in a schema of the path; also where that comes before the catalogue's."""
+    raw.execute("DROP FUNCTION IF EXISTS public.spy CASCADE")
+    raw.execute(HOSTILE.format(left, right, sign))
+    raw.execute(
+        "CREATE OR REPLACE FUNCTION public.octet_length(text) RETURNS integer LANGUAGE sql "
+        "AS 'SELECT 1 / 0'"
+    )
+    raw.execute("ALTER ROLE deniable SET search_path = public, pg_catalog, pinned")
+    try:
+        with opened(server, "base") as session:
+            assert counted(session) == 101
+            assert counted(session, "s = 'none' AND x BETWEEN 1 AND 2") == 1
+            assert counted(session, "s LIKE 'n%'") == 1
+    finally:
+        raw.execute("ALTER ROLE deniable RESET search_path")
+        raw.execute("DROP FUNCTION public.spy CASCADE")
+        raw.execute("DROP FUNCTION public.octet_length")
+
+
+def test_what_the_server_tells_others_does_not_follow_the_answer(server, raw):
+    """Rows that indexes gave, and rows that statements gave."""
+    raw.execute("CREATE INDEX ON pinned.base (s); CREATE INDEX ON pinned.base (u, x)")
+    many = "SELECT 'q' || i, 1.5, 'k' || i FROM generate_series(1, 9999) i"
+    raw.execute(f"INSERT INTO pinned.base {many}")
+    raw.execute("ANALYZE pinned.base")
+    with opened(server, "pinned.base", max_groups=1) as session:
+        counted(session, "s = 'none'")
+        grouped = "SELECT s, COUNT(*) AS n FROM t GROUP BY s"
+        session.sql(grouped, epsilon=1)
+        engine = session.parts.engine
+        plans = []
+        with engine.snapshot():
+            asked = session._asked(dp.session.parse(grouped), dp.session.Options(), _spend())
+            for step in asked.steps:
+                *first, text = engine.write(step)
+                for statement in first:
+                    engine.connection.execute(statement)
+                assert len(engine.connection.execute(text).fetchall()) == 1
+                plans += engine.connection.execute("EXPLAIN " + text).fetchall()
+        assert not any("Index" in line or "Bitmap" in line for (line,) in plans)
+    raw.execute("SELECT pg_stat_force_next_flush()")
+    ((indexed,),) = raw.execute(
+        "SELECT COALESCE(SUM(idx_tup_read + idx_tup_fetch), 0) FROM pg_stat_user_indexes "
+        "WHERE schemaname = 'pinned'"
+    ).fetchall()
+    assert indexed == 0
+
+
+def _spend():
+    from deniable.query.build import Spend
+
+    return Spend(1, None, None)
