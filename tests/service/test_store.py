@@ -14,9 +14,11 @@ from deniable.errors import (
     SurveyStoreError,
 )
 from deniable.service.entry import read_sheets
-from deniable.service.store import Outcome, SurveyStore
+from deniable.service.outcome import Outcome
+from deniable.service.pool import TOKENS
+from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission, read_submission
-from deniable.service.tables import METADATA, SPENT
+from deniable.service.tables import METADATA
 from postgres import Postgres
 from service.server import body_of
 from service.surveys import CHOICE, SCALE, YES_NO, survey
@@ -41,7 +43,7 @@ def store(request, tmp_path):
     opened = SurveyStore(where, keys=tmp_path / "survey.keys")
     opened.add(DOCUMENT)
     yield opened
-    with opened._engine.begin() as connection:
+    with opened._database.turn() as connection:
         METADATA.drop_all(connection)
     opened.close()
 
@@ -120,6 +122,8 @@ def test_no_column_holds_a_time_or_an_address():
         "survey_invitations.blinded",
         "survey_spent.survey", "survey_spent.token", "survey_spent.fingerprint",
         "survey_answers.survey", "survey_answers.key", "survey_answers.reports",
+        "survey_spent_fresh.survey", "survey_spent_fresh.token", "survey_spent_fresh.fingerprint",
+        "survey_answers_fresh.survey", "survey_answers_fresh.key", "survey_answers_fresh.reports",
         "survey_closed.survey",
     }  # fmt: skip
     assert all(isinstance(column.type, sa.Text) for table in METADATA.sorted_tables
@@ -197,7 +201,7 @@ def test_settled_rows_in_postgres_were_all_written_at_once(postgres):
         store.accept(DOCUMENT, submission(code))
 
     def seen(table, key):
-        with store._engine.connect() as connection:
+        with store._database.looking() as connection:
             query = f"SELECT xmin::text, {key} FROM {table} ORDER BY ctid"
             rows = connection.exec_driver_sql(query).all()
         return len({row[0] for row in rows}), [row[1] for row in rows]
@@ -211,7 +215,7 @@ def test_settled_rows_in_postgres_were_all_written_at_once(postgres):
         assert keys == sorted(keys)
     assert store.reports(DOCUMENT) == before
     assert store.accept(DOCUMENT, submission(store.invite(DOCUMENT, [None])[0])) is Outcome.STORED
-    with store._engine.begin() as connection:
+    with store._database.turn() as connection:
         METADATA.drop_all(connection)
     store.close()
 
@@ -406,9 +410,8 @@ def test_what_marks_a_batch_does_not_tell_its_sheets(store, tmp_path):
     document = survey([YES_NO], name="one-sheet")
     store.add(document)
     store.enter(document, "alice", [(1,)])
-    with store._reading() as connection:
-        query = sa.select(SPENT.c.fingerprint).where(SPENT.c.survey == document.id)
-        kept = connection.execute(query).scalar_one()
+    with store._database.looking() as connection:
+        kept = connection.execute(TOKENS.rows(document.id, ["fingerprint"])).scalar_one()
     secret = (tmp_path / "survey.keys" / "paper.secret").read_bytes()
     assert (tmp_path / "survey.keys" / "paper.secret").stat().st_mode & 0o777 == 0o600
 
