@@ -13,11 +13,11 @@ survey, or, where those are more, among `KEPT` or more that it may belong to.
 
 from __future__ import annotations
 
-import random
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -33,10 +33,10 @@ from deniable.service.tables import (
 
 MOST, KEPT = 512, 256
 
+T = TypeVar("T")
 Row = Mapping[str, str]
 Name = tuple[str, str]  # survey and key
 
-_CHANCE = random.SystemRandom()
 _AT_ONCE = 500
 
 
@@ -89,9 +89,9 @@ class Pool:
             if len(mine) <= MOST:
                 kept += mine
                 continue
-            _CHANCE.shuffle(mine)
-            kept += mine[:KEPT]
-            released += mine[KEPT:]
+            shuffled = _shuffled(mine)
+            kept += shuffled[:KEPT]
+            released += shuffled[KEPT:]
         _clear(connection, self.fresh)
         self._lay(connection, self.fresh, kept)
         self._lay(connection, self.rest, released)
@@ -103,12 +103,12 @@ class Pool:
             missing = KEPT - connection.execute(have).scalar_one()
             if missing <= 0:
                 continue
-            query = sa.select(self.rest).where(self.rest.c.survey == survey)
-            drawn = query.order_by(sa.func.random()).limit(missing)
-            rows = [dict(row) for row in connection.execute(drawn).mappings()]
-            for row in rows:
-                mine = (self.rest.c.survey == survey) & (self.rest.c[self.key] == row[self.key])
-                connection.execute(sa.delete(self.rest).where(mine))
+            mine, key = self.rest.c.survey == survey, self.rest.c[self.key]
+            keys = connection.execute(sa.select(key).where(mine)).scalars().all()
+            drawn = mine & key.in_(_shuffled(keys)[:missing])
+            query = sa.select(self.rest).where(drawn)
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+            connection.execute(sa.delete(self.rest).where(drawn))
             self.put(connection, rows)
 
     def _lay(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
@@ -145,6 +145,10 @@ def _rewrite(connection: sa.Connection, table: sa.Table) -> None:
         "DROP TABLE settled",
     ):
         connection.exec_driver_sql(statement)
+
+
+def _shuffled(given: Sequence[T]) -> list[T]:
+    return sorted(given, key=lambda _: secrets.token_bytes(16))
 
 
 def _all(connection: sa.Connection, table: sa.Table) -> list[Row]:
