@@ -11,7 +11,7 @@ import uvicorn
 from deniable.errors import ParameterError
 from deniable.service.app import create_app
 from deniable.service.operator import _count
-from deniable.service.pages import script
+from deniable.service.pages import script, style
 from deniable.service.store import SurveyStore
 from service.server import KEY, Server, body_of
 from service.surveys import survey
@@ -203,16 +203,16 @@ def test_the_operator_closes_a_survey(server, store):
 
 
 def test_every_answer_forbids_inline_scripts_and_other_hosts(server):
-    for path in (
-        f"/s/{DOCUMENT.id}",
-        f"/s/{DOCUMENT.id}/paper",
-        "/static/style.css",
-        "/nowhere",
-    ):
+    for path in (f"/s/{DOCUMENT.id}", f"/s/{DOCUMENT.id}/paper", "/static/style.css", "/nowhere"):
         _, headers, _ = server.get(path)
         policy = headers["content-security-policy"]
         assert re.match(
-            "default-src 'none'; script-src 'sha256-[^' ]+'; style-src 'self'; img-src", policy
+            "default-src 'none'; script-src 'sha256-[^' ]+'; style-src 'sha256-[^' ]+'; "
+            "img-src 'none'; connect-src 'self';"
+            if path.count("/") == 2 and path.startswith("/s/")
+            else "default-src 'none'; script-src 'none'; style-src 'sha256-[^' ]+'; "
+            "img-src 'none'; connect-src 'none';",
+            policy,
         )
         assert "form-action 'none'" in policy
         assert "unsafe" not in policy
@@ -223,9 +223,8 @@ def test_every_answer_forbids_inline_scripts_and_other_hosts(server):
 
 def test_respondents_pages_name_no_other_host_and_hold_no_script_but_ours(server):
     for path in (f"/s/{DOCUMENT.id}", f"/s/{DOCUMENT.id}/paper"):
-        page = (
-            server.get(path)[2].decode().replace(f'<script type="module">{script()}</script>', "")
-        )
+        page = server.get(path)[2].decode().replace(f"<style>{style()}</style>", "")
+        page = page.replace(f'<script type="module">{script()}</script>', "")
         assert not re.search(r"(src|href|action)=\"(https?:)?//", page)
         assert not re.search(r"<script|<style|\sstyle=|\son\w+=", page)
 

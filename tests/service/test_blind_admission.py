@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from deniable.errors import AdmissionError, BudgetError, ParameterError
-from deniable.service.store import Outcome, SurveyStore
+from deniable.service.outcome import Outcome
+from deniable.service.store import SurveyStore
 from deniable.service.submission import read_submission
 from deniable.service.tokens import PublicKey, blind, finalize, prepare
 from service.chromium import chromium

@@ -15,7 +15,7 @@ from deniable.service.store import SurveyStore
 from deniable.survey.estimate import estimate
 from service.server import Server
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
-from service.walking import Watched, stroll, walk
+from service.walking import Watched, stroll, walk, with_modules
 
 VECTORS = json.loads((Path(__file__).parent / "channel_vectors.json").read_text())
 PEOPLE = 200
@@ -205,7 +205,7 @@ def test_check_it_yourself_shows_the_bytes_and_the_hashes(browser, server, store
         seen.page.locator("#hash", has_text="token key").wait_for()
         lines = (line.split("  ") for line in seen.page.inner_text("#hash").splitlines())
         assert {name: digest for digest, name in lines} == {
-            "script": page_hashes(CROWD)["script"],
+            **{part: page_hashes(CROWD)[part] for part in ("script", "style")},
             "token key": store.tokens(CROWD).fingerprint,
         }
 
@@ -234,10 +234,11 @@ def test_a_refused_code_is_said(browser, server, store):
 
 def test_javascript_gives_the_vectors(browser, server):
     with Watched(browser, bypass_csp=True) as seen:
+        with_modules(seen.page)
         seen.page.goto(f"{server.url}/s/{CROWD.id}")
         found = seen.page.evaluate(
             """async ({items, vectors}) => {
-                const { respond } = await import("/static/chance.js");
+                const { respond } = await import("/modules/chance.js");
                 return vectors.map(({item, answer, words}) => {
                     let at = 0;
                     const thrown = respond(items[item], answer, () => words[at++]);
@@ -266,10 +267,11 @@ def test_the_pages_own_function_draws_the_channel(browser, server):
     given = {"items": brief(document, "en")["items"], "cases": cases, "calls": calls}
     started = time.monotonic()
     with Watched(browser, bypass_csp=True) as seen:
+        with_modules(seen.page)
         seen.page.goto(f"{server.url}/s/{CROWD.id}")
         counts = seen.page.evaluate(
             """async ({items, cases, calls}) => {
-                const { respond } = await import("/static/chance.js");
+                const { respond } = await import("/modules/chance.js");
                 return cases.map(([at, answer]) => {
                     const item = items[at];
                     const ends = [Number(item.low), Number(item.high)];

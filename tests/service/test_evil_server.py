@@ -11,7 +11,7 @@ from deniable.service.pages import page_hashes
 from deniable.service.store import SurveyStore
 from service.server import Server
 from service.surveys import SCALE, YES_NO, survey
-from service.walking import Watched, walk
+from service.walking import Watched, walk, with_modules
 
 BLIND = survey([YES_NO, {**SCALE, "low": 1, "high": 30}], admission="blind tokens")
 CODES = survey(
@@ -169,9 +169,9 @@ def test_no_script_but_the_one_that_was_published_runs(browser, server, store):
         page.click("#check summary")
         page.locator("#hash", has_text="script").wait_for()
         lines = page.inner_text("#hash").splitlines()
-        assert lines[0] == f"{page_hashes(CODES)['script']}  script"
-        assert "/static/x.js" in lines[1]
-        assert len(lines) == 3
+        assert lines[:2] == [f"{page_hashes(CODES)[part]}  {part}" for part in ("style", "script")]
+        assert "/static/x.js" in lines[2]
+        assert len(lines) == 4
 
 
 def test_the_published_hash_is_that_of_the_whole_page(server, store):
@@ -297,10 +297,11 @@ def test_the_device_counts_whatever_left_it(browser, server, store):
 
 def test_all_languages_say_everything(browser, server):
     with Watched(browser, bypass_csp=True) as seen:
+        with_modules(seen.page)
         seen.page.goto(f"{server.url}/s/{BLIND.id}")
         english, german, other = seen.page.evaluate(
             """async () => {
-                const { wordsOf } = await import("/static/words.js");
+                const { wordsOf } = await import("/modules/words.js");
                 return ["en", "de-AT", "fr"].map(wordsOf);
             }"""
         )

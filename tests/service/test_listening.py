@@ -37,10 +37,10 @@ def test_who_says_nothing_is_let_go(tmp_path):
     server = Server(tmp_path, survey([YES_NO]), setup=SHORT)
     try:
         held = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(3)]
-        head = b"GET /static/icon.svg HTTP/1.1\r\nHost: x\r\n"
+        head = b"GET /nowhere HTTP/1.1\r\nHost: x\r\n"
         held[1].sendall(head)
         held[2].sendall(head + b"\r\n")
-        assert held[2].recv(12) == b"HTTP/1.1 200"
+        assert held[2].recv(12) == b"HTTP/1.1 404"
         held[2].sendall(head)
         started = time.monotonic()
         for each in held:
@@ -49,7 +49,7 @@ def test_who_says_nothing_is_let_go(tmp_path):
                 pass
             each.close()
         assert time.monotonic() - started < 25
-        assert server.get("/static/icon.svg")[0] == 200
+        assert server.get("/nowhere")[0] == 404
     finally:
         server.stop()
 

@@ -1,6 +1,5 @@
 import hmac
 import json
-import sqlite3
 import threading
 
 import pytest
@@ -14,12 +13,14 @@ from deniable.errors import (
     SurveyStoreError,
 )
 from deniable.service.entry import read_sheets
-from deniable.service.store import Outcome, SurveyStore
+from deniable.service.outcome import Outcome
+from deniable.service.pool import TOKENS
+from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission, read_submission
-from deniable.service.tables import METADATA, SPENT
+from deniable.service.tables import METADATA
 from postgres import Postgres
 from service.server import body_of
-from service.surveys import CHOICE, SCALE, YES_NO, survey
+from service.surveys import CHOICE, YES_NO, survey
 
 DOCUMENT = survey()
 REPORTS = (1, 2, 4, 0)
@@ -41,7 +42,7 @@ def store(request, tmp_path):
     opened = SurveyStore(where, keys=tmp_path / "survey.keys")
     opened.add(DOCUMENT)
     yield opened
-    with opened._engine.begin() as connection:
+    with opened._database.turn() as connection:
         METADATA.drop_all(connection)
     opened.close()
 
@@ -120,100 +121,12 @@ def test_no_column_holds_a_time_or_an_address():
         "survey_invitations.blinded",
         "survey_spent.survey", "survey_spent.token", "survey_spent.fingerprint",
         "survey_answers.survey", "survey_answers.key", "survey_answers.reports",
+        "survey_spent_fresh.survey", "survey_spent_fresh.token", "survey_spent_fresh.fingerprint",
+        "survey_answers_fresh.survey", "survey_answers_fresh.key", "survey_answers_fresh.reports",
         "survey_closed.survey",
     }  # fmt: skip
     assert all(isinstance(column.type, sa.Text) for table in METADATA.sorted_tables
                for column in table.columns)  # fmt: skip
-
-
-def test_answers_lie_in_another_order_than_they_came_in(tmp_path):
-    many = survey([{**SCALE, "id": f"q{i}", "low": 0, "high": 9} for i in range(3)])
-    store = SurveyStore(tmp_path / "survey.db")
-    store.add(many)
-    sent = [(i // 100, i // 10 % 10, i % 10) for i in range(200)]
-    for code, reports in zip(store.invite(many, [None] * 200), sent, strict=True):
-        store.accept(many, submission(code, reports, document=many))
-    stored = store.reports(many)
-    store.close()
-    assert sorted(stored) == sent
-    assert stored != sent  # 200! orders
-    with sqlite3.connect(tmp_path / "survey.db") as plain:
-        physical = plain.execute("SELECT reports FROM survey_answers").fetchall()
-        assert [tuple(json.loads(row[0])) for row in physical] == stored
-        with pytest.raises(sqlite3.OperationalError):  # there are no row numbers to sort by
-            plain.execute("SELECT rowid FROM survey_answers").fetchall()
-    plain.close()
-
-
-def arrival_in_pages(file, table, column):
-    """Values in the order in which SQLite put them into the pages of a table.
-
-    A page is filled from its end: of two cells the one at the lower address came later (SQLite
-    file format, "B-tree Pages"), until the page is split or rewritten.
-    """
-    with sqlite3.connect(file) as plain:
-        size = plain.execute("PRAGMA page_size").fetchone()[0]
-        root = plain.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,))
-        page = root.fetchone()[0]
-        values = [row[0] for row in plain.execute(f"SELECT {column} FROM {table}")]
-    plain.close()
-    raw = file.read_bytes()[(page - 1) * size : page * size]
-    assert raw[0] == 10  # one leaf page: all values lie in it
-    return sorted(values, key=lambda value: -raw.index(value.encode()))
-
-
-def test_a_settled_file_does_not_tell_who_came_first(tmp_path):
-    """Before, SQLite's pages give the order of arrival away; after, they lie by random key."""
-    file = tmp_path / "survey.db"
-    many = survey([{**SCALE, "id": f"q{i}", "low": 10, "high": 19} for i in range(2)])
-    sent = [(i // 10, i % 10) for i in range(12)]
-    store = SurveyStore(file)
-    store.add(many)
-    codes = store.invite(many, [None] * len(sent))
-    for code, reports in zip(codes, sent, strict=True):
-        store.accept(many, submission(code, reports, document=many))
-    store.close()
-    tokens = [submission(code, (0, 0), document=many).token for code in codes]
-    told = [json.dumps(list(reports), separators=(",", ":")) for reports in sent]
-    assert arrival_in_pages(file, "survey_spent", "token") == tokens  # an attack that works
-    assert arrival_in_pages(file, "survey_answers", "reports") == told
-    store = SurveyStore(file)
-    store.settle()
-    stored = [json.dumps(list(each), separators=(",", ":")) for each in store.reports(many)]
-    assert [each.name for each in tmp_path.iterdir() if each.stat().st_size] == ["survey.db"] or (
-        (tmp_path / "survey.db-wal").stat().st_size == 0
-    )
-    store.close()
-    assert arrival_in_pages(file, "survey_spent", "token") in (
-        sorted(tokens), sorted(tokens, reverse=True),
-    )  # fmt: skip
-    assert arrival_in_pages(file, "survey_answers", "reports") in (stored, stored[::-1])
-
-
-def test_settled_rows_in_postgres_were_all_written_at_once(postgres):
-    store = SurveyStore(postgres.url)
-    store.add(DOCUMENT)
-    for code in store.invite(DOCUMENT, [None] * 8):
-        store.accept(DOCUMENT, submission(code))
-
-    def seen(table, key):
-        with store._engine.connect() as connection:
-            query = f"SELECT xmin::text, {key} FROM {table} ORDER BY ctid"
-            rows = connection.exec_driver_sql(query).all()
-        return len({row[0] for row in rows}), [row[1] for row in rows]
-
-    assert seen("survey_answers", "key")[0] == 8  # the transaction that also spent the token
-    before = store.reports(DOCUMENT)
-    store.settle()
-    for table, key in (("survey_answers", "key"), ("survey_spent", "token")):
-        writers, keys = seen(table, key)
-        assert writers == 1
-        assert keys == sorted(keys)
-    assert store.reports(DOCUMENT) == before
-    assert store.accept(DOCUMENT, submission(store.invite(DOCUMENT, [None])[0])) is Outcome.STORED
-    with store._engine.begin() as connection:
-        METADATA.drop_all(connection)
-    store.close()
 
 
 def test_the_store_holds_no_code_and_no_nonce(tmp_path):
@@ -406,9 +319,8 @@ def test_what_marks_a_batch_does_not_tell_its_sheets(store, tmp_path):
     document = survey([YES_NO], name="one-sheet")
     store.add(document)
     store.enter(document, "alice", [(1,)])
-    with store._reading() as connection:
-        query = sa.select(SPENT.c.fingerprint).where(SPENT.c.survey == document.id)
-        kept = connection.execute(query).scalar_one()
+    with store._database.looking() as connection:
+        kept = connection.execute(TOKENS.rows(document.id, ["fingerprint"])).scalar_one()
     secret = (tmp_path / "survey.keys" / "paper.secret").read_bytes()
     assert (tmp_path / "survey.keys" / "paper.secret").stat().st_mode & 0o777 == 0o600
 

@@ -1,5 +1,7 @@
 """A browser page that is watched, and the ways through it."""
 
+from deniable.service.pages import STATIC
+
 
 class Watched:
     """A page whose every request, message and storage is looked at."""
@@ -50,6 +52,16 @@ class Watched:
             "page.replace(script.textContent, ''), document.documentElement.outerHTML), "
             "[...document.querySelectorAll('input')].map(i => [i.value, i.checked])])"
         )
+
+
+def with_modules(page):
+    """Give the page the files that its script is made of, as modules; the server serves none."""
+
+    def answer(route):
+        file = STATIC / route.request.url.rsplit("/", 1)[1]
+        route.fulfill(content_type="text/javascript", body=file.read_text())
+
+    page.route("**/modules/*.js", answer)
 
 
 def walk(page, url, answers, send=True):

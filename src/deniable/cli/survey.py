@@ -26,10 +26,11 @@ from deniable.service.draft import new_document
 from deniable.service.entry import read_sheets
 from deniable.service.export import export as export_files
 from deniable.service.export import no_formula
+from deniable.service.outcome import Outcome
 from deniable.service.plan import EPSILONS
 from deniable.service.results import CROWD_DELTA, in_the_crowd
 from deniable.service.results import results as all_results
-from deniable.service.store import Outcome, SurveyStore
+from deniable.service.store import SurveyStore
 from deniable.survey import planner
 
 if TYPE_CHECKING:
@@ -163,11 +164,8 @@ def serve(
         with waiting("the survey and its key"):
             opened.add(survey)
         fingerprint = opened.tokens(survey).fingerprint
-        opened.settle()  # a killed server left rows in the order of their arrival
-        found, named = opened.status(survey), opened.waves(survey).limit is not None
-        fresh = [] if found.invited or found.closed or named else [
-            *opened.invite(survey, [None] * _FIRST_CODES)
-        ]  # fmt: skip
+        opened.settle()
+        fresh = opened.first_codes(survey, _FIRST_CODES)
     base = f"http://{host}:{port}"
     key = os.environ.get(_OPERATOR_KEY) or secrets.token_urlsafe(24)
 
@@ -182,10 +180,8 @@ def serve(
             typer.echo(f"publish:     {fingerprint}  token key")
         sys.stdout.flush()
 
-    try:
-        run(place, keys=_keys(document), sockets=sockets, operator_key=key, ready=ready)
-    except KeyboardInterrupt:
-        typer.echo("stopped; every answer that was acknowledged is stored")
+    run(place, keys=_keys(document), sockets=sockets, operator_key=key, ready=ready)
+    typer.echo("stopped; every answer that was acknowledged is stored")
 
 
 @app.command()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
-from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,15 +20,17 @@ from deniable.errors import (
     SurveyStoreError,
 )
 from deniable.service import operator, respondent
-from deniable.service.pages import STATIC, script_source, wants_json
+from deniable.service.pages import script, source, style, wants_json
 from deniable.service.store import SurveyStore
 
-# One script, named by its hash; styles from this server alone; no forms, no frames, no other host.
+# Nothing is loaded: one style, named by its hash, lies in every page, and one script in that of
+# respondents, which alone may ask this server. No pictures, no frames, no other host.
 _POLICY = (
-    "default-src 'none'; script-src {script}; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; "
-    "form-action {forms}; base-uri 'none'; frame-ancestors 'none'; object-src 'none'"
+    "default-src 'none'; script-src {script}; style-src {style}; img-src 'none'; "
+    "connect-src {asks}; form-action {forms}; base-uri 'none'; frame-ancestors 'none'; "
+    "object-src 'none'"
 )
+_ANSWER_PAGE = re.compile(r"/s/[^/]+")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -59,7 +61,6 @@ def create_app(
     app.state.store = store
     app.state.patience = patience
     app.state.operator_key = operator_key or secrets.token_urlsafe(24)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(respondent.router)
     app.include_router(operator.router)
     app.add_middleware(_Protected)
@@ -75,11 +76,15 @@ class _Protected:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        inside = str(scope.get("path", "")).startswith("/operator")
+        path = str(scope.get("path", ""))
+        inside, answers = path.startswith("/operator"), _ANSWER_PAGE.fullmatch(path)
         headers = {
             **_HEADERS,
             "Content-Security-Policy": _POLICY.format(
-                script=script_source(), forms="'self'" if inside else "'none'"
+                script=source(script()) if answers else "'none'",
+                style=source(style()),
+                asks="'self'" if answers else "'none'",
+                forms="'self'" if inside else "'none'",
             ),
             # Forms of the operator say where they come from, to this server alone.
             "Referrer-Policy": "same-origin" if inside else "no-referrer",

@@ -67,10 +67,15 @@ def paper_secret(folder: Path | None) -> bytes:
     file = folder / "paper.secret"
     if not file.exists():
         folder.mkdir(mode=0o700, exist_ok=True)
+        draft = folder / f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as made:
+            made.write(secrets.token_bytes(_SECRET_BYTES))
+            made.flush()
+            os.fsync(made.fileno())
         with suppress(FileExistsError):  # another process was faster
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as made:
-                made.write(secrets.token_bytes(_SECRET_BYTES))
+            os.link(draft, file)  # whole or not at all
+        draft.unlink()
     secret = file.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise ParameterError("keys", file.name, f"must hold {_SECRET_BYTES} bytes; restore it")

@@ -1,24 +1,91 @@
-"""The engine of a survey store, and how rows are laid down again in an order that says nothing."""
+"""The database of a survey store: who looks cannot write, and who writes takes a turn.
+
+`Database.turn` is the only way to write. While one turn lasts nobody else writes, in no thread and
+no process, so that what was checked at its start still holds when it is written (SQLite:
+`BEGIN IMMEDIATE`; Postgres: one advisory lock). `Database.looking` gives connections on which the
+database itself refuses to write.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from deniable.errors import MissingExtraError, ParameterError
-from deniable.service.tables import ANSWERS, INVITATIONS, SPENT
+from deniable.errors import MissingExtraError, ParameterError, SurveyStoreError
 
 _PATIENCE = 60  # seconds that a writer waits for others
-# Writers that look at several surveys take turns under this number in Postgres.
-_TURN = 0x64656E69
-_BY_KEY = (SPENT, INVITATIONS, ANSWERS)
+_TURN = 0x64656E69  # the number of the lock in Postgres
+_TAKE_TURN = sa.text(
+    "SELECT set_config('synchronous_commit', 'on', true), "
+    f"set_config('lock_timeout', '{_PATIENCE}s', true), pg_advisory_xact_lock({_TURN})"
+)
 
 
-def open_engine(where: str | Path, *, create: bool = True) -> sa.Engine:
+class Database:
     """A database by SQLAlchemy URL, or the path of an SQLite file, made where `create` says so."""
+
+    def __init__(self, where: str | Path, *, create: bool = True) -> None:
+        self._engine = _open(where, create=create)
+        self._threads = threading.Lock()  # they queue here: waiting in SQLite is a slow poll
+
+    @property
+    def dialect(self) -> str:
+        """The kind: "sqlite" or "postgresql"."""
+        return self._engine.dialect.name
+
+    @contextmanager
+    def looking(self) -> Iterator[sa.Connection]:
+        """A connection that cannot write."""
+        with _told(), self._engine.connect() as plain:
+            yield plain.execution_options(postgresql_readonly=True)
+
+    @contextmanager
+    def turn(self) -> Iterator[sa.Connection]:
+        """A transaction that begins when all others have ended; it is on disk when this returns."""
+        with self._threads, _told(), self._engine.connect() as plain:
+            connection = plain.execution_options(deniable_turn=True)
+            with connection.begin():
+                if self.dialect == "postgresql":
+                    connection.execute(_TAKE_TURN)
+                yield connection
+
+    def compact(self) -> None:
+        """Write the whole file anew, by key (SQLite; in Postgres `settle` has done it)."""
+        if self.dialect != "sqlite":
+            return
+        with self._threads, _told():
+            plain = self._engine.raw_connection()
+            try:
+                cursor = plain.cursor()
+                cursor.execute("PRAGMA query_only = OFF")
+                cursor.execute("VACUUM")
+                cursor.close()
+            finally:
+                plain.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say in our own words what a database reports: its own may quote a row."""
+    try:
+        yield
+    except SQLAlchemyError as cause:
+        raise SurveyStoreError(
+            f"the survey store failed ({type(cause).__name__}); nothing was acknowledged"
+        ) from None
+
+
+def _open(where: str | Path, *, create: bool) -> sa.Engine:
     text = str(where)
     if "://" not in text:
         return _sqlite(Path(text).absolute(), create=create)
@@ -57,56 +124,22 @@ def _sqlite(file: Path, *, create: bool) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def configure(connection: Any, _: object) -> None:
         # The driver must not open transactions itself; commits are synced before they are told,
-        # by one write to the disk each.
+        # their folder too. No write-ahead log: it keeps all that came in, in order. What is
+        # deleted is overwritten.
         connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        if mode != "delete":
+            raise SurveyStoreError(
+                "another program holds the survey store with a write-ahead log, which keeps the "
+                "order of arrival; end it first"
+            )
+        connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA secure_delete = ON")
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        writes = connection.get_execution_options().get("deniable_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        mine = connection.get_execution_options().get("deniable_turn")
+        connection.exec_driver_sql(f"PRAGMA query_only = {'OFF' if mine else 'ON'}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if mine else "BEGIN")
 
     return engine
-
-
-def take_turn(connection: sa.Connection) -> None:
-    """Until the end of this transaction, nobody else invites, adds or closes.
-
-    SQLite has one writer anyway.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_TURN)))
-
-
-def settle(engine: sa.Engine) -> None:
-    """Lay all rows down again in the order of their keys, which are random or hashes.
-
-    A database appends: where rows lie in its pages (SQLite) or files (Postgres), its log, and the
-    numbers of transactions tell in which order they came, and so which report came with which
-    token. After this they lie by key, written at once.
-    """
-    if engine.dialect.name == "sqlite":
-        plain = engine.raw_connection()
-        try:
-            cursor = plain.cursor()
-            cursor.execute("VACUUM")
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            cursor.close()
-        finally:
-            plain.close()
-        return
-    with engine.begin() as connection:
-        # In the order in which writers take them, so that nobody waits in a circle.
-        names = ", ".join(table.name for table in _BY_KEY)
-        connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
-        for table in _BY_KEY:
-            keys = ", ".join(column.name for column in table.primary_key)
-            for statement in (
-                f"CREATE TEMPORARY TABLE settled ON COMMIT DROP AS SELECT * FROM {table.name}",  # noqa: S608
-                f"TRUNCATE {table.name}",
-                f"INSERT INTO {table.name} SELECT * FROM settled ORDER BY {keys}",  # noqa: S608
-                "DROP TABLE settled",
-            ):
-                connection.exec_driver_sql(statement)

@@ -95,9 +95,7 @@ def check_invitation(
     if not is_code(code):
         raise AdmissionError(_UNKNOWN)
     found = connection.execute(
-        sa.select(INVITATIONS.c.person, INVITATIONS.c.blinded)
-        .where(_mine(survey, code))
-        .with_for_update()
+        sa.select(INVITATIONS.c.person, INVITATIONS.c.blinded).where(_mine(survey, code))
     ).first()
     if found is None:
         raise AdmissionError(_UNKNOWN)

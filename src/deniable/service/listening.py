@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 import resource
+import signal
 import socket
 from asyncio import TimerHandle, Transport
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ _BACKLOG = 4096
 _MOST_CONNECTIONS = 10_000
 _SPARE_FILES = 64
 _REPEATS = 10
+_LAST_SECONDS = 10  # for requests that are under way when the server is stopped
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NO_SUCH_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
@@ -119,6 +123,22 @@ def _more_files() -> int:
     return max(1, min(most, wanted) - _SPARE_FILES)
 
 
+class _Stoppable(uvicorn.Server):
+    """A server whose end is the same whichever signal asks for it: what follows `run` is done.
+
+    Uvicorn's own raises the signal again when it has shut down, and TERM then ends the process.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals ask for the end, once and for all."""
+        for each in _STOPS:
+            signal.signal(each, self.handle_exit)
+        yield
+        for each in _STOPS:  # nothing interrupts what follows
+            signal.signal(each, signal.SIG_IGN)
+
+
 def run(
     where: str | Path,
     *,
@@ -127,13 +147,16 @@ def run(
     operator_key: str,
     ready: Callable[[], None],
 ) -> None:
-    """Serve until interrupted. No access log: it would hold times and addresses."""
+    """Serve until interrupted, terminated or hung up; then settle the store.
+
+    No access log: it would hold times and addresses.
+    """
     few = _Few()
     for name in ("asyncio", "uvicorn.error"):
         logging.getLogger(name).addFilter(few)
     store = SurveyStore(where, keys=keys)
     try:
-        server = uvicorn.Server(
+        server = _Stoppable(
             uvicorn.Config(
                 create_app(store, operator_key=operator_key),
                 http=PatientProtocol,
@@ -143,6 +166,7 @@ def run(
                 date_header=False,
                 backlog=_BACKLOG,
                 limit_concurrency=_more_files(),
+                timeout_graceful_shutdown=_LAST_SECONDS,
             )
         )
         ready()

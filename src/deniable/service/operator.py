@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from deniable.errors import DeniableError, ParameterError
 from deniable.service.admission import read_people
@@ -19,11 +19,11 @@ from deniable.service.document import LONGEST, read_document
 from deniable.service.draft import draft_from_form, template
 from deniable.service.entry import read_sheets
 from deniable.service.export import export
-from deniable.service.pages import TEMPLATES, page_hashes, read_body, store_of, survey_of
+from deniable.service.outcome import Outcome
+from deniable.service.pages import html, page_hashes, read_body, store_of, survey_of
 from deniable.service.picture import growth_svg
 from deniable.service.plan import planned
 from deniable.service.results import crossed, growth, in_the_crowd, results
-from deniable.service.store import Outcome
 
 _COOKIE = "deniable_operator"
 _FORM = "application/x-www-form-urlencoded"
@@ -67,7 +67,7 @@ def surveys(request: Request) -> Any:
     """All surveys and how far they are."""
     store = store_of(request)
     rows = [(document, store.status(document)) for document in store.documents()]
-    return _page(request, "operator.html", rows=rows)
+    return _page("operator.html", rows=rows)
 
 
 @inside.get("/plan")
@@ -79,13 +79,13 @@ def plan_page(request: Request) -> Any:
         plan = planned(given)
     except DeniableError as problem:
         error = str(problem)
-    return _page(request, "plan.html", given=given, plan=plan, error=error)
+    return _page("plan.html", given=given, plan=plan, error=error)
 
 
 @inside.get("/design")
-def design_page(request: Request) -> Any:
+def design_page() -> Any:
     """An empty form."""
-    return _page(request, "design.html", given=template(), draft=None, error=None)
+    return _page("design.html", given=template(), draft=None, error=None)
 
 
 @inside.post("/design")
@@ -96,9 +96,9 @@ async def design_sent(request: Request) -> Any:
         text = draft_from_form(form)
         draft = read_document(text)
     except DeniableError as problem:
-        return _page(request, "design.html", given=form, draft=None, error=str(problem))
+        return _page("design.html", given=form, draft=None, error=str(problem))
     if form.get("do") != "save":
-        return _page(request, "design.html", given=form, draft=draft, error=None)
+        return _page("design.html", given=form, draft=draft, error=None)
     survey = await run_in_threadpool(store_of(request).add, draft)
     return RedirectResponse(f"/operator/{survey}", status_code=303)
 
@@ -121,7 +121,6 @@ def survey_page(request: Request, survey: str) -> Any:
         for place, result in enumerate(results(document, reports))
     ]
     return _page(
-        request,
         "survey.html",
         document=document,
         status=store.status(document),
@@ -150,7 +149,7 @@ async def invite(request: Request, survey: str) -> Any:
 
     document, invited = await run_in_threadpool(work)
     base = str(request.base_url).rstrip("/")
-    return _page(request, "invited.html", document=document, invited=invited, base=base)
+    return _page("invited.html", document=document, invited=invited, base=base)
 
 
 @inside.post("/{survey}/close")
@@ -181,8 +180,7 @@ def crosstab_page(
             table = crossed(document, reports, first, second)
         except DeniableError as problem:
             error = str(problem)
-    return _page(
-        request, "crosstab.html", document=document, table=table, error=error,
+    return _page("crosstab.html", document=document, table=table, error=error,
         first=first, second=second, n=len(reports),
     )  # fmt: skip
 
@@ -190,7 +188,7 @@ def crosstab_page(
 @inside.get("/{survey}/paper")
 def entry_page(request: Request, survey: str) -> Any:
     """The form for reports from paper."""
-    return _page(request, "entry.html", document=survey_of(request, survey), message=None, given={})
+    return _page("entry.html", document=survey_of(request, survey), message=None, given={})
 
 
 @inside.post("/{survey}/paper")
@@ -212,7 +210,7 @@ async def entry_sent(request: Request, survey: str) -> Any:
         }[outcome]
 
     document, message = await run_in_threadpool(work)
-    return _page(request, "entry.html", document=document, message=message, given=form)
+    return _page("entry.html", document=document, message=message, given=form)
 
 
 @inside.get("/{survey}/export/{name}")
@@ -242,8 +240,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _page(request: Request, name: str, **values: Any) -> Any:
-    return TEMPLATES.TemplateResponse(request, name, values)
+def _page(name: str, **values: Any) -> HTMLResponse:
+    return HTMLResponse(html(name, **values))
 
 
 router = APIRouter()

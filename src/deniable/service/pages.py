@@ -1,4 +1,4 @@
-"""What all pages share: templates, the store of a request, bodies of limited size."""
+"""What all pages share: templates with script and style inside, bodies of limited size."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.requests import ClientDisconnect
 
+from deniable.service.brief import promise
 from deniable.service.document import SurveyDocument
 from deniable.service.item import said
+from deniable.service.paper import paper_item
 from deniable.service.store import SurveyStore
 from deniable.service.words import words_of
 
@@ -44,15 +47,34 @@ def script() -> str:
     return whole
 
 
-def script_source() -> str:
-    """The script as a Content-Security-Policy names it."""
-    digest = hashlib.sha256(script().encode()).digest()
+@cache
+def style() -> str:
+    """The styles of all pages, which lie in each page itself and load nothing.
+
+    A style sheet could send what was chosen by loading pictures, and change what a sentence says.
+    """
+    whole = "\n" + (STATIC / "style.css").read_text(encoding="utf-8")
+    assert not re.search(r"</style|<!--|url\(|@import|image-set|\\", whole)
+    return whole
+
+
+@cache
+def source(text: str) -> str:
+    """A script or a style as a Content-Security-Policy names it."""
+    digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def html(name: str, **values: Any) -> str:
+    """A page with its styles inside: it names no other file."""
+    plain = Markup(style())  # noqa: S704  (our own file)
+    return TEMPLATES.get_template(name).render(style=plain, **values)
 
 
 def answer_html(document: SurveyDocument, language: str, *, preview: bool = False) -> str:
     """The respondent's page: the same text for everybody."""
-    return TEMPLATES.get_template("respondent.html").render(
+    return html(
+        "respondent.html",
         survey=document.id,
         admission=document.admission,
         title=said(document.title, language),
@@ -64,10 +86,32 @@ def answer_html(document: SurveyDocument, language: str, *, preview: bool = Fals
     )
 
 
+def paper_html(document: SurveyDocument, language: str) -> str:
+    """The sheet to print: the same text for everybody."""
+    words = words_of(language)
+    sheets = [
+        {
+            "question": said(item.text, language),
+            "paper": paper_item(item, language, words),
+            "promise": promise(item, words),
+        }
+        for item in document.items
+    ]
+    return html(
+        "paper.html",
+        title=said(document.title, language),
+        consent=said(document.consent, language),
+        language=language,
+        words=words,
+        sheets=sheets,
+    )
+
+
 def page_hashes(document: SurveyDocument) -> dict[str, str]:
-    """SHA-256 of the script, and of the page in each language: what to publish with a survey."""
-    texts = {"script": script()}
+    """SHA-256 of the pages in each language, and of what they hold: to publish with a survey."""
+    texts = {"script": script(), "style": style()}
     texts |= {f"page ?lang={each}": answer_html(document, each) for each in document.languages}
+    texts |= {f"paper ?lang={each}": paper_html(document, each) for each in document.languages}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 

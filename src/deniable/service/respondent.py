@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
@@ -12,13 +11,10 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from deniable.errors import ReportError
 from deniable.service import submission
-from deniable.service.brief import brief, promise
+from deniable.service.brief import brief
 from deniable.service.document import SurveyDocument
-from deniable.service.item import said
-from deniable.service.pages import TEMPLATES, answer_html, read_body, store_of, survey_of
-from deniable.service.paper import paper_item
-from deniable.service.store import Outcome
-from deniable.service.words import words_of
+from deniable.service.outcome import Outcome
+from deniable.service.pages import answer_html, paper_html, read_body, store_of, survey_of
 
 router = APIRouter(prefix="/s")
 
@@ -46,27 +42,11 @@ def brief_json(request: Request, survey: str, language: str) -> JSONResponse:
 
 
 @router.get("/{survey}/paper")
-def paper_page(request: Request, survey: str, lang: str | None = None) -> Any:
+def paper_page(request: Request, survey: str, lang: str | None = None) -> HTMLResponse:
     """Instructions to print, for real coins and dice."""
     document = survey_of(request, survey)
     language = _language(document, request, lang)
-    words = words_of(language)
-    sheets = [
-        {
-            "question": said(item.text, language),
-            "paper": paper_item(item, language, words),
-            "promise": promise(item, words),
-        }
-        for item in document.items
-    ]
-    values = {
-        "title": said(document.title, language),
-        "consent": said(document.consent, language),
-        "language": language,
-        "words": words,
-        "sheets": sheets,
-    }
-    return TEMPLATES.TemplateResponse(request, "paper.html", values)
+    return HTMLResponse(paper_html(document, language))
 
 
 @router.post("/{survey}/reports")

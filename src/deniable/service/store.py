@@ -4,9 +4,12 @@ What is kept, and what is not:
 
 * a report lies under a random key: no time, no address, no order of arrival, no token;
 * a spent token lies beside a fingerprint that only who sent the submission can recompute;
-* both are written in one transaction, and acknowledged after it is on disk: a server that is
-  killed at any moment has stored a submission once or not at all, and a device that asks again is
-  told the same.
+* the two are never written together (see `deposits.py`), and each is mixed with others of its kind
+  before it is laid down (see `pool.py`): a store that is seen once, at whatever moment, pairs none;
+* a submission is acknowledged after both are on disk: whenever the server is killed, a device that
+  asks again has its report stored once, and is told the same.
+
+Whatever is written is written in a turn, together with what was checked for it (see `database.py`).
 """
 
 from __future__ import annotations
@@ -14,22 +17,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import secrets
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from deniable.errors import AdmissionError, BudgetError, ParameterError, SurveyStoreError
+from deniable.errors import BudgetError, ParameterError
 from deniable.service.admission import Tokens, tokens_of
+from deniable.service.batches import Batches
 from deniable.service.blind_tokens import paper_secret
 from deniable.service.codes import new_code
-from deniable.service.database import open_engine, settle, take_turn
+from deniable.service.database import Database
+from deniable.service.deposits import Deposit, take
 from deniable.service.document import SurveyDocument, is_survey_id, read_document
 from deniable.service.invitations import (
     Waves,
@@ -37,19 +39,14 @@ from deniable.service.invitations import (
     mark_invitation,
     write_invitations,
 )
+from deniable.service.opened import check_open, is_closed
+from deniable.service.outcome import Outcome
+from deniable.service.pool import REPORTS, TOKENS, settle
 from deniable.service.submission import Submission, read_reports, written
-from deniable.service.tables import ANSWERS, CLOSED, INVITATIONS, METADATA, SPENT, SURVEYS
+from deniable.service.tables import CLOSED, INVITATIONS, METADATA, SPENT_FRESH, SURVEYS
 
 _LONGEST_BATCH = 200
 _MOST_SIGNED = 10_000
-
-
-class Outcome(Enum):
-    """What became of a submission."""
-
-    STORED = "stored"
-    ALREADY = "already stored"
-    SPENT = "the token was used for another submission"
 
 
 @dataclass(frozen=True)
@@ -69,18 +66,21 @@ class SurveyStore:
     """
 
     def __init__(self, where: str | Path, *, keys: Path | None = None, create: bool = True) -> None:
-        self._engine = open_engine(where, create=create)
+        self._database = Database(where, create=create)
         self._keys = keys
         self._tokens: dict[str, Tokens] = {}
-        self._dialect = self._engine.dialect.name
-        self._turn = threading.Lock()  # threads queue here: SQLite's own wait is a slow poll
         self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
         self._signed: dict[str, bytes] = {}
-        with self._told():
-            if create:
-                METADATA.create_all(self._engine)
-            elif not sa.inspect(self._engine).has_table(SURVEYS.name):
-                raise ParameterError("store", "a database", "holds no surveys; check --store")
+        self._deposits = Batches(partial(take, self._database))
+        with self._database.looking() as connection:
+            held = sa.inspect(connection).get_table_names()
+        if not create and SURVEYS.name not in held:
+            raise ParameterError("store", "a database", "holds no surveys; check --store")
+        if SPENT_FRESH.name not in held:
+            with self._database.turn() as connection:
+                METADATA.create_all(connection)
+            if SURVEYS.name in held:  # of an older version, which kept the order of arrival
+                self.settle()
 
     def add(self, document: SurveyDocument) -> str:
         """Keep a document; the same one again changes nothing.
@@ -89,7 +89,7 @@ class SurveyStore:
         codes of the old one are void; afterwards it is refused: who answered would throw again.
         """
         tokens_of(document, self._keys, create=True)
-        with self._writing(turn=True) as connection:
+        with self._database.turn() as connection:
             others = [
                 each
                 for each in self._surveys(connection)
@@ -106,11 +106,12 @@ class SurveyStore:
     def _replace(self, connection: sa.Connection, old: SurveyDocument) -> None:
         """Take back a text under which nobody has a token or has answered."""
         mine = INVITATIONS.c.survey == old.id
-        # The row is locked first: who answers or gets a token at this moment holds it too.
-        connection.execute(_row_of(old).with_for_update())
-        known = sa.select(INVITATIONS.c.code).where(mine & INVITATIONS.c.blinded.is_not(None))
-        answers = sa.select(ANSWERS.c.key).where(ANSWERS.c.survey == old.id)
-        if any(connection.execute(each.limit(1)).first() for each in (known, answers)):
+        begun = (
+            sa.select(INVITATIONS.c.code).where(mine & INVITATIONS.c.blinded.is_not(None)),
+            TOKENS.rows(old.id, ["token"]),
+            REPORTS.rows(old.id, ["key"]),
+        )
+        if any(connection.execute(each.limit(1)).first() for each in begun):
             raise BudgetError(
                 f"wave {old.wave} of {old.name} has begun with another text, and nobody throws "
                 'twice for one wave; give this text another "wave"'
@@ -124,7 +125,7 @@ class SurveyStore:
             return None
         if survey not in self._documents:
             query = sa.select(SURVEYS.c.document).where(SURVEYS.c.survey == survey)
-            with self._reading() as connection:
+            with self._database.looking() as connection:
                 text = connection.execute(query).scalar()
             if text is None:
                 return None
@@ -149,7 +150,7 @@ class SurveyStore:
 
     def documents(self) -> list[SurveyDocument]:
         """All surveys, by name and wave."""
-        with self._reading() as connection:
+        with self._database.looking() as connection:
             found = self._surveys(connection)
         return sorted(found, key=lambda each: (each.name, each.wave, each.id))
 
@@ -159,11 +160,6 @@ class SurveyStore:
             if key not in self._documents:
                 self._documents[key] = read_document(text)
         return [self._documents[key] for key, _ in rows]
-
-    def waves(self, document: SurveyDocument) -> Waves:
-        """All surveys of the same population."""
-        with self._reading() as connection:
-            return self._waves(connection, document)
 
     def _waves(self, connection: sa.Connection, document: SurveyDocument) -> Waves:
         found = [document, *self._surveys(connection)]
@@ -177,9 +173,20 @@ class SurveyStore:
         losses add up). Either all are invited or none is.
         """
         codes = [new_code() for _ in people]
-        with self._writing(turn=True) as connection:
-            self._check_open(connection, survey)
+        with self._database.turn() as connection:
+            check_open(connection, survey)
             write_invitations(connection, survey, people, codes, self._waves(connection, survey))
+        return codes
+
+    def first_codes(self, survey: SurveyDocument, count: int) -> list[str]:
+        """Codes without names where nobody is invited yet; none where codes need names."""
+        with self._database.turn() as connection:
+            waves = self._waves(connection, survey)
+            begun = is_closed(connection, survey) or waves.limit is not None
+            if begun or _count(connection, _invited(survey)):
+                return []
+            codes = [new_code() for _ in range(count)]
+            write_invitations(connection, survey, [None] * count, codes, waves)
         return codes
 
     def close_survey(self, document: SurveyDocument) -> None:
@@ -187,25 +194,14 @@ class SurveyStore:
 
         What was acknowledged before is acknowledged again to a device that asks again.
         """
-        with self._writing(turn=True) as connection:
-            connection.execute(_row_of(document).with_for_update())
-            known = sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
-            if connection.execute(known).scalar() is None:
+        with self._database.turn() as connection:
+            if not is_closed(connection, document):
                 connection.execute(sa.insert(CLOSED).values(survey=document.id))
         self.settle()
 
     def settle(self) -> None:
         """Lay the rows down again in an order that says nothing about their arrival."""
-        with self._turn if self._dialect == "sqlite" else nullcontext(), self._told():
-            settle(self._engine)
-
-    def _check_open(self, connection: sa.Connection, document: SurveyDocument) -> None:
-        """AdmissionError where the survey is closed, or was never added."""
-        if connection.execute(_row_of(document).with_for_update(read=True)).scalar() is None:
-            raise AdmissionError("there is no such survey here; check the link")
-        closed = sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
-        if connection.execute(closed).scalar() is not None:
-            raise AdmissionError("this survey is closed; no more answers are taken")
+        settle(self._database)
 
     def tokens(self, document: SurveyDocument) -> Tokens:
         """The token system of a survey that was added."""
@@ -222,10 +218,10 @@ class SurveyStore:
         handed out only when the mark is on disk.
         """
         mark = hashlib.sha256(blinded).hexdigest()
-        with self._reading() as connection:
+        with self._database.looking() as connection:
             self._check_issue(connection, document, invitation, mark)
         signed = self._signed.get(mark) or self.tokens(document).sign(blinded)
-        with self._writing() as connection:
+        with self._database.turn() as connection:
             self._check_issue(connection, document, invitation, mark)
             mark_invitation(connection, document, invitation, mark)
         if len(self._signed) >= _MOST_SIGNED:
@@ -236,7 +232,7 @@ class SurveyStore:
     def _check_issue(
         self, connection: sa.Connection, document: SurveyDocument, invitation: str, mark: str
     ) -> None:
-        self._check_open(connection, document)
+        check_open(connection, document)
         waves = self._waves(connection, document)
         check_invitation(connection, document, invitation, mark, waves)
 
@@ -248,22 +244,15 @@ class SurveyStore:
             AdmissionError: its token is not genuine.
         """
         read_reports(document, list(submission.reports))
-        mine = (SPENT.c.survey == document.id) & (SPENT.c.token == submission.token)
-        known = sa.select(SPENT.c.fingerprint).where(mine)
-        try:
-            with self._writing() as connection:
-                before = connection.execute(known).scalar()
-                if before is None:
-                    self._check_open(connection, document)
-                    self.tokens(document).verify(
-                        connection, document.id, submission.message, submission.signature
-                    )
-                    self._write(connection, document, submission)
-                    return Outcome.STORED
-        except IntegrityError:  # another connection spent the same token in the meantime
-            with self._reading() as connection:
-                before = connection.execute(known).scalar()
-        return Outcome.ALREADY if before == submission.fingerprint else Outcome.SPENT
+        answers = {submission.key: written(submission.reports)}
+
+        def admit(connection: sa.Connection) -> None:
+            message, signature = submission.message, submission.signature
+            self.tokens(document).verify(connection, document.id, message, signature)
+
+        return self._deposits.ask(
+            Deposit(document, submission.token, submission.fingerprint, answers, admit)
+        )
 
     def enter(
         self, document: SurveyDocument, batch: str, sheets: Sequence[tuple[int, ...]]
@@ -280,99 +269,43 @@ class SurveyStore:
         whole = json.dumps([batch, *(written(sheet) for sheet in sheets)]).encode()
         nonce = hmac.digest(paper_secret(self._keys), whole, "sha256")
         mark = Submission(f"paper\0{batch}".encode(), b"", nonce, ())
-        known = sa.select(SPENT.c.fingerprint).where(
-            (SPENT.c.survey == document.id) & (SPENT.c.token == mark.token)
-        )
-        with self._writing() as connection:
-            before = connection.execute(known).scalar()
-            if before is not None:
-                return Outcome.ALREADY if before == mark.fingerprint else Outcome.SPENT
-            self._check_open(connection, document)
+        answers = {
+            Submission(f"sheet {place}".encode(), b"", nonce, sheet).key: written(sheet)
+            for place, sheet in enumerate(sheets)
+        }
+
+        def admit(connection: sa.Connection) -> None:
             if self._waves(connection, document).limit is not None:
                 raise BudgetError(
                     "this population was promised a limit on ε, and nobody knows whose a sheet "
                     "of paper is; invite people by name instead"
                 )
-            row = {"survey": document.id, "token": mark.token, "fingerprint": mark.fingerprint}
-            connection.execute(sa.insert(SPENT).values(row))
-            connection.execute(sa.insert(ANSWERS), [_answer(document, each) for each in sheets])
-        return Outcome.STORED
 
-    def _write(
-        self, connection: sa.Connection, document: SurveyDocument, submission: Submission
-    ) -> None:
-        row = {
-            "survey": document.id,
-            "token": submission.token,
-            "fingerprint": submission.fingerprint,
-        }
-        connection.execute(sa.insert(SPENT).values(row))
-        connection.execute(sa.insert(ANSWERS).values(_answer(document, submission.reports)))
+        return self._deposits.ask(Deposit(document, mark.token, mark.fingerprint, answers, admit))
 
     def reports(self, document: SurveyDocument) -> list[tuple[int, ...]]:
         """All submissions' reports, in the order of their random keys."""
-        query = sa.select(ANSWERS.c.reports).where(ANSWERS.c.survey == document.id)
-        with self._reading() as connection:
-            found = connection.execute(query.order_by(ANSWERS.c.key)).scalars().all()
-        return [tuple(json.loads(each)) for each in found]
+        with self._database.looking() as connection:
+            found = connection.execute(REPORTS.rows(document.id, ["key", "reports"])).all()
+        return [tuple(json.loads(row.reports)) for row in sorted(found)]
 
     def status(self, document: SurveyDocument) -> Status:
         """Invitations sent and answers in."""
-        with self._reading() as connection:
-            invited, answered = (
-                connection.execute(
-                    sa.select(sa.func.count()).select_from(table).where(column == document.id)
-                ).scalar()
-                for table, column in (
-                    (INVITATIONS, INVITATIONS.c.survey),
-                    (ANSWERS, ANSWERS.c.survey),
-                )
-            )
-            closed = connection.execute(
-                sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
-            ).scalar()
-        return Status(int(invited or 0), int(answered or 0), closed is not None)
+        with self._database.looking() as connection:
+            invited = _count(connection, _invited(document))
+            answered = _count(connection, REPORTS.rows(document.id, ["key"]))
+            return Status(invited, answered, is_closed(connection, document))
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
-
-    @contextmanager
-    def _writing(self, *, turn: bool = False) -> Iterator[sa.Connection]:
-        options = {"deniable_write": True}
-        with (
-            self._turn if self._dialect == "sqlite" else nullcontext(),
-            self._told(),
-            self._engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
-            if self._dialect == "postgresql":
-                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
-            if turn:
-                take_turn(connection)
-            yield connection
-
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with self._told(), self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say in our own words what a database reports: its own may quote a row."""
-        try:
-            yield
-        except IntegrityError:
-            raise
-        except SQLAlchemyError as cause:
-            raise SurveyStoreError(
-                f"the survey store failed ({type(cause).__name__}); nothing was acknowledged"
-            ) from None
+        self._database.close()
 
 
-def _row_of(document: SurveyDocument) -> sa.Select[tuple[str]]:
-    return sa.select(SURVEYS.c.survey).where(SURVEYS.c.survey == document.id)
+def _invited(document: SurveyDocument) -> sa.Select[tuple[str]]:
+    return sa.select(INVITATIONS.c.code).where(INVITATIONS.c.survey == document.id)
 
 
-def _answer(document: SurveyDocument, reports: Sequence[int]) -> dict[str, str]:
-    return {"survey": document.id, "key": secrets.token_hex(16), "reports": written(reports)}
+def _count(connection: sa.Connection, query: sa.Select[tuple[str]] | sa.CompoundSelect[Any]) -> int:
+    return int(
+        connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+    )

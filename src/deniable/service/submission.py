@@ -24,9 +24,9 @@ _NONCE = re.compile(r"[0-9a-f]{32}")
 class Submission:
     """A token and one report for each question, in the document's order.
 
-    `fingerprint` is a hash over a nonce of 128 bits that the device drew and nobody stores: a
-    repeated submission is recognised by it, and a store without the nonce cannot tell from it
-    which reports came with which token.
+    `fingerprint` and `key` are hashes over a nonce of 128 bits that the device drew and nobody
+    stores: a repeated submission is recognised by them, and a store without the nonce cannot tell
+    from them which reports came with which token.
     """
 
     message: bytes
@@ -40,10 +40,15 @@ class Submission:
         return hashlib.sha256(b"token\0" + self.message).hexdigest()
 
     @lazy
+    def key(self) -> str:
+        """Where the reports lie: the same each time this is sent, and random without the nonce."""
+        return hashlib.sha256(b"key\0" + self.nonce + b"\0" + self.message).hexdigest()[:32]
+
+    @lazy
     def fingerprint(self) -> str:
         """What is stored to know the same submission again."""
         parts = (self.nonce, self.message, written(self.reports).encode())
-        return hashlib.sha256(b"submission\0" + b"\0".join(parts)).hexdigest()
+        return hashlib.sha256(b"deposit\0" + b"\0".join(parts)).hexdigest()
 
 
 def read_submission(document: SurveyDocument, body: bytes) -> Submission:

@@ -6,6 +6,29 @@ import sqlalchemy as sa
 
 METADATA = sa.MetaData()
 
+
+def _spent(name: str) -> sa.Table:
+    return sa.Table(
+        name,
+        METADATA,
+        sa.Column("survey", sa.Text, primary_key=True),
+        sa.Column("token", sa.Text, primary_key=True),
+        sa.Column("fingerprint", sa.Text, nullable=False),
+        sqlite_with_rowid=False,
+    )
+
+
+def _answers(name: str) -> sa.Table:
+    return sa.Table(
+        name,
+        METADATA,
+        sa.Column("survey", sa.Text, primary_key=True),
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("reports", sa.Text, nullable=False),
+        sqlite_with_rowid=False,
+    )
+
+
 # SQLite: without row numbers, rows lie in the order of their random keys, not of their arrival.
 SURVEYS = sa.Table(
     "survey_documents",
@@ -24,22 +47,9 @@ INVITATIONS = sa.Table(
     sa.UniqueConstraint("survey", "person"),
     sqlite_with_rowid=False,
 )
-SPENT = sa.Table(
-    "survey_spent",
-    METADATA,
-    sa.Column("survey", sa.Text, primary_key=True),
-    sa.Column("token", sa.Text, primary_key=True),
-    sa.Column("fingerprint", sa.Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-ANSWERS = sa.Table(
-    "survey_answers",
-    METADATA,
-    sa.Column("survey", sa.Text, primary_key=True),
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("reports", sa.Text, nullable=False),
-    sqlite_with_rowid=False,
-)
+SPENT, ANSWERS = _spent("survey_spent"), _answers("survey_answers")
+# What came last, among others (see `pool.py`).
+SPENT_FRESH, ANSWERS_FRESH = _spent("survey_spent_fresh"), _answers("survey_answers_fresh")
 # Surveys that take no more answers.
 CLOSED = sa.Table(
     "survey_closed",

@@ -17,7 +17,7 @@ _ENGLISH: Words = {
     "check": "Check it yourself",
     "check_bytes": "The exact bytes of the only message with answers:",
     "check_laws": "ε of each question, worked out by the script from what it throws:",
-    "check_hash": "SHA-256 of every script in this page, worked out by the script itself:",
+    "check_hash": "SHA-256 of script and style of this page, worked out by the script itself:",
     "check_help": "A page cannot vouch for itself. Whoever wants to be sure compares the whole "
     "page with the hash that was published with the survey, outside the browser; all of the "
     "script is in the page, and readable:",
@@ -43,7 +43,7 @@ _GERMAN: Words = {
     "check": "Prüfen Sie selbst",
     "check_bytes": "Die genauen Bytes der einzigen Nachricht mit Antworten:",
     "check_laws": "ε jeder Frage, vom Skript aus dem berechnet, was es wirft:",
-    "check_hash": "SHA-256 jedes Skripts auf dieser Seite, vom Skript selbst berechnet:",
+    "check_hash": "SHA-256 von Skript und Stil dieser Seite, vom Skript selbst berechnet:",
     "check_help": "Eine Seite bürgt nicht für sich selbst. Wer sicher sein will, vergleicht die "
     "ganze Seite außerhalb des Browsers mit dem Wert, der mit der Umfrage veröffentlicht wurde; "
     "das ganze Skript steht lesbar in der Seite:",

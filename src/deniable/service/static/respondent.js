@@ -397,7 +397,7 @@ function showBytes(bytes) {
   document.getElementById("bytes").textContent = bytes;
 }
 
-/** The hash of every script in this page, from the text that runs, and of the key. */
+/** The hash of every script and style in this page, from the text that is used, and of the key. */
 async function showHash(brief) {
   const shown = document.getElementById("hash");
   if (!globalThis.crypto || !crypto.subtle) {
@@ -405,10 +405,11 @@ async function showHash(brief) {
     return;
   }
   const lines = [];
-  for (const script of document.scripts) {
-    const source = new TextEncoder().encode(script.textContent);
+  for (const part of document.querySelectorAll("script, style, link[rel~=stylesheet]")) {
+    const source = new TextEncoder().encode(part.textContent);
     const hash = toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", source)));
-    lines.push(script.src ? `–  ${script.src}` : `${hash}  script`);
+    const other = part.src || part.href;
+    lines.push(other ? `–  ${other}` : `${hash}  ${part.localName}`);
   }
   const key = await keyFingerprint(brief);
   if (key) lines.push(`${key}  token key`);

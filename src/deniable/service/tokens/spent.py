@@ -2,8 +2,8 @@
 
 A token is one row, and its digest the primary key. To spend it is one `INSERT` in a transaction of
 its own, written through to the disk before it returns: of many processes that spend one token, the
-database lets one through. The table has no row numbers, so it does not keep the order in which
-tokens came in.
+database lets one through. The table has no row numbers, and rows have no order but that of their
+digests; where they lie in the file's pages may tell which came later, until it is rewritten.
 """
 
 from __future__ import annotations

@@ -1,0 +1,163 @@
+"""Rows that come in are mixed before they are laid down, so that no file pairs them.
+
+A database appends: where rows lie in its pages, its log, and the numbers of its transactions tell
+in which order they came, and so which report came with which token. Here a row goes into a small
+table of fresh ones, which is written anew as a whole each time, by key. When it holds more than
+`MOST` rows of a survey, all but `KEPT` of them, drawn at random, move to the table of the rest.
+Tokens and reports have a pool each, draw each for themselves, and are written in different
+transactions (see `deposits.py`).
+
+So who sees the store once, at whatever moment, killed or not, sees a report among all of its
+survey, or, where those are more, among `KEPT` or more that it may belong to.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from deniable.service.database import Database
+from deniable.service.tables import (
+    ANSWERS,
+    ANSWERS_FRESH,
+    INVITATIONS,
+    SPENT,
+    SPENT_FRESH,
+    SURVEYS,
+)
+
+MOST, KEPT = 512, 256
+
+T = TypeVar("T")
+Row = Mapping[str, str]
+Name = tuple[str, str]  # survey and key
+
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A table of rows by survey and key, and the small one in front of it."""
+
+    rest: sa.Table
+    fresh: sa.Table
+
+    @property
+    def key(self) -> str:
+        """The column beside the survey that names a row; its values are random or hashes."""
+        return self.rest.primary_key.columns.keys()[1]
+
+    def rows(self, survey: str, columns: Sequence[str]) -> sa.CompoundSelect[Any]:
+        """All rows of a survey, in one look."""
+        return sa.union_all(
+            *(
+                sa.select(*(table.c[name] for name in columns)).where(table.c.survey == survey)
+                for table in (self.rest, self.fresh)
+            )
+        )
+
+    def known(self, connection: sa.Connection, names: Iterable[Name]) -> dict[Name, Row]:
+        """The rows under these names."""
+        by_survey: dict[str, list[str]] = defaultdict(list)
+        for survey, key in names:
+            by_survey[survey].append(key)
+        found: dict[Name, Row] = {}
+        for survey, keys in by_survey.items():
+            for first in range(0, len(keys), _AT_ONCE):
+                for table in (self.rest, self.fresh):
+                    mine = table.c[self.key].in_(keys[first : first + _AT_ONCE])
+                    query = sa.select(table).where((table.c.survey == survey) & mine)
+                    for row in connection.execute(query).mappings():
+                        found[survey, row[self.key]] = dict(row)
+        return found
+
+    def put(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        """Mix these rows in. The connection has the turn."""
+        if not rows:
+            return
+        by_survey: dict[str, list[Row]] = defaultdict(list)
+        for row in (*_all(connection, self.fresh), *rows):
+            by_survey[row["survey"]].append(row)
+        kept: list[Row] = []
+        released: list[Row] = []
+        for mine in by_survey.values():
+            if len(mine) <= MOST:
+                kept += mine
+                continue
+            shuffled = _shuffled(mine)
+            kept += shuffled[:KEPT]
+            released += shuffled[KEPT:]
+        _clear(connection, self.fresh)
+        self._lay(connection, self.fresh, kept)
+        self._lay(connection, self.rest, released)
+
+    def fill(self, connection: sa.Connection) -> None:
+        """Bring rows back at random where fewer than `KEPT` are fresh: who comes next is mixed."""
+        for survey in connection.execute(sa.select(SURVEYS.c.survey)).scalars().all():
+            have = sa.select(sa.func.count()).where(self.fresh.c.survey == survey)
+            missing = KEPT - connection.execute(have).scalar_one()
+            if missing <= 0:
+                continue
+            mine, key = self.rest.c.survey == survey, self.rest.c[self.key]
+            keys = connection.execute(sa.select(key).where(mine)).scalars().all()
+            drawn = mine & key.in_(_shuffled(keys)[:missing])
+            query = sa.select(self.rest).where(drawn)
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+            connection.execute(sa.delete(self.rest).where(drawn))
+            self.put(connection, rows)
+
+    def _lay(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
+        if rows:
+            by_key = sorted(rows, key=lambda row: (row["survey"], row[self.key]))
+            connection.execute(sa.insert(table), by_key)
+
+
+TOKENS, REPORTS = Pool(SPENT, SPENT_FRESH), Pool(ANSWERS, ANSWERS_FRESH)
+_ALL = (SPENT, SPENT_FRESH, INVITATIONS, ANSWERS, ANSWERS_FRESH)
+
+
+def settle(database: Database) -> None:
+    """Lay all rows down again by key, at once; nothing is left of the order in which they came."""
+    for pool in (TOKENS, REPORTS):
+        with database.turn() as connection:
+            pool.fill(connection)
+    if database.dialect == "postgresql":
+        with database.turn() as connection:
+            # All at first, in the order in which readers take them: nobody waits in a circle.
+            names = ", ".join(table.name for table in _ALL)
+            connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+            for table in _ALL:
+                _rewrite(connection, table)
+    database.compact()
+
+
+def _rewrite(connection: sa.Connection, table: sa.Table) -> None:
+    keys = ", ".join(column.name for column in table.primary_key)
+    for statement in (
+        f"CREATE TEMPORARY TABLE settled ON COMMIT DROP AS SELECT * FROM {table.name}",  # noqa: S608
+        f"TRUNCATE {table.name}",
+        f"INSERT INTO {table.name} SELECT * FROM settled ORDER BY {keys}",  # noqa: S608
+        "DROP TABLE settled",
+    ):
+        connection.exec_driver_sql(statement)
+
+
+def _shuffled(given: Sequence[T]) -> list[T]:
+    return sorted(given, key=lambda _: secrets.token_bytes(16))
+
+
+def _all(connection: sa.Connection, table: sa.Table) -> list[Row]:
+    return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+
+
+def _clear(connection: sa.Connection, table: sa.Table) -> None:
+    """Nothing of old rows stays in the file: SQLite overwrites them, Postgres begins a new one."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"TRUNCATE {table.name}")
+    else:
+        connection.execute(sa.delete(table))
