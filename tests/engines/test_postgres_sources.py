@@ -69,8 +69,8 @@ def test_a_view_that_is_made_row_by_row_is_computed_before_the_question(server, 
     with opened(server, "pinned.seen", row_by_row=True) as session:
         assert counted(session) == 100
         assert counted(session, "s = 'none'") == 0
-        statements = session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 1", epsilon=1).sql
-        assert any("CREATE TEMP TABLE" in each for each in statements)
+        told = str(session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 1", epsilon=1))
+        assert "CREATE TEMP TABLE" in told
 
 
 def test_tables_with_policies_are_refused(server, raw):
@@ -79,7 +79,7 @@ def test_tables_with_policies_are_refused(server, raw):
     raw.execute("GRANT USAGE ON SCHEMA pinned TO watched")
     raw.execute("GRANT SELECT ON pinned.base TO watched")
     raw.execute("ALTER TABLE pinned.base ENABLE ROW LEVEL SECURITY")
-    raw.execute("CREATE POLICY some ON pinned.base USING (CAST(s AS INT) > 0)")
+    raw.execute("CREATE POLICY few ON pinned.base USING (CAST(s AS INT) > 0)")
     url = server.url.replace("deniable@", "watched@")
     table = dp.PrivateTable(dp.postgres(url).table("pinned.base"), **DECLARED)
     with pytest.raises(dp.ParameterError, match="policies"):
@@ -109,7 +109,7 @@ HOSTILE = """
     ],
 )
 def test_operators_and_functions_of_others_are_not_called(server, raw, left, right, sign):
-    """A role that may create in a schema of the path; also where that comes before the catalogue's."""
+    """By a role that may create in a schema of the path, which comes before the catalogue's."""
     raw.execute("DROP FUNCTION IF EXISTS public.spy CASCADE")
     raw.execute(HOSTILE.format(left, right, sign))
     raw.execute(
