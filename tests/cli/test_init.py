@@ -204,6 +204,20 @@ def test_names_of_columns_are_not_quoted_either(folder, run, line):
     assert not any(word in told + shown for word in ("Secret", "Date", "q1", "a.b"))
 
 
+def test_a_pattern_is_drafted_from_its_first_file_and_its_folders(folder, run):
+    for day in ("2024-01-01", "2024-01-02"):
+        (folder / f"parts/day={day}").mkdir(parents=True)
+        table = pa.table({"who": ["a", "b"], "cost": [1.5, 2.5]})
+        pq.write_table(table, folder / f"parts/day={day}/a.parquet")
+    run("init", "parts/day=*/*.parquet", "--unit", "who", *BUDGET, "--output", "p.toml")
+    table = drafted(folder, "p.toml")["tables"]["data"]
+    assert table["columns"] == {"who": "text", "cost": "number", "day": "text"}
+    told = run("query", "p.toml", "--epsilon", "1", "SELECT COUNT(*) AS n FROM data")
+    assert "n" in told
+    told = run("init", "parts/none*.parquet", "--unit", "who", *BUDGET, code=2)
+    assert "finds no file" in told
+
+
 def test_a_byte_that_is_no_text_is_not_quoted(folder, run):
     (folder / "v.toml").write_bytes(b'population = "\xff\xfe Secret"')
     told = run("query", "v.toml", "--epsilon", "1", "SELECT 1", code=2)

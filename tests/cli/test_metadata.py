@@ -57,7 +57,8 @@ def test_folders_may_have_stars_in_their_names(data, folder, run, source):
     odd = folder / "a[1]*b"
     odd.mkdir()
     data.rename(odd / data.name)
-    (odd / "visits.toml").write_text(METADATA.replace("visits.parquet", source))
+    kinds = '\n[tables.visits.columns]\npatient_id = "integer"\nward = "text"\ncost = "number"\n'
+    (odd / "visits.toml").write_text(METADATA.replace("visits.parquet", source) + kinds)
     run("query", odd / "visits.toml", COUNT, "--epsilon", "0.1")
 
 

@@ -494,8 +494,9 @@ def test_a_forked_child_leaves_the_folder_of_its_parent():
 
 
 def test_a_pattern_is_told_from_a_path():
-    assert not Files("a.parquet").is_pattern
-    assert Files("a/*.csv").is_pattern
+    assert not Files.of("a.parquet").is_pattern
+    assert Files.of("a/*.csv").is_pattern
+    assert Files.of("a[[]1][*]b/x.csv") == Files("a[1]*b/x.csv", is_pattern=False)
     assert Files("w/day=*/zip=12/*.csv").partitions == ("day", "zip")
     assert list(Files(str(Path(tempfile.gettempdir()) / "no-such-*.csv")).paths()) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from sqlglot import exp
 from deniable.cli.failures import told
 from deniable.cli.header import check_header
 from deniable.engines.duckdb import DuckDB
+from deniable.engines.files import Files
 from deniable.engines.sources import csv_header
 from deniable.errors import ParameterError, QueryError
 from deniable.ledger.filters import Budget
@@ -71,6 +73,8 @@ def init(  # noqa: PLR0917
     """
     if (unit is None) != row:
         raise ParameterError("unit", unit, "say whose rows these are: --unit COLUMN, or --row")
+    if Path(source).is_file():
+        source = glob.escape(source)  # signs in its name are letters
     columns, typed = _schema(str(read_source(source)))
     if unit is not None and unit not in columns:
         hint = nearest(unit, columns) if typed else "the first line of the file does not name it"
@@ -94,14 +98,23 @@ def init(  # noqa: PLR0917
 
 
 def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
-    """Names and types; of a CSV file only the names, for types are never guessed from rows."""
-    if not source.lower().endswith(".parquet"):
-        names = csv_header(source)
-        check_header(source, names)
-        return dict.fromkeys(names, ColumnType.TEXT), False
+    """Names and types; of a CSV file only the names, for types are never guessed from rows.
+
+    Of a pattern they are those of the first file that it finds, and of the folders that it names.
+    """
+    files = Files.of(source)
+    files.check()
+    path = next(files.paths(), None)
+    if path is None:
+        raise ParameterError("source", source, "finds no file from which to draft")
+    folders = dict.fromkeys(files.partitions, ColumnType.TEXT)
+    if not path.lower().endswith(".parquet"):
+        names = csv_header(path)
+        check_header(path, names)
+        return dict.fromkeys(names, ColumnType.TEXT) | folders, False
     engine = DuckDB()
     try:
-        return dict(engine.add("draft", source, None).columns), True
+        return dict(engine.add("draft", glob.escape(path), None).columns) | folders, True
     finally:
         engine.close()
 
@@ -190,6 +203,8 @@ def _columns(draft: Draft) -> Iterator[str]:
     yield f"[tables.{table}.columns]  # {', '.join(ColumnType)}"
     if not draft.typed:
         yield "# A CSV file has no types: edit them."
+    if Files.of(draft.source).is_pattern:
+        yield "# As in the first file; each file is read by these names, and as these types."
     yield from (f"{_key(name)} = {quoted(kind)}" for name, kind in draft.columns.items())
     yield ""
     yield f"[tables.{table}.bounds]  # of numbers that are summed; values beyond are clamped"

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deniable.engines.files import Files
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
@@ -180,10 +181,10 @@ def _table(section: _Section, population: str | None, file: Path, relation: Rela
     if source is None:
         raise section.error("source", 'name a CSV or Parquet file: source = "visits.parquet"')
     # Stars in the name of a source are meant; those in the name of its folder are not.
-    pattern = any(char in source for char in "*?[")
-    place = str(Path(glob.escape(str(file.parent)) if pattern else file.parent) / source)
-    if not pattern and not Path(place).is_file():
-        raise section.error("source", f"no such file: {place}")
+    place = str(Path(glob.escape(str(file.parent))) / source)
+    files = Files.of(place)
+    if not files.is_pattern and not Path(files.place).is_file():
+        raise section.error("source", f"no such file: {files.place}")
     with _placed(section.place):
         if section.truth("public"):
             return PublicTable(place, columns=section.values.get("columns"))

@@ -141,7 +141,7 @@ class DuckDB:
         """Make a source known by its leaves; its schema, declared or read from metadata."""
         whose = None if unit is None else unit.lower()
         if isinstance(source, str):
-            files = Files(source)
+            files = Files.of(source)
             files.check()
             schema = self._schema_of_files(name, files, columns)
             self._pinned.append(Pinned(name, schema, whose, files))

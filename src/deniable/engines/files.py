@@ -24,6 +24,7 @@ from deniable.errors import ParameterError
 from deniable.tables import ColumnType, Schema
 
 _PARTITION = re.compile(r"([^=*?\[\]]+)=(.+)")
+_ESCAPED = re.compile(r"\[([*?\[])\]")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -42,10 +43,15 @@ class Files:
 
     place: str
 
-    @property
-    def is_pattern(self) -> bool:
-        """Whether it may find any number of files."""
-        return glob.has_magic(self.place)
+    @staticmethod
+    def of(place: str) -> Files:
+        """Of a path; signs of patterns that stand for themselves, as in [*], are letters."""
+        if glob.has_magic(_ESCAPED.sub("", place)):
+            return Files(place)
+        return Files(_ESCAPED.sub(r"\1", place), is_pattern=False)
+
+    is_pattern: bool = True
+    """Whether it may find any number of files."""
 
     @property
     def is_linked(self) -> bool:
