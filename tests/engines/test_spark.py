@@ -14,7 +14,7 @@ from pyarrow import parquet
 import deniable as dp
 from deniable.engines import faults
 from deniable.engines.base import Step
-from deniable.engines.spark import Spark, spark
+from deniable.engines.spark import Spark, SparkSnapshot, spark
 from deniable.privacy.exact import read_bounds
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
@@ -265,7 +265,7 @@ def test_settings_of_the_users_session_change_nothing_and_stay(home):
 def test_cancel_ends_a_question(home):
     long = home.range(1 << 40).selectExpr("id AS u", "id % 7 AS i")
     failed = []
-    with hospital_of(spark(home).frame(long)) as session:
+    with hospital_of(spark(home).frame(long), row_by_row=True) as session:
 
         def ask():
             try:
@@ -284,8 +284,8 @@ def test_cancel_ends_a_question(home):
     assert failed
 
 
-def hospital_of(source):
-    private = dp.PrivateTable(source, unit="u", population="p", max_rows=2)
+def hospital_of(source, **declared):
+    private = dp.PrivateTable(source, unit="u", population="p", max_rows=2, **declared)
     return dp.Session(
         {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
     )
@@ -296,7 +296,8 @@ def test_what_spark_says_about_rows_is_not_repeated(home, capfd):
     other.conf.set("spark.sql.ansi.enabled", "true")
     other.createDataFrame([(1, "zq7319qz")], "u BIGINT, s STRING").createOrReplaceTempView("raw")
     frame = other.sql("SELECT u, CAST(s AS BIGINT) AS i FROM raw")
-    with hospital_of(spark(other).frame(frame)) as session, pytest.raises(dp.DeniableError) as told:
+    source = spark(other).frame(frame)
+    with hospital_of(source, row_by_row=True) as session, pytest.raises(dp.DeniableError) as told:
         session.sql("SELECT COUNT(i) AS n FROM v", epsilon=1)
     said = [told.value, told.value.__cause__, told.value.__context__, *capfd.readouterr()]
     assert not any("zq7319qz" in str(each) for each in said)
@@ -308,7 +309,12 @@ def test_neither_collations_nor_broken_text_merge_or_split_groups(home):
     for text, groups in ((mixed, {"A": 30, "a": 30}), (broken, {"A": 20})):
         frame = home.sql(f"SELECT id AS u, {text} AS g FROM RANGE(60)")
         private = dp.PrivateTable(
-            spark(home).frame(frame), unit="u", population="p", max_rows=1, max_groups=1
+            spark(home).frame(frame),
+            unit="u",
+            population="p",
+            max_rows=1,
+            max_groups=1,
+            row_by_row=True,
         )
         with dp.Session(
             {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
@@ -384,7 +390,7 @@ def test_each_side_of_a_join_is_cut_to_the_first_rows_of_a_unit(home):
 def read(home, frame, column):
     """A column as a question meets it."""
     engine = Spark(spark(home))
-    kind = engine.add("v", spark(home).frame(frame), None).columns[column]
+    kind = engine.add("v", spark(home).frame(frame), None, row_by_row=True).columns[column]
     text = f"SELECT {column} FROM v"
     with engine.snapshot() as snapshot:
         found = [row[0] for row in snapshot.run(Step(text, text))]
@@ -418,7 +424,7 @@ def test_every_extreme_is_canonical_or_null(home, tmp_path):
 
 
 def test_a_check_does_not_touch_the_table(home, tmp_path):
-    """It passes although the file is gone; a snapshot fails, with one sentence."""
+    """It passes although the file is gone, which then has no rows; what fails has one sentence."""
     place = tmp_path / "gone.parquet"
     parquet.write_table(pa.table({"u": [1], "x": [1.5]}), place)
     engine = Spark(spark(home))
@@ -434,8 +440,10 @@ def test_a_check_does_not_touch_the_table(home, tmp_path):
         with pytest.raises(dp.QueryError) as told:
             engine.check([Step(bad, bad)])
         assert str(told.value) == sentence
+    with engine.snapshot() as snapshot:
+        assert snapshot.run(Step(text, text)) == [(None,)]
     with pytest.raises(dp.EngineError) as told, engine.snapshot() as snapshot:
-        snapshot.run(Step(text, text))
+        snapshot.run(Step("SELECT y FROM v", text))
     assert str(told.value) == faults.ended("the query", "Spark")
     assert told.value.__context__ is None
 
@@ -449,3 +457,81 @@ def test_what_fails_on_canaries_is_refused(home):
         engine.check([Step("SELECT u FROM v", "SELECT u + 9223372036854775807 AS k FROM v")])
     assert str(told.value) == faults.VALUES
     engine.check([Step("SELECT u FROM v", "SELECT u FROM v")])
+
+
+# Sources
+
+
+def test_what_is_computed_is_refused_unless_it_is_row_by_row(home):
+    home.createDataFrame([(1, 5), (2, 6)], "u BIGINT, x BIGINT").createOrReplaceTempView("stored")
+    home.sql("SELECT u, x + 1 AS x FROM stored").createOrReplaceTempView("computed")
+    home.sql("SELECT u, MAX(x) OVER () AS x FROM stored").createOrReplaceTempView("mixed")
+    home.sql("SELECT u, x FROM stored WHERE u > 1").createOrReplaceTempView("few")
+    home.sql("SELECT x AS y, u FROM stored").createOrReplaceTempView("renamed")
+    for name in ("computed", "mixed", "few"):
+        with pytest.raises(dp.ParameterError, match="row_by_row=True"):
+            hospital_of(spark(home).table(name))
+    question = "SELECT COUNT(*) AS n FROM v"
+    for name, declared, rows in (
+        ("stored", {}, 2),
+        ("renamed", {}, 2),
+        ("few", {"row_by_row": True}, 1),
+    ):
+        with hospital_of(spark(home).table(name), **declared) as session:
+            assert session.sql(question, epsilon=1e7)["n"][0] == pytest.approx(rows, abs=0.1)
+
+
+def test_files_that_come_go_and_break_between_statements_change_nothing(
+    home, tmp_path, monkeypatch
+):
+    def write(name, first, many):
+        rows = {"u": range(first, first + many), "x": [1] * many}
+        parquet.write_table(pa.table(rows), tmp_path / f"t/{name}.parquet")
+
+    (tmp_path / "t").mkdir()
+    write("b", 0, 100)
+    write("c", 1_000, 100)
+    frame = home.read.schema("u BIGINT, x BIGINT").parquet(str(tmp_path / "t"))
+    run = SparkSnapshot.run
+    changes = [
+        lambda: write("z", 9_000, 500),
+        (tmp_path / "t/b.parquet").unlink,
+        lambda: (tmp_path / "t/c.parquet").write_bytes(b"PAR1"),
+    ]
+
+    def changed(self, step):
+        found = run(self, step)
+        if changes:
+            changes.pop(0)()
+        return found
+
+    monkeypatch.setattr(SparkSnapshot, "run", changed)
+    question = "SELECT COUNT(DISTINCT u) AS n, MEDIAN(x) AS m FROM v"
+    with hospital_of(spark(home).frame(frame), bounds={"x": (0, 3)}) as session:
+        assert session.sql(question, epsilon=1e7)["n"][0] == pytest.approx(200, abs=0.1)
+
+
+def test_one_persons_damaged_file_has_no_rows(home, tmp_path):
+    parquet.write_table(pa.table({"u": range(50), "x": [1] * 50}), tmp_path / "b.parquet")
+    parquet.write_table(pa.table({"u": ["a"], "x": ["no"]}), tmp_path / "a.parquet")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1 secret")
+    frame = home.read.schema("u BIGINT, x BIGINT").parquet(str(tmp_path))
+    with hospital_of(spark(home).frame(frame)) as session:
+        found = session.sql("SELECT COUNT(*) AS n FROM v", epsilon=1e7)["n"][0]
+        assert found == pytest.approx(50, abs=0.1)
+
+
+def test_pages_that_show_numbers_of_rows_are_warned_of(home, monkeypatch):
+    known = {"spark.ui.enabled": "true", "spark.eventLog.enabled": "true"}
+
+    class Settings:
+        def get(self, name, usual):
+            return known.get(name, usual)
+
+    monkeypatch.setattr(type(home.sparkContext), "getConf", lambda _: Settings())
+    with pytest.warns(
+        UserWarning, match=r"spark.ui.enabled=false and spark.eventLog.enabled=false"
+    ):
+        Spark(spark(home))
+    known["spark.acls.enable"] = "true"
+    Spark(spark(home))

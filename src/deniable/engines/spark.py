@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -374,11 +374,25 @@ def _nodes(frame: DataFrame) -> set[str]:
     while waiting:
         node = waiting.pop()
         kind = node.getClass().getSimpleName()
-        if not (kind == "View" and node.isTempViewStoringAnalyzedPlan()):
+        seen_through = (kind == "View" and node.isTempViewStoringAnalyzedPlan()) or (
+            kind == "Project" and _only_names(node.projectList())
+        )
+        if not seen_through:
             found.add(kind)
         children = node.children()
         waiting += [children.apply(place) for place in range(children.size())]
     return found
+
+
+def _only_names(listed: Any) -> bool:
+    """Whether columns are chosen and renamed, and none is computed."""
+    for place in range(listed.size()):
+        each = listed.apply(place)
+        if each.getClass().getSimpleName() == "Alias":
+            each = each.child()
+        if each.getClass().getSimpleName() != "AttributeReference":
+            return False
+    return True
 
 
 def _watched(session: SparkSession) -> list[str]:

@@ -144,9 +144,9 @@ def _stored(plan: Plan) -> bool:
 
     Rows that are computed from several (windows, aggregates, numbers of rows) could come out
     otherwise a second time, by the order of threads; a unit must not look light in one place and
-    be heavy in another.
+    be heavy in another. And functions of text and times are not computed three times.
     """
-    return not plan.one_row and not (plan.simple and plan.unit_has_name)
+    return not plan.one_row and (plan.veiled or not (plan.simple and plan.unit_has_name))
 
 
 def _tables(
