@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
+from deniable.closed import exactly
 from deniable.errors import (
     BudgetError,
     DoorError,
@@ -34,7 +35,7 @@ from deniable.ledger.entries import (
     make_row,
     state_of,
 )
-from deniable.ledger.filters import Budget, Totals
+from deniable.ledger.filters import Budget, Totals, read_budget
 from deniable.ledger.key import load_key
 from deniable.ledger.plain import plain, read_name
 from deniable.ledger.policy import (
@@ -114,10 +115,7 @@ class Ledger:
         Opening it again with the same budget changes nothing; with another one it is refused.
         """
         name, who = read_name(population, "population"), read_name(who, "who")
-        if not isinstance(budget, Budget):
-            raise ParameterTypeError(
-                "budget", type(budget).__name__, "must be a Budget, such as Budget(PureDP(1))"
-            )
+        budget = _read_budget(budget)
 
         def decide(last: Row | None, _: View) -> Row:
             if last is not None:
@@ -188,7 +186,7 @@ class Ledger:
             )
 
         row = self._append(name, decide)
-        return Reservation(name, row.number, analyst, loss, head_of(row))
+        return Reservation(name, row.number, analyst, charged, head_of(row))
 
     def afford(self, population: str, losses: Sequence[Loss], *, who: str) -> None:
         """Refuse, as `reserve` would, what could not all be paid now; nothing is spent."""
@@ -205,7 +203,8 @@ class Ledger:
 
     def debit(self, reservation: Reservation, loss: Loss) -> None:
         """Record that part of a reservation is about to be drawn, if so much is left of it."""
-        self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)}, loss)
+        text = _loss_text(loss)
+        self._refer(reservation, Kind.DEBIT, {"loss": text}, loss_from_json(text))
 
     def answer(
         self, reservation: Reservation, value: object, *, drawn: Sequence[Loss] | None = None
@@ -350,10 +349,7 @@ class Ledger:
             read_name(who, "who"),
             read_name(reason, "reason"),
         )
-        if not isinstance(budget, Budget):
-            raise ParameterTypeError(
-                "budget", type(budget).__name__, "must be a Budget, such as Budget(PureDP(1))"
-            )
+        budget = _read_budget(budget)
 
         def decide(last: Row | None, view: View) -> Row:
             before = self._authentic(_opened(last, name), view)
@@ -473,9 +469,13 @@ def _digest(population: str, loss: str, question: Mapping[str, object]) -> str:
 
 
 def _loss_text(loss: Loss) -> str:
-    if not isinstance(loss, Loss):
-        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
     return loss_to_json(loss)
+
+
+def _read_budget(budget: object) -> Budget:
+    return read_budget(
+        exactly(budget, (Budget,), "budget", "must be a Budget, such as Budget(PureDP(1))"), ""
+    )
 
 
 def _checked_key(key: bytes) -> bytes:
