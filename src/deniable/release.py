@@ -60,8 +60,11 @@ def shielded(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
         try:
             return call(*args, **kwargs)
         except BaseException as error:
-            del args, kwargs
-            told = _told(error, charged=_charges.get() > before)
+            try:
+                del args, kwargs
+                told = _told(error, charged=_charges.get() > before)
+            except BaseException as later:  # a second interrupt, while the first is cleaned
+                told = without_frames(later)
         # Raised out here, so that it carries nothing of that error along.
         raise told
 
