@@ -34,7 +34,11 @@ class _Ordered:
 
 @dataclass(frozen=True, init=False)
 class PureDP(_Ordered):
-    """ε-DP: the log ratio of the probabilities of any event on neighbours is at most ε."""
+    """ε-DP: the log ratio of the probabilities of any event on neighbours is at most ε.
+
+    Noise has a finite range, beyond which a draw is an error: a δ below e^-1000 for each number,
+    which nothing counts (`randomness/PROOF.md`, section 3).
+    """
 
     epsilon: Fraction
 
