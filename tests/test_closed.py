@@ -408,6 +408,7 @@ ENTRIES = {
         "size": (wholes, lambda s, v: declared(size=v)),
         "version": (texts, lambda s, v: declared(version=v)),
         "relation": FREE,
+        "row_by_row": FREE,
     },
     dp.SubsampleAggregate.__init__: {
         "epsilon": (numbers, lambda s, v: aggregate(epsilon=v)),
