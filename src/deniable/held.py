@@ -73,16 +73,25 @@ def frameless(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
         try:
             return call(*args, **kwargs)
         except BaseException as error:
-            del args, kwargs
-            without_frames(error)
-            told = error
+            try:
+                del args, kwargs
+                told = without_frames(error)
+            except BaseException as later:  # a second interrupt, while the first is cleaned
+                told = without_frames(later)
         # Raised out here, where no frame below is alive.
         raise told
 
     return bare
 
 
-def without_frames(error: BaseException) -> None:
+def without_frames(error: BaseException) -> BaseException:
     """Take from an error what frames held, and the errors that it came from; lines stay."""
-    traceback.clear_frames(error.__traceback__)
-    error.__cause__ = error.__context__ = None
+    waiting, met = [error], {id(error)}
+    for each in waiting:
+        traceback.clear_frames(each.__traceback__)
+        for other in (each.__cause__, each.__context__, *getattr(each, "exceptions", ())):
+            if isinstance(other, BaseException) and id(other) not in met:
+                met.add(id(other))
+                waiting.append(other)
+        each.__cause__ = each.__context__ = None
+    return error

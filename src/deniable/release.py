@@ -20,6 +20,7 @@ from functools import wraps
 from types import TracebackType
 from typing import NoReturn, ParamSpec, Protocol, TypeVar
 
+from deniable.closed import exactly, frozen, is_mechanism
 from deniable.errors import (
     BudgetError,
     DeniableError,
@@ -33,7 +34,8 @@ from deniable.held import without_frames
 from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Recorded, Reservation
-from deniable.privacy.losses.base import Loss
+from deniable.mechanisms.sparse_vector import SparseStream
+from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.price import Price
 from deniable.trace import stated
 
@@ -58,8 +60,11 @@ def shielded(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
         try:
             return call(*args, **kwargs)
         except BaseException as error:
-            del args, kwargs
-            told = _told(error, charged=_charges.get() > before)
+            try:
+                del args, kwargs
+                told = _told(error, charged=_charges.get() > before)
+            except BaseException as later:  # a second interrupt, while the first is cleaned
+                told = without_frames(later)
         # Raised out here, so that it carries nothing of that error along.
         raise told
 
@@ -153,6 +158,7 @@ class Door:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._losses: list[Loss] = []
+        self._streams: list[SparseStream] = []
         self._open = True
 
     def __reduce__(self) -> NoReturn:
@@ -194,11 +200,11 @@ class Door:
     @shielded
     def draw(self, mechanism: Releases[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and release it, within the price of the door."""
-        _check_draw(mechanism, read)
-        stated("draw", (self.number, mechanism.loss))
-        self._debit(mechanism.loss)
+        drawn = _read_draw(mechanism, read)
+        stated("draw", (self.number, drawn.loss))
+        self._debit(drawn.loss)
         try:
-            return mechanism.release(read())
+            return self._watched(drawn.release(read()))
         except Exception:  # noqa: S110  (whatever it says may quote private data)
             pass
         # Raised out here, so that it carries nothing of that error along.
@@ -214,11 +220,18 @@ class Door:
         """
         with self._lock:
             self._check()
+            if not any(each is stream for each in self._streams):
+                raise DoorError("a door asks only the streams that its own draws opened")
         try:
             return stream.ask(read())
         except Exception:  # noqa: S110  (whatever it says may quote private data)
             pass
         raise ReleaseFailedError(f"a question to a stream of reservation {self.number} failed")
+
+    def _watched(self, made: object) -> object:
+        if type(made) is SparseStream:
+            self._streams.append(made)
+        return made
 
     def _debit(self, loss: Loss) -> None:
         with self._lock:
@@ -263,8 +276,7 @@ class Gate:
     who: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ledger, Ledger):
-            raise ParameterTypeError("ledger", type(self.ledger).__name__, "must be a Ledger")
+        exactly(self.ledger, (Ledger,), "ledger", "must be a Ledger")
 
     def open(
         self,
@@ -275,6 +287,7 @@ class Gate:
         resumable: bool = False,
     ) -> Door | Answer:
         """Reserve a price and open a door; or give the recorded answer to the same question."""
+        loss = read_loss(loss)
         found = self.ledger.reserve(
             self.population,
             loss,
@@ -305,24 +318,31 @@ class Gate:
         question: Mapping[str, object] | None = None,
     ) -> Answer:
         """One draw through a door of its own: reserve, read, draw, record."""
-        _check_draw(mechanism, read)
-        door = self.open(mechanism.loss, purpose=purpose, question=question)
+        drawn = _read_draw(mechanism, read)
+        door = self.open(drawn.loss, purpose=purpose, question=question)
         if isinstance(door, Answer):
             return door
         with door:
-            return door.close(door.draw(mechanism, read))
+            return door.close(door.draw(drawn, read))
 
 
-def _check_draw(mechanism: object, read: object) -> None:
-    """Refuse, before anything is charged, what could only fail."""
-    if not isinstance(getattr(mechanism, "loss", None), Loss) or not hasattr(mechanism, "release"):
+def _read_draw(
+    mechanism: Releases[Value_contra], read: Callable[[], Value_contra]
+) -> Releases[Value_contra]:
+    """The mechanism, copied; refuses, before anything is charged, what could only fail.
+
+    The loss that is charged and the noise that is drawn are both made of the same plain numbers.
+    """
+    if not is_mechanism(mechanism):
         raise ParameterTypeError(
-            "mechanism", type(mechanism).__name__, "must have a loss and a release, as dp.Laplace"
+            "mechanism", type(mechanism).__name__, "must be one of the library's own, as dp.Laplace"
         )
     if not callable(read):
         raise ParameterTypeError(
             "read", type(read).__name__, "must be a function without arguments"
         )
+    drawn: Releases[Value_contra] = frozen(mechanism, "mechanism")
+    return drawn
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from deniable.answer import Answer
+from deniable.closed import read_mapping, read_text
 from deniable.engines.base import Engine, LazySnapshot, Served, Step
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.versions import check_version
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError, QueryError
 from deniable.held import opened
-from deniable.ledger.filters import Budget
+from deniable.ledger.filters import Budget, read_budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
 from deniable.privacy.exact import Number, whole
-from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.privacy.guarantees import ApproxDP, Guarantee
 from deniable.privacy.losses.base import Loss
 from deniable.query.build import Question, Spend
 from deniable.query.catalogue import Catalogue, Options
@@ -56,6 +57,7 @@ from deniable.tables import (
     label_of,
     read_column_bounds,
     read_keys,
+    read_table,
 )
 
 Table = PrivateTable | PublicTable
@@ -91,9 +93,9 @@ class Session:
         who: str = "analyst",
         untested_engine: bool = False,
     ) -> None:
-        self._budget = _read_budget(budget)
+        self._budget = read_budget(budget, "must be a guarantee, such as dp.ApproxDP(3.0, 1e-6)")
         self._tables = _read_tables(tables)
-        self._who = who
+        self._who = read_text(who, "who")
         self._own_ledger = not isinstance(ledger, Ledger)
         private = {n: t for n, t in self._tables.items() if isinstance(t, PrivateTable)}
         if not private:
@@ -215,7 +217,7 @@ class Session:
 
     def table(self, name: str) -> Question:
         """Start a question step by step: `.group_by("ward").agg(n=dp.count()).release(...)`."""
-        if str(name).lower() not in self._tables:
+        if read_text(name, "table").lower() not in self._tables:
             raise ParameterError("table", name, f"the session has {', '.join(self._tables)}")
         return Question(name, self._ask_tree, self._explain_tree)
 
@@ -304,8 +306,6 @@ class Session:
 
     def _amount(self, plan: Plan, spend: Spend) -> Fraction:
         error = spend.error
-        if error is not None and not isinstance(error, Mapping):
-            raise ParameterTypeError("error", type(error).__name__, "names columns: {'n': 50}")
         if error is None:
             return amount_of(self._budget, epsilon=spend.epsilon, rho=spend.rho)
         if spend.epsilon is not None or spend.rho is not None:
@@ -489,26 +489,15 @@ def _options(
     max_rows: int | None,
     max_groups: int | None,
 ) -> Options:
-    for argument, given in (("keys", keys), ("bounds", bounds)):
-        if given is not None and not isinstance(given, Mapping):
-            raise ParameterTypeError(argument, type(given).__name__, "must map columns to values")
+    known, ends = (
+        read_mapping({} if given is None else given, argument, "must map columns to values")
+        for argument, given in (("keys", keys), ("bounds", bounds))
+    )
     return Options(
-        bounds={
-            str(name).lower(): read_column_bounds(pair) for name, pair in (bounds or {}).items()
-        },
-        keys={str(name).lower(): read_keys(values) for name, values in (keys or {}).items()},
+        bounds={name.lower(): read_column_bounds(pair) for name, pair in ends.items()},
+        keys={name.lower(): read_keys(values) for name, values in known.items()},
         max_rows=None if max_rows is None else whole(max_rows, "max_rows"),
         max_groups=None if max_groups is None else whole(max_groups, "max_groups"),
-    )
-
-
-def _read_budget(budget: Guarantee | Budget) -> Budget:
-    if isinstance(budget, Budget):
-        return budget
-    if isinstance(budget, PureDP | ApproxDP | ZCDP | GDP):
-        return Budget(budget)
-    raise ParameterTypeError(
-        "budget", type(budget).__name__, "must be a guarantee, such as dp.ApproxDP(3.0, 1e-6)"
     )
 
 
@@ -519,21 +508,17 @@ def _read_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
     found: dict[str, Table] = {}
     for name, table in tables.items():
         named: object = name
-        reserved = isinstance(named, str) and named.lower().startswith("deniable_")
-        if not (isinstance(named, str) and named.isidentifier()) or reserved:
+        word = type(named) is str and name.isidentifier()
+        if not word or name.lower().startswith("deniable_"):
             raise ParameterError("tables", name, "names of tables are words: letters, digits and _")
-        if not isinstance(table, PrivateTable | PublicTable):
-            raise ParameterTypeError(
-                "tables", type(table).__name__, "must be dp.PrivateTable or dp.PublicTable"
-            )
-        found[name.lower()] = table
+        found[name.lower()] = read_table(table, "must be dp.PrivateTable or dp.PublicTable")
     return found
 
 
 def _read_ledger(ledger: Ledger | str | Path) -> Ledger:
-    if isinstance(ledger, Ledger):
+    if type(ledger) is Ledger:
         return ledger
-    if isinstance(ledger, str | Path):
+    if type(ledger) is str or isinstance(ledger, Path):
         return Ledger(ledger)
     raise ParameterTypeError(
         "ledger", type(ledger).__name__, "must be a path, a URL, or dp.Ledger(); none is no ledger"

@@ -10,13 +10,15 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from deniable.closed import exactly, frozen, read_text
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import Held, held_table, opened
 from deniable.privacy.exact import Number, positive, read_bounds, whole
@@ -91,7 +93,7 @@ class PublicTable:
         source = hold(source)
         object.__setattr__(self, "source", read_source(source))
         object.__setattr__(self, "columns", read_columns(columns))
-        object.__setattr__(self, "version", version)
+        object.__setattr__(self, "version", read_text(version, "version"))
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -161,15 +163,15 @@ class PrivateTable:
             raise ParameterTypeError(
                 "unit", unit, "must name the column that says whose row it is, or be dp.ROW"
             )
-        people: object = population
-        if not (isinstance(people, str) and re.fullmatch(r"[^\x00-\x1f]{1,200}", people)):
+        people = read_text(population, "population")
+        if not re.fullmatch(r"[^\x00-\x1f]{1,200}", people):
             raise ParameterError("population", population, "must be a short name: 'clinic/patient'")
         if not isinstance(version, str):
             raise ParameterTypeError("version", version, "must be text")
         for name, value in {
             "source": read_source(source),
-            "unit": unit,
-            "population": population,
+            "unit": unit if named is ROW else read_text(unit, "unit"),
+            "population": people,
             "columns": read_columns(columns),
             "bounds": _each("bounds", bounds, read_column_bounds),
             "keys": _each("keys", keys, read_keys),
@@ -179,7 +181,7 @@ class PrivateTable:
             "most_rows": _optional(most_rows, "most_rows"),
             "grid": _each("grid", grid, _read_step),
             "size": _optional(size, "size"),
-            "version": version,
+            "version": read_text(version, "version"),
             "relation": read_relation(relation),
             "row_by_row": _truth(row_by_row, "row_by_row"),
         }.items():
@@ -278,6 +280,16 @@ def grid_of(bounds: Bounds, step: Fraction | None, *, integer: bool) -> Fraction
     while power * 2 <= span:
         power *= 2
     return power
+
+
+def read_table(value: object, wanted: str) -> PrivateTable | PublicTable:
+    """A table, no subclass, with a copy of what is declared: nobody else can change it."""
+    made = copy(exactly(value, (PrivateTable, PublicTable), "tables", wanted))
+    assert isinstance(made, PrivateTable | PublicTable)
+    for each in fields(made):
+        if each.name not in ("source", "unit"):
+            object.__setattr__(made, each.name, frozen(getattr(value, each.name), each.name))
+    return made
 
 
 def hold(source: Source) -> Source:
@@ -404,7 +416,7 @@ def read_columns(columns: Mapping[str, str] | None) -> Mapping[str, ColumnType] 
 
 def read_keys(values: Sequence[Any]) -> tuple[Any, ...]:
     """Declared values of a column: different, plain, in the order in which they will show."""
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence | range):
+    if isinstance(values, str | bytes) or not issubclass(type(values), Sequence):
         raise ParameterTypeError("keys", type(values).__name__, "must be a list of values")
     keys = tuple(map(_own, values))  # one that is equal to another is the same one
     for key in keys:
@@ -434,7 +446,7 @@ def _own(key: Any) -> Any:
         raise ParameterTypeError("keys", type(key).__name__, "is no value of a column") from None
     if isinstance(key, str):
         return str.__str__(key)
-    return int(key) if isinstance(key, int) and not isinstance(key, bool) else key
+    return int.__int__(key) if isinstance(key, int) and not isinstance(key, bool) else key
 
 
 def check_keys(

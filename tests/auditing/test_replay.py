@@ -430,12 +430,12 @@ def test_a_mechanism_of_ones_own_is_seen_through():
         def release(self, value):
             return COUNT.release(self.factor * value) + 1
 
-    def through_a_gate(factor):
+    def bare(factor):
         mine = Mine(dp.PureLoss(bound=Fraction(1)), factor)
-        return lambda made: made[1].release(mine, lambda: len(made[0]), purpose="mine").value
+        return lambda d: mine.release(len(d))
 
-    assert kinds(through_a_gate(1), factory=session) == set()
-    assert kinds(through_a_gate(1000), factory=session) == {Kind.SENSITIVITY}
+    assert kinds(bare(1)) == set()
+    assert kinds(bare(1000)) == {Kind.SENSITIVITY}
 
 
 def session(data, ledger):

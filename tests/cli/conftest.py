@@ -11,6 +11,7 @@ def folder(tmp_path, monkeypatch):
     """An empty folder to stand in, and a key of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DENIABLE_LEDGER_KEY", bytes(range(32)).hex())
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
 

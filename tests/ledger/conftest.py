@@ -13,5 +13,7 @@ def postgres():
 
 
 @pytest.fixture(autouse=True)
-def key(monkeypatch):
+def key(monkeypatch, tmp_path):
+    """A key, and a folder that remembers what was done under it, for each test."""
     monkeypatch.setenv("DENIABLE_LEDGER_KEY", KEY.hex())
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))

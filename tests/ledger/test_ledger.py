@@ -259,7 +259,7 @@ def test_answers_of_many_threads_are_one(ledger, population):
 
 
 def test_reservations_of_another_ledger_are_refused(ledger, population, tmp_path):
-    with Ledger(tmp_path / "other.db") as other:
+    with Ledger(tmp_path / "other.db", key=bytes(range(32))) as other:
         other.open(population, Budget(dp.PureDP(1)), who="owner")
         foreign = reserve(other, population)
     reserve(ledger, population)

@@ -118,7 +118,7 @@ def test_odd_file_names_are_file_names(tmp_path):
         ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
     assert (tmp_path / "a?b#c.db").stat().st_mode & 0o777 == 0o600
     with Ledger(f"sqlite:///{tmp_path}/plain.db") as ledger:
-        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+        ledger.open("others", Budget(dp.PureDP(1)), who="owner")
     assert (tmp_path / "plain.db").exists()
 
 

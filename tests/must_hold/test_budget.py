@@ -164,6 +164,7 @@ def test_case_34_sixteen_threads_get_ten_tenths_of_one(ledger):
 def test_case_34_a_process_killed_between_spend_and_answer_has_spent(tmp_path, monkeypatch):
     """The child kills itself by SIGKILL after it has read; `one_death` compares what it said."""
     monkeypatch.setenv("DENIABLE_LEDGER_KEY", KEY.hex())
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     where = str(tmp_path / "ledger.db")
     one_death(where, CLINIC, "between", rounds=2)
     with dp.Ledger(where) as ledger:  # two answers, one killed, and the one that goes on
@@ -205,7 +206,7 @@ def test_case_35_opening_again_restores_nothing(tmp_path):
 
 def test_case_35_clearing_what_the_object_remembers_restores_nothing(ledger):
     reserve(ledger, CLINIC)
-    ledger._heads.clear()
+    ledger._watch._seen.clear()
     assert ledger.balance(CLINIC).remaining == {"epsilon": Fraction(9, 10)}
 
 

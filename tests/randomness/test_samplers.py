@@ -50,7 +50,7 @@ def test_geometric_has_its_law(scale):
     assert not follows(draws, pmf(1.1 * s), int(20 * s) + 5)
 
 
-@pytest.mark.parametrize("scale", [1000, 10**6, 2**40, 2**56])
+@pytest.mark.parametrize("scale", [1000, 10**6, 2**40, 2**52])
 def test_wide_noise_has_the_continuous_shape(scale):
     jitter = np.random.default_rng().random(N) - 0.5
     laplace = (noise(LaplaceLaw(Fraction(scale))).many(N) + jitter) / scale
@@ -83,7 +83,8 @@ def test_tiny_scales_are_zero_but_for_a_vanishing_chance():
 @pytest.mark.parametrize(
     "law",
     [
-        LaplaceLaw(Fraction(2**56 + 1)),
+        LaplaceLaw(Fraction(2**52 + 1)),
+        GeometricLaw(Fraction(2**52 + 1)),
         GeometricLaw(Fraction(2**57)),
         LaplaceLaw(Fraction(1, 10**10)),
         GaussianLaw(Fraction(2**113)),

@@ -151,8 +151,10 @@ class Weight(int):
 def test_no_code_of_a_caller_runs_beside_exact_counts(draws):
     Spy.seen.clear()
     zeros = np.zeros(3).view(Spy)
-    draws.choose(WrongMarginal([("a",)], [zeros], [Weight(1)], [0.0]), draws.whole / 9)
-    draws.error_of(WrongMarginal([("a",)], [zeros], [Weight(1)], [0.0]), draws.whole / 9)
+    draws.choose(WrongMarginal([("a",)], [zeros], [1], [0.0]), draws.whole / 9)
+    for ask in (draws.choose, draws.error_of):
+        with pytest.raises(dp.ParameterTypeError, match="weights"):
+            ask(WrongMarginal([("a",)], [zeros], [Weight(1)], [0.0]), draws.whole / 9)
     query = dp.Counting(DOMAIN, {"a": 1})
     draws.choose(BoostedQuery([query], [np.zeros(1).view(Spy)], 1.0, 2.0), draws.whole / 9)
     object.__setattr__(query, "of_exact", Spy.seen.append)

@@ -1,6 +1,8 @@
 """Interrupted runs: nothing is bought twice, nothing is forged, nothing more is drawn."""
 
 import json
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 import deniable as dp
 from deniable.synthesis.data import CodedRows
-from deniable.synthesis.journal import Journal
+from deniable.synthesis.journal import Journal, alone
 from deniable.synthesis.measure import Draws, reserved_loss
 from synthesis.doors import KEY, related
 from synthesis.test_methods import METHODS, ON_SMALL, SIZES, SMALL
@@ -147,3 +149,72 @@ def test_what_is_no_journal_is_refused_and_left_alone(tmp_path):
         with pytest.raises(dp.ParameterError, match="no journal"):
             Journal(path)
         assert path.read_text() == text
+
+
+WRITER = """
+import sys
+import pyarrow as pa
+import deniable as dp
+ledger, journal = sys.argv[1:]
+table = dp.PrivateTable(
+    pa.table({"who": list(range(60)), "ward": ["A", "B"] * 30, "sex": ["F", "M", "F"] * 20}),
+    unit="who", population="people", keys={"ward": ["A", "B"], "sex": ["F", "M"]}, max_rows=1,
+)
+own = dp.Ledger(ledger, key=bytes(32))
+with dp.Session({"t": table}, budget=dp.ApproxDP(50, 1e-6), ledger=own) as made:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        dp.synthesize(made, "t", epsilon=1, method="mst", journal=journal)
+    except dp.ParameterError as error:
+        print("refused" if "in use by another run" in str(error) else error)
+    else:
+        print("made")
+"""
+
+
+def test_one_run_at_a_time_writes_a_journal(tmp_path):
+    """Real processes, begun at once on one file: what is left of it is a journal."""
+    ledger, path = tmp_path / "ledger.db", tmp_path / "run.journal"
+    arguments = [sys.executable, "-c", WRITER, str(ledger), str(path)]
+    pipe = subprocess.PIPE
+    running = [
+        subprocess.Popen(arguments, stdin=pipe, stdout=pipe, text=True, stderr=subprocess.STDOUT)
+        for _ in range(3)
+    ]
+    for each in running:
+        assert each.stdout.readline() == "ready\n"
+    for each in running:  # all wait at the same line
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    said = [each.communicate(timeout=120)[0].strip() for each in running]
+    assert set(said) <= {"made", "refused"}
+    assert "made" in said
+    assert len(Journal(path).entries) > 2
+    again = subprocess.run(arguments, input="go\n", capture_output=True, text=True, check=True)
+    assert again.stdout.split() == ["ready", "made"]
+
+
+def test_a_journal_in_use_is_refused_and_costs_nothing(tmp_path):
+    path = tmp_path / "run.journal"
+    with session() as opened, alone(path):
+        with pytest.raises(dp.ParameterError, match="in use by another run"):
+            small(opened, journal=path)
+        assert opened.parts.ledger.balance("clinic/patient").releases == 0
+    with session() as opened:
+        small(opened, journal=path)
+
+
+def test_a_run_that_was_killed_leaves_its_journal_free(tmp_path):
+    path = tmp_path / "run.journal"
+    text = (
+        "import sys, time\nfrom deniable.synthesis.journal import alone\n"
+        "with alone(sys.argv[1]):\n    print('held', flush=True)\n    time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", text, str(path)], stdout=subprocess.PIPE) as one:
+        assert one.stdout.readline() == b"held\n"
+        with pytest.raises(dp.ParameterError, match="in use"), alone(path):
+            pass
+        one.kill()
+    with alone(path):
+        pass

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from deniable.cli.failures import told
 from deniable.errors import ParameterError
-from deniable.ledger.entries import Row, state_of
+from deniable.ledger.entries import Row, day_of, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
@@ -42,13 +42,13 @@ def show(where: Where, population: Population = None, as_json: AsJson = False) -
     if as_json:
         typer.echo(json.dumps(rows))
         return
-    table = Table("population", "entry", "time", "what", "who", "purpose or reason", "price")
+    table = Table("population", "entry", "day", "what", "who", "purpose or reason", "price")
     for row in rows:
         table.add_row(*(escape(str(row[name] or "")) for name in _COLUMNS))
     Console().print(table)
 
 
-_COLUMNS = ("population", "number", "time", "kind", "who", "why", "price")
+_COLUMNS = ("population", "number", "day", "kind", "who", "why", "price")
 
 
 def _line(row: Row) -> dict[str, object]:
@@ -57,7 +57,7 @@ def _line(row: Row) -> dict[str, object]:
     return {
         "population": row.population,
         "number": row.number,
-        "time": state_of(row).time,
+        "day": day_of(state_of(row).time) if row.refers is None else None,
         "kind": str(row.kind) if row.refers is None else f"{row.kind} to {row.refers}",
         "who": row.who,
         "why": data.get("purpose") or data.get("reason"),
@@ -160,6 +160,21 @@ def top_up(  # noqa: PLR0917
         relation = ledger.balance(population).budgets[0].relation
         ledger.top_up(population, Budget(guarantee, relation=relation), who=who, reason=reason)
         typer.echo(f"{population}: {guarantee} was added")
+
+
+@app.command()
+@_told
+def accept(
+    where: Where,
+    population: Annotated[str, typer.Option(help="Whose ledger it is.")],
+    who: Annotated[str, typer.Option(help="Who decides this.")],
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+) -> None:
+    """Say that a missing or older ledger is meant. What its lost entries spent is forgotten."""
+    with Ledger(where) as ledger:
+        head = ledger.accept(population, who=who, reason=reason)
+    told = "it starts anew" if head is None else f"it goes on from head {head}"
+    typer.echo(f"{population}: the ledger at {where} is accepted as it is; {told}")
 
 
 def _guarantee(

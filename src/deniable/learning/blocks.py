@@ -25,7 +25,7 @@ from deniable.learning.noise import (
 from deniable.learning.rows import GRID, Floats, read_column, read_ends, read_features
 from deniable.learning.scikit import read_classes, read_positive
 from deniable.learning.sums import Integers
-from deniable.mechanisms.subsample import bytes_in_child
+from deniable.mechanisms.children import bytes_in_child
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation

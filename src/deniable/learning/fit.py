@@ -8,19 +8,28 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
 
+from deniable.closed import exactly, frozen, read_names, read_text
 from deniable.engines.base import LazySnapshot, Step
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.learning.bayes import GaussianNB
+from deniable.learning.clustering import KMeans
+from deniable.learning.linear import LinearRegression, Ridge
+from deniable.learning.linear_classifier import LinearClassifier
+from deniable.learning.logistic import LogisticRegression
 from deniable.learning.noise import Mechanism
+from deniable.learning.pca import PCA
+from deniable.learning.perturbed import PerturbedLogisticRegression
 from deniable.learning.pushed import Source, pushed
 from deniable.learning.rows import Ranges, Rows
+from deniable.learning.scaling import StandardScaler
 from deniable.learning.scikit import (
     PrivateEstimator,
     SumsEstimator,
     read_classes,
     read_y_bounds,
 )
+from deniable.learning.sgd import SGDClassifier
 from deniable.learning.sums import Integers, Sums
 from deniable.privacy.composition import Composed
 from deniable.privacy.guarantees import ApproxDP
@@ -33,6 +42,23 @@ from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
 
 Estimator = TypeVar("Estimator", bound=PrivateEstimator)
 
+ESTIMATORS: Mapping[str, type[PrivateEstimator]] = {
+    each.__name__: each
+    for each in (
+        GaussianNB,
+        KMeans,
+        LinearRegression,
+        LogisticRegression,
+        PCA,
+        PerturbedLogisticRegression,
+        Ridge,
+        SGDClassifier,
+        StandardScaler,
+    )
+}
+"""What is fitted through the gate: these, and nothing made of them."""
+
+_WANTED = f"must be one of {', '.join(ESTIMATORS)}, and no subclass"
 _LEARNED = ("coef_", "intercept_", "coef_standard_errors_")
 
 
@@ -56,7 +82,7 @@ def fit(
     columns = _columns(session, name, x, y)
     model = _completed(estimator, private, columns)
     source = _source(model, private, name, columns)
-    loss = _price(model)
+    whole = _Whole(type(model).__name__, tuple(model.get_params().items()), source.ranges)
     parts = session.parts
     gate = Gate(parts.ledger, private.population, parts.who)
     steps = _steps(model, source)
@@ -68,7 +94,7 @@ def fit(
         "y": columns.y,
         "tables": {name: private.describe()},
     }
-    door = gate.open(loss, purpose=f"learn: {type(model).__name__}", question=question)
+    door = gate.open(whole.loss, purpose=f"learn: {type(model).__name__}", question=question)
     if isinstance(door, Answer):
         _recall(model, door.value, source.ranges)
         return model
@@ -79,10 +105,9 @@ def fit(
                 model._learn(reader, source.ranges)
             door.close({"drawn": reader.drawn})
         else:
-            learned = door.draw(
-                _Whole(loss, model, source.ranges), partial(_pull, source, snapshot)
-            )
+            learned = door.draw(whole, partial(_pull, source, snapshot))
             door.close(learned)
+            _recall(model, learned, source.ranges)
     return model
 
 
@@ -133,16 +158,25 @@ class _Recorded:
 
 @dataclass(frozen=True, eq=False)
 class _Whole:
-    """A fit as one release: for estimators that need rows."""
+    """A fit as one release: its price and its noise are those of one list of plain parameters."""
 
-    loss: Loss
-    model: PrivateEstimator
+    kind: str
+    parameters: tuple[tuple[str, Any], ...]
     ranges: Ranges
 
+    @property
+    def loss(self) -> Loss:
+        """What the fit costs."""
+        return _price(self._model())
+
     def release(self, value: Rows) -> dict[str, Any]:
-        """Fit, and tell what was learned."""
-        self.model._train(value, self.ranges)
-        return {name: getattr(self.model, name).tolist() for name in _LEARNED}
+        """Fit, and tell what was learned: for estimators that need rows."""
+        model = self._model()
+        model._train(value, self.ranges)
+        return {name: getattr(model, name).tolist() for name in _LEARNED}
+
+    def _model(self) -> PrivateEstimator:
+        return ESTIMATORS[self.kind](**dict(self.parameters))
 
 
 def _recall(model: PrivateEstimator, stored: object, ranges: Ranges) -> None:
@@ -154,7 +188,8 @@ def _recall(model: PrivateEstimator, stored: object, ranges: Ranges) -> None:
         return
     for name in _LEARNED:
         setattr(model, name, np.array(stored[name]))
-    model.classes_ = np.asarray(read_classes(model.get_params()["classes"]))
+    assert isinstance(model, LinearClassifier)
+    model._recall()
 
 
 def _pull(source: Source, snapshot: LazySnapshot) -> Rows:
@@ -179,9 +214,8 @@ def _price(model: PrivateEstimator) -> Loss:
 
 
 def _table(session: Session, table: str) -> tuple[str, PrivateTable]:
-    if not isinstance(session, Session):
-        raise ParameterTypeError("session", type(session).__name__, "must be a dp.Session")
-    name = str(table).lower()
+    exactly(session, (Session,), "session", "must be a dp.Session")
+    name = read_text(table, "table").lower()
     private = session.parts.catalogue.private
     if name not in private:
         raise ParameterError("table", table, f"private tables are {', '.join(private)}")
@@ -189,15 +223,15 @@ def _table(session: Session, table: str) -> tuple[str, PrivateTable]:
 
 
 def _columns(session: Session, name: str, x: Sequence[str], y: str | None) -> _Columns:
-    if isinstance(x, str) or not x:
-        raise ParameterTypeError("x", x, "must be a list of columns")
     schema = session.parts.catalogue.schemas[name]
-    found = [schema.find(str(each)) for each in x]
+    found = [schema.find(each) for each in read_names(x, "x")]
+    if not found:
+        raise ParameterTypeError("x", x, "must be a list of columns")
     kinds = tuple(schema.columns[each] for each in found)
     for each, kind in zip(found, kinds, strict=True):
         if kind not in NUMERIC and kind != ColumnType.BOOLEAN:
             raise ParameterError("x", each, f"holds {kind}; learn from numbers and booleans")
-    target = None if y is None else schema.find(str(y))
+    target = None if y is None else schema.find(read_text(y, "y"))
     listed = [each.lower() for each in found]
     if len(set(listed)) != len(listed) or (target is not None and target.lower() in listed):
         raise ParameterError("x", listed, "must be different columns, and not the target")
@@ -206,12 +240,10 @@ def _columns(session: Session, name: str, x: Sequence[str], y: str | None) -> _C
 
 
 def _completed(estimator: Estimator, table: PrivateTable, columns: _Columns) -> Estimator:
-    """A clone with what the table declares, where the estimator has None."""
-    if not isinstance(estimator, PrivateEstimator):
-        raise ParameterTypeError(
-            "estimator", type(estimator).__name__, "must be private, as dp.LinearRegression"
-        )
-    model: Estimator = clone(estimator)
+    """One of our own, made anew of plain parameters, and of what the table declares for None."""
+    kind = type(exactly(estimator, ESTIMATORS.values(), "estimator", _WANTED))
+    own = kind.get_params(estimator, deep=False)
+    model = kind(**{name: frozen(value, name) for name, value in own.items()})
     given = model.get_params()
     declared: dict[str, Any] = {"relation": str(table.relation)}
     if given["bounds"] is None:

@@ -24,10 +24,14 @@ class LinearClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
         return labelled(values, y, ranges, read_classes(self.classes))
 
+    def _recall(self) -> None:
+        """Set what is public of a model whose weights are known."""
+        self.classes_ = np.asarray(read_classes(self.classes))
+
     def _keep(self, weights: Floats, ranges: Ranges) -> None:
         self.coef_ = weights[:, :-1] / ranges.scale
         self.intercept_ = weights[:, -1] - self.coef_ @ ranges.middle
-        self.classes_ = np.asarray(read_classes(self.classes))
+        self._recall()
 
     def decision_function(self, X: Any) -> Floats:
         """Scores: of the second class for two, of each class otherwise."""

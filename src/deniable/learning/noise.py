@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from deniable.errors import CalibrationError, ParameterError, ParameterTypeError
+from deniable.errors import CalibrationError, ParameterError
 from deniable.learning.sums import Bounded
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.privacy.accountants import gdp
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import exact, sqrt_up
-from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, read_guarantee
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
@@ -54,13 +54,11 @@ class Share:
 
 def read_budget(budget: Any) -> Guarantee:
     """Read what a fit may cost."""
-    if not isinstance(budget, PureDP | ApproxDP | ZCDP | GDP):
-        raise ParameterTypeError(
-            "budget",
-            type(budget).__name__,
-            "say what the fit may cost: dp.ApproxDP(1.0, 1e-6), dp.PureDP, dp.ZCDP or dp.GDP",
-        )
-    return budget
+    return read_guarantee(
+        budget,
+        "budget",
+        "say what the fit may cost: dp.ApproxDP(1.0, 1e-6), dp.PureDP, dp.ZCDP or dp.GDP",
+    )
 
 
 def mechanism_for(

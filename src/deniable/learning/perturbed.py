@@ -112,4 +112,7 @@ class PerturbedLogisticRegression(LinearClassifier):
         self._keep(weights[None, :] / 2**0.5, ranges)
         error = mechanism.deviation(len(weights)) / 2**0.5
         self.coef_standard_errors_ = np.full_like(self.coef_, error) / ranges.scale
-        self.label_ = mechanism.label
+
+    def _recall(self) -> None:
+        super()._recall()
+        self.label_ = self._mechanism().label

@@ -154,6 +154,9 @@ class SGDClassifier(LinearClassifier):
         wobble = np.hypot(float(mechanism.sigma) / GRID, np.sqrt(batch / weights.size)) / batch
         error = wobble * _walked(sizes, half) / np.sqrt(2)
         self.coef_standard_errors_ = np.full_like(self.coef_, error) / ranges.scale
+
+    def _recall(self) -> None:
+        super()._recall()
         self.n_iter_ = self.max_iter
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -93,6 +94,7 @@ def make_row(
             "who": who,
             "question": question,
             "refers": refers,
+            "nonce": secrets.token_hex(8),  # two ledgers never have one head, whatever they hold
             **data,
         }
     )
@@ -155,7 +157,7 @@ class State:
     named: Budget  # what a session has to name
     doors: Mapping[str, Totals] = field(default_factory=dict)  # drawn of open resumable doors
     releases: int = 0
-    time: str = ""
+    time: str = ""  # the day of the last entry that is no answer
 
     def to_json(self) -> dict[str, object]:
         """As part of an entry."""
@@ -185,6 +187,11 @@ def state_of(row: Row) -> State:
         raise LedgerTamperedError(
             f"entry {row.number} of {row.population!r} is no entry"
         ) from cause
+
+
+def day_of(time: str) -> str:
+    """The day of a time; older versions kept times to the microsecond."""
+    return time[:10]
 
 
 def _tranche_to_json(tranche: Tranche) -> dict[str, object]:

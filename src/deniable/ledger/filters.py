@@ -43,13 +43,22 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from deniable.errors import ParameterError, ParameterTypeError, RelationError
+from deniable.closed import exactly, frozen
+from deniable.errors import ParameterError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import Composed
 from deniable.privacy.exact import Number, exact, not_negative, show
-from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.guarantees import (
+    GDP,
+    GUARANTEES,
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    PureDP,
+    read_guarantee,
+)
+from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.price import GRID, on_grid
@@ -97,13 +106,17 @@ class Totals:
         )
 
 
-@lru_cache(maxsize=4096)
 def charge(loss: Loss) -> Totals:
     """What a release adds to the totals; every number of every part is rounded up."""
+    return _charge(read_loss(loss))
+
+
+@lru_cache(maxsize=4096)
+def _charge(loss: Loss) -> Totals:
     if isinstance(loss, Composed):
         total = Totals()
         for part in loss.parts:
-            total = total + charge(part.loss).times(part.count)
+            total = total + _charge(part.loss).times(part.count)
         return total
     price = loss.price
     return Totals(
@@ -132,10 +145,7 @@ class Budget:
         relation: Relation | str = Relation.ADD_REMOVE,
         keys_delta: Number | None = None,
     ) -> None:
-        if not isinstance(guarantee, PureDP | ApproxDP | ZCDP | GDP):
-            raise ParameterTypeError(
-                "budget", type(guarantee).__name__, "must be PureDP, ApproxDP, ZCDP or GDP"
-            )
+        guarantee = read_guarantee(guarantee, "budget", "must be PureDP, ApproxDP, ZCDP or GDP")
         if any(not _LEAST <= number <= _MOST for number in vars(guarantee).values()):
             raise ParameterError("budget", str(guarantee), "numbers of a budget: 1e-200 to 1e9")
         delta = guarantee.delta if isinstance(guarantee, ApproxDP) else Fraction(0)
@@ -167,14 +177,13 @@ class Budget:
 
     def charge(self, loss: Loss) -> Totals:
         """What a release would add; refused if its neighbours are not those of the budget."""
-        if not isinstance(loss, Loss):
-            raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
+        loss = read_loss(loss)
         if loss.relation != self.relation:
             raise RelationError(
                 f"the budget protects under '{self.relation}' and the release is stated under "
                 f"'{loss.relation}'; state the release's loss under '{self.relation}'"
             )
-        return charge(loss)
+        return _charge(loss)
 
     @lazy
     def _limit(self) -> Totals:
@@ -272,6 +281,14 @@ class Budget:
     def __str__(self) -> str:
         extra = f", {show(self.keys_delta)} of δ for keys" if self.keys_delta else ""
         return f"{self.guarantee} under {self.relation}{extra}"
+
+
+def read_budget(value: object, wanted: str) -> Budget:
+    """A budget or a guarantee, no subclass, copied: nobody else can change it."""
+    if type(value) in GUARANTEES:
+        return Budget(read_guarantee(value, "budget", wanted))
+    made: Budget = frozen(exactly(value, (Budget,), "budget", wanted), "budget")
+    return made
 
 
 def _mu_squared(loss: Loss) -> Fraction:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
+from deniable.closed import exactly
 from deniable.errors import (
     BudgetError,
     DoorError,
@@ -30,12 +31,14 @@ from deniable.ledger.entries import (
     budget_to_json,
     canonical,
     check_row,
+    day_of,
     head_of,
     make_row,
     state_of,
 )
-from deniable.ledger.filters import Budget, Totals
+from deniable.ledger.filters import Budget, Totals, read_budget
 from deniable.ledger.key import load_key
+from deniable.ledger.memory import memory_of
 from deniable.ledger.plain import plain, read_name
 from deniable.ledger.policy import (
     changed,
@@ -47,9 +50,10 @@ from deniable.ledger.policy import (
 )
 from deniable.ledger.record import tight_epsilon
 from deniable.ledger.reservation import Balance, Recorded, Reservation
-from deniable.ledger.stores.base import Decide, LedgerStore, View
+from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
+from deniable.ledger.watch import Watch
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json, loss_to_json
@@ -77,7 +81,6 @@ class Ledger:
         if not isinstance(place, str | Path | None):
             raise ParameterTypeError("where", type(place).__name__, "must be a path or a URL")
         self._clock = clock
-        self._heads: dict[str, tuple[int, str]] = {}
         self._store: LedgerStore = (
             MemoryStore() if where is None else SqlStore(where, create=create)
         )
@@ -85,6 +88,10 @@ class Ledger:
             # A chain that exists has a key that exists: a fresh one would only spoil it.
             fresh = not self._store.populations()
             self._key = load_key(create=fresh) if key is None else _checked_key(key)
+            # Who hands in a key of his own keeps the heads as well.
+            remembers = key is None and where is not None
+            memory = memory_of(self._key) if remembers else None
+            self._watch = Watch(self._store, self._key, memory)
         except BaseException:
             self._store.close()
             raise
@@ -114,21 +121,18 @@ class Ledger:
         Opening it again with the same budget changes nothing; with another one it is refused.
         """
         name, who = read_name(population, "population"), read_name(who, "who")
-        if not isinstance(budget, Budget):
-            raise ParameterTypeError(
-                "budget", type(budget).__name__, "must be a Budget, such as Budget(PureDP(1))"
-            )
+        budget = _read_budget(budget)
 
         def decide(last: Row | None, _: View) -> Row:
             if last is not None:
                 raise _AlreadyOpenError
-            state = replace(opened(budget), time=self._time(None))
+            state = replace(opened(budget), time=self._day(None))
             data = {"budget": budget_to_json(budget), "state": state.to_json()}
             return make_row(self._key, None, population=name, kind=Kind.OPEN, who=who, data=data)
 
-        if self._store.last(name) is None:
+        if self._watch.settle(name) is None:
             try:
-                return head_of(self._append(name, decide))
+                return head_of(self._watch.append(name, decide))
             except _AlreadyOpenError:
                 pass  # another process was faster
         known = self._last(name)
@@ -166,9 +170,9 @@ class Ledger:
             return found
 
         def decide(last: Row | None, view: View) -> Row:
-            before = self._authentic(_opened(last, name), view)
+            before = self._watch.authentic(_opened(last, name), view)
             state = state_of(before)
-            after = replace(spent(state, charged, analyst), time=self._time(state))
+            after = replace(spent(state, charged, analyst), time=self._day(state))
             if resumable:
                 after = door_opened(after, before.number + 1)
             data = {
@@ -187,8 +191,8 @@ class Ledger:
                 question=digest,
             )
 
-        row = self._append(name, decide)
-        return Reservation(name, row.number, analyst, loss, head_of(row))
+        row = self._watch.append(name, decide)
+        return Reservation(name, row.number, analyst, charged, head_of(row))
 
     def afford(self, population: str, losses: Sequence[Loss], *, who: str) -> None:
         """Refuse, as `reserve` would, what could not all be paid now; nothing is spent."""
@@ -205,7 +209,8 @@ class Ledger:
 
     def debit(self, reservation: Reservation, loss: Loss) -> None:
         """Record that part of a reservation is about to be drawn, if so much is left of it."""
-        self._refer(reservation, Kind.DEBIT, {"loss": _loss_text(loss)}, loss)
+        text = _loss_text(loss)
+        self._refer(reservation, Kind.DEBIT, {"loss": text}, loss_from_json(text))
 
     def answer(
         self, reservation: Reservation, value: object, *, drawn: Sequence[Loss] | None = None
@@ -238,15 +243,15 @@ class Ledger:
         digest = hashlib.sha256(canonical({"note": kept, "purpose": why}).encode()).hexdigest()
         for row in self._store.asked(name, digest):
             if row.kind == Kind.NOTE:
-                return head_of(self._authentic(row, self._store))
+                return head_of(self._watch.authentic(row, self._store))
 
         def decide(last: Row | None, view: View) -> Row:
-            before = self._authentic(_opened(last, name), view)
+            before = self._watch.authentic(_opened(last, name), view)
             state = state_of(before)
             data = {
                 "purpose": why,
                 "note": kept,
-                "state": replace(state, time=self._time(state)).to_json(),
+                "state": replace(state, time=self._day(state)).to_json(),
             }
             return make_row(
                 self._key,
@@ -258,7 +263,7 @@ class Ledger:
                 question=digest,
             )
 
-        return head_of(self._append(name, decide))
+        return head_of(self._watch.append(name, decide))
 
     def _refer(
         self,
@@ -270,9 +275,9 @@ class Ledger:
         name = reservation.population
 
         def decide(last: Row | None, view: View) -> Row:
-            before = self._authentic(_opened(last, name), view)
+            before = self._watch.authentic(_opened(last, name), view)
             mine = view.row(name, reservation.number)
-            if mine is None or head_of(self._authentic(mine, view)) != reservation.head:
+            if mine is None or head_of(self._watch.authentic(mine, view)) != reservation.head:
                 raise DoorError(f"{name!r} has no such reservation in this ledger")
             state = state_of(before)
             if drawn is not None:
@@ -282,7 +287,7 @@ class Ledger:
                 state = door_ended(state, reservation.number)
             elif _ended(view.referring(name, reservation.number)):
                 raise DoorError(f"reservation {reservation.number} has ended already")
-            rest = {**data, "state": replace(state, time=self._time(state)).to_json()}
+            rest = {**data, "state": state.to_json()}  # the time of an earlier entry, or none
             return make_row(
                 self._key,
                 before,
@@ -293,7 +298,7 @@ class Ledger:
                 refers=reservation.number,
             )
 
-        return self._append(name, decide)
+        return self._watch.append(name, decide)
 
     def resume(self, population: str, number: int) -> tuple[Reservation, Totals]:
         """A resumable reservation that has not ended, and what was drawn of it so far."""
@@ -301,7 +306,7 @@ class Ledger:
         row = self._store.row(name, whole(number, "number"))
         if row is None or row.kind != Kind.RESERVE:
             raise LedgerError(f"entry {number} of {name!r} is no reservation")
-        data = self._authentic(row, self._store).data
+        data = self._watch.authentic(row, self._store).data
         if data.get("resumable") is not True:
             raise DoorError(f"reservation {number} of {name!r} was not opened as resumable")
         drawn = state_of(self._last(name)).doors.get(str(number))
@@ -350,15 +355,12 @@ class Ledger:
             read_name(who, "who"),
             read_name(reason, "reason"),
         )
-        if not isinstance(budget, Budget):
-            raise ParameterTypeError(
-                "budget", type(budget).__name__, "must be a Budget, such as Budget(PureDP(1))"
-            )
+        budget = _read_budget(budget)
 
         def decide(last: Row | None, view: View) -> Row:
-            before = self._authentic(_opened(last, name), view)
+            before = self._watch.authentic(_opened(last, name), view)
             state = state_of(before)
-            after = replace(changed(state, kind, budget, analyst), time=self._time(state))
+            after = replace(changed(state, kind, budget, analyst), time=self._day(state))
             data = {
                 "reason": why,
                 "budget": budget_to_json(budget),
@@ -367,7 +369,7 @@ class Ledger:
             }
             return make_row(self._key, before, population=name, kind=kind, who=by, data=data)
 
-        return head_of(self._append(name, decide))
+        return head_of(self._watch.append(name, decide))
 
     def balance(self, population: str) -> Balance:
         """What is spent and what is left, at this moment."""
@@ -406,47 +408,40 @@ class Ledger:
         """Let go of files and connections."""
         self._store.close()
 
+    def accept(self, population: str, *, who: str, reason: str) -> str | None:
+        """Say that a ledger is meant as it is, though it lacks what the key's folder remembers.
+
+        For the owner alone: what was spent on the entries that are gone is no longer counted. The
+        decision is kept beside the key, and in the chain where there is one: its head.
+        """
+        name, by = read_name(population, "population"), read_name(who, "who")
+        why = read_name(reason, "reason")
+        told = {"who": by, "reason": why, "day": self._day(None), "place": self._store.place}
+        if self._watch.accept(name, told) is None:
+            return None
+        return self.note(name, told, who=by, purpose="a ledger that lacks what was remembered")
+
     def _recorded(self, name: str, digest: str) -> Recorded | None:
+        self._watch.settle(name)
         for row in self._store.asked(name, digest):
             if row.kind == Kind.ANSWER and row.refers is not None:
                 asked = self._store.row(name, row.refers)
-                if asked is None or self._authentic(asked, self._store).question != digest:
+                if asked is None or self._watch.authentic(asked, self._store).question != digest:
                     raise LedgerTamperedError(f"entry {row.number} of {name!r} answers nothing")
-                kept = self._authentic(row, self._store)
+                kept = self._watch.authentic(row, self._store)
                 return Recorded(kept.data["answer"], row.refers, head_of(row), repeated=True)
         return None
 
-    def _append(self, name: str, decide: Decide) -> Row:
-        """Append, unless the chain no longer holds what this process has seen of it."""
-
-        def watched(last: Row | None, view: View) -> Row:
-            if (seen := self._heads.get(name)) is not None:
-                known = view.row(name, seen[0])
-                if known is None or known.mac != seen[1]:
-                    raise LedgerTamperedError(
-                        f"the chain of {name!r} was set back behind entry {seen[0]}"
-                    )
-            return decide(last, view)
-
-        row = self._store.append(name, watched)
-        self._heads[name] = row.number, row.mac
-        return row
-
-    def _authentic(self, row: Row, view: View) -> Row:
-        """A row whose MAC holds: nothing is decided or answered by any other."""
-        before = view.row(row.population, row.number - 1) if row.number > 1 else None
-        if row.number > 1 and before is None:
-            raise LedgerTamperedError(f"entry {row.number - 1} of {row.population!r} is missing")
-        check_row(self._key, before, row)
-        return row
-
     def _last(self, name: str) -> Row:
-        return self._authentic(_opened(self._store.last(name), name), self._store)
+        return _opened(self._watch.settle(name), name)
 
-    def _time(self, before: State | None) -> str:
-        """Now; never earlier than the entry before, whatever the clock says."""
-        now = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        return now if before is None else max(now, before.time)
+    def _day(self, before: State | None) -> str:
+        """Today; never earlier than the entry before, whatever the clock says.
+
+        No time of day: how long a question took would show, and with it whose rows it met.
+        """
+        today = self._clock().astimezone(UTC).date().isoformat()
+        return today if before is None else max(today, day_of(before.time))
 
 
 class _AlreadyOpenError(Exception):
@@ -473,9 +468,13 @@ def _digest(population: str, loss: str, question: Mapping[str, object]) -> str:
 
 
 def _loss_text(loss: Loss) -> str:
-    if not isinstance(loss, Loss):
-        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
     return loss_to_json(loss)
+
+
+def _read_budget(budget: object) -> Budget:
+    return read_budget(
+        exactly(budget, (Budget,), "budget", "must be a Budget, such as Budget(PureDP(1))"), ""
+    )
 
 
 def _checked_key(key: bytes) -> bytes:

@@ -13,7 +13,7 @@ from deniable.errors import (
     LedgerTamperedError,
     ParameterError,
 )
-from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row, head_of
+from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row, day_of, head_of
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.policy import (
     changed,
@@ -95,7 +95,7 @@ def _next(state: State | None, row: Row, doors: dict[int, Loss]) -> State:
     except (DeniableError, KeyError, TypeError, ValueError) as cause:
         raise LedgerTamperedError(f"entry {row.number} cannot be read") from cause
     time = data["state"]["time"]
-    if state is not None and time < state.time:
+    if state is not None and day_of(time) < day_of(state.time):
         raise LedgerTamperedError(f"entry {row.number} is earlier than the one before")
     return replace(after, time=time)
 

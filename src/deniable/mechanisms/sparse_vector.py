@@ -142,13 +142,18 @@ class SparseStream:
     """
 
     def __init__(self, mechanism: SparseVector) -> None:
-        self.mechanism = mechanism
+        self._mechanism = mechanism
         self._lock = threading.Lock()
         self._mark = process_mark()
         self._left = mechanism.positives
         level = mechanism.lattice.nearest_exact(mechanism.threshold) / mechanism.lattice.step
         drawn = opened(self, lambda: noise(mechanism.threshold_law).one())
         self._threshold = int(level) + drawn
+
+    @property
+    def mechanism(self) -> SparseVector:
+        """What it is a stream of."""
+        return self._mechanism
 
     @property
     def positives_left(self) -> int:

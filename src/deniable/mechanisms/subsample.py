@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
-import os
-import select
-import signal
 import struct
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
+from deniable.held import frameless
 from deniable.lazy import lazy
 from deniable.mechanisms.base import represent
+from deniable.mechanisms.children import bytes_in_child
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.quantile import Quantile
 from deniable.privacy.exact import Number, exact, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
-from deniable.randomness.fork import fork
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
 
@@ -54,7 +50,8 @@ class SubsampleAggregate:
     * the mean has Laplace noise for reach·width/blocks; the median is the exponential mechanism
       with `reach` answers exchanged;
     * the function runs in a forked child of its own for each block, silent and for `timeout`
-      seconds at most, so that nothing passes from one block to another;
+      seconds at most, and whatever it starts ends with it, so that nothing passes from one block to
+      another;
     * whatever it does but return a finite number (an exception, an exit, a NaN, text, an overlong
       run) counts as the public `default`, and shows in nothing else but running time;
     * reach > 1 is bootstrapping: overlapping blocks, paid for by their overlap.
@@ -123,11 +120,12 @@ class SubsampleAggregate:
         return replace(self._combiner.loss, relation=self.relation)
 
     @traced
+    @frameless
     def release(self, value: Sequence[Any], function: Callable[[list[Any]], float]) -> float:
         """Run the function on blocks of the records and release what they agree on."""
         if not callable(function):
             raise ParameterError("function", function, "must be callable on a list of records")
-        if not isinstance(value, list | tuple | np.ndarray):
+        if type(value) not in (list, tuple, np.ndarray):
             raise PrivateValueError("records are given as a list or an array")
         records = list(value)
         if len(records) < self.blocks:
@@ -179,53 +177,6 @@ def run_in_child(
         return None
     (found,) = _ANSWER.unpack(said)
     return float(found) if math.isfinite(found) else None
-
-
-def bytes_in_child(make: Callable[[], bytes], size: int, timeout: float) -> bytes | None:
-    """So many bytes that a function makes; None for whatever else it does, or fails to do.
-
-    It runs in a forked child of its own, silent, so that nothing it learns from one block reaches
-    the next, and no fault of it reaches the caller.
-    """
-    read_end, write_end = os.pipe()
-    child = fork()
-    if child == 0:
-        _child(make, write_end)
-    os.close(write_end)
-    try:
-        said = _read_until(read_end, size, timeout)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(read_end)
-    return said if len(said) == size else None
-
-
-def _child(make: Callable[[], bytes], write_end: int) -> NoReturn:
-    try:
-        silence = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(silence, descriptor)
-        sys.stdout = sys.stderr = os.fdopen(silence, "w")
-        said = make()
-        while said:
-            said = said[os.write(write_end, said) :]
-    except BaseException:  # noqa: S110  (a fault that depends on records must not show)
-        pass
-    finally:
-        os._exit(0)
-
-
-def _read_until(descriptor: int, size: int, timeout: float) -> bytes:
-    """What is written within the time, up to so many bytes."""
-    said, end = b"", time.monotonic() + timeout
-    while len(said) < size:
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
-        more = os.read(descriptor, size - len(said)) if ready else b""
-        if not more:
-            break
-        said += more
-    return said
 
 
 def _read_aggregate(value: Aggregate | str) -> Aggregate:

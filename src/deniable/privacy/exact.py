@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from numbers import Rational
 
 import numpy as np
 
+from deniable.closed import REAL, WHOLE
 from deniable.errors import ParameterError, ParameterTypeError
 
 Number = int | float | Fraction | Decimal
@@ -27,10 +27,12 @@ _MOST_BITS = 13_000
 
 def exact(value: Number, argument: str) -> Fraction:
     """Read a public number as the rational it stands for."""
-    if isinstance(value, bool | np.bool_ | np.timedelta64):
+    if type(value) not in REAL:
         raise _wrong_type(value, argument)
-    if isinstance(value, Rational | np.integer):
-        return _in_range(Fraction(int(value.numerator), int(value.denominator)), value, argument)
+    if isinstance(value, Fraction):
+        return _in_range(Fraction(value.numerator, value.denominator), value, argument)
+    if isinstance(value, int | np.integer):
+        return _in_range(Fraction(int(value)), value, argument)
     if isinstance(value, float | np.floating | Decimal):
         decimal_value = value if isinstance(value, Decimal) else Decimal(str(value))
         if not decimal_value.is_finite():
@@ -67,7 +69,7 @@ def probability(value: Number, argument: str) -> Fraction:
 
 def whole(value: int, argument: str, *, least: int = 1) -> int:
     """Read a count."""
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
+    if type(value) not in WHOLE:
         raise ParameterTypeError(argument, value, "must be a whole number (int)")
     count = int(value)  # a plain one: what is checked is what is used
     if not least <= count <= _MOST:
@@ -78,7 +80,7 @@ def whole(value: int, argument: str, *, least: int = 1) -> int:
 def read_bounds(value: tuple[Number, Number]) -> tuple[Fraction, Fraction]:
     """Read a pair (low, high) that rises."""
     pair: object = value
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
+    if type(pair) not in (tuple, list) or len(value) != 2:
         raise ParameterError("bounds", value, "must be a pair (low, high)")
     low, high = (exact(end, "bounds") for end in value)
     if low >= high:

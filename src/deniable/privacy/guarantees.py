@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from deniable.closed import exactly, frozen
 from deniable.privacy.accountants import gdp, pure, zcdp
 from deniable.privacy.exact import Number, positive, probability, show
 from deniable.privacy.search import maximum
@@ -33,7 +34,11 @@ class _Ordered:
 
 @dataclass(frozen=True, init=False)
 class PureDP(_Ordered):
-    """ε-DP: the log ratio of the probabilities of any event on neighbours is at most ε."""
+    """ε-DP: the log ratio of the probabilities of any event on neighbours is at most ε.
+
+    Noise has a finite range, beyond which a draw is an error: a δ below e^-1000 for each number,
+    which nothing counts (`randomness/PROOF.md`, section 3).
+    """
 
     epsilon: Fraction
 
@@ -86,6 +91,14 @@ class GDP(_Ordered):
 
 
 Guarantee = PureDP | ApproxDP | ZCDP | GDP
+
+GUARANTEES = (PureDP, ApproxDP, ZCDP, GDP)
+
+
+def read_guarantee(value: object, argument: str, wanted: str) -> Guarantee:
+    """One of the four, no subclass, copied: nobody else can change it."""
+    made: Guarantee = frozen(exactly(value, GUARANTEES, argument, wanted), argument)
+    return made
 
 
 def implies(stronger: object, weaker: object) -> bool:

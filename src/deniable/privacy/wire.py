@@ -14,9 +14,9 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from deniable.errors import DeniableError, LossFormatError, ParameterTypeError
+from deniable.errors import DeniableError, LossFormatError
 from deniable.privacy.composition import Composed, compose, repeat
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.losses.channel import ChannelLoss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss, ConcentratedLoss, PureLoss
@@ -51,9 +51,8 @@ _LONGEST = 10_000_000
 
 def loss_to_json(loss: Loss) -> str:
     """The canonical text of a loss."""
-    if not isinstance(loss, Loss):
-        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
-    return json.dumps({"version": VERSION, **_encode(loss)}, sort_keys=True, separators=(",", ":"))
+    known = read_loss(loss)
+    return json.dumps({"version": VERSION, **_encode(known)}, sort_keys=True, separators=(",", ":"))
 
 
 def loss_from_json(text: str | bytes) -> Loss:

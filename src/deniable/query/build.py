@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from deniable.answer import Answer
+from deniable.closed import REAL, exactly, frozen, read_mapping
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
 from deniable.privacy.exact import Number, whole
 from deniable.query.catalogue import Options
@@ -67,6 +68,15 @@ class Spend:
     rho: Number | None = None
     error: Mapping[str, Number] | None = None
 
+    def __post_init__(self) -> None:
+        """Copied: what is priced first is what is paid later."""
+        for name in ("epsilon", "rho"):
+            if (given := getattr(self, name)) is not None:
+                exactly(given, REAL, name, "must be a number (int, float, Fraction or Decimal)")
+        if self.error is not None:
+            read = read_mapping(self.error, "error", "names columns: {'n': 50}")
+            object.__setattr__(self, "error", frozen(read, "error"))
+
 
 class Asks(Protocol):
     """What a session does with a finished question."""
@@ -119,7 +129,7 @@ class Question:
             )
         every = {**given, **named}
         for name, each in every.items():
-            if not isinstance(name, str) or not isinstance(each, Aggregate):
+            if type(name) is not str or type(each) is not Aggregate:
                 raise ParameterTypeError(
                     name, type(each).__name__, "must be dp.count() or the like"
                 )
@@ -204,7 +214,7 @@ def _built(make: Callable[[], exp.Select]) -> exp.Select:
 def _expression(text: str) -> str:
     """The text of one expression, which must not hold anything else."""
     given: object = text
-    if not (isinstance(given, str) and given.strip()):
+    if not (type(given) is str and text.strip()):
         raise ParameterTypeError("expression", text, "must be the text of a column or expression")
     try:
         return str(sqlglot.parse_one(text, read="duckdb").sql("duckdb"))

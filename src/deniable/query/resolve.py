@@ -27,7 +27,7 @@ _WRITTEN = "deniable_written"
 def parse(text: str) -> exp.Expr:
     """One SELECT."""
     given: object = text
-    if not (isinstance(given, str) and given.strip()):
+    if not (type(given) is str and text.strip()):
         raise QueryError("a question is the text of one SELECT")
     try:
         text.encode()

@@ -84,4 +84,4 @@ def _alternating_series(numerator: int, denominator: int, precision: int) -> tup
         else:
             low, high = low + term_low, high + term_high
     # The terms left out are at most y + y^2 + ... < 1 unit in the last place.
-    return low - 1, high + 1
+    return max(0, low - 1), high + 1  # squared, what is below 0 would not be a lower end

@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 # In bits: rounding is invisible beside the sensitivity, noise is fine-grained, and fits 64 bits.
 _STEPS_PER_SENSITIVITY = 40
 _LEAST_STEPS_PER_SCALE = 30
-_MOST_STEPS_PER_SCALE = 54
+_MOST_STEPS_PER_SCALE = 50
 _EXACT_INTEGER = 1 << 53
 
 

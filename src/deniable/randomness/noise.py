@@ -29,7 +29,10 @@ from deniable.randomness.source import SECURE, Source
 from deniable.trace import LISTENER
 
 _POOL = 4096
-_LARGEST = 1 << 56
+# A draw beyond 62 bits, or beyond the 2^15 entries of a table, is an error: at these scales, one
+# with probability below exp(-1000).
+_LARGEST_SCALE = 1 << 52
+_LARGEST_SIGMA = 1 << 56
 _SMALLEST = Fraction(1, 10**9)
 
 
@@ -60,7 +63,7 @@ class GeometricLaw:
     scale: Fraction
 
     def check(self) -> None:
-        """Scales from 1e-9 to 2^56."""
+        """Scales from 1e-9 to 2^52."""
         _check_scale(self.scale)
 
     def sampler(self) -> Sampler:
@@ -75,7 +78,7 @@ class LaplaceLaw:
     scale: Fraction
 
     def check(self) -> None:
-        """Scales from 1e-9 to 2^56."""
+        """Scales from 1e-9 to 2^52."""
         _check_scale(self.scale)
 
     def sampler(self) -> Sampler:
@@ -91,7 +94,7 @@ class GaussianLaw:
 
     def check(self) -> None:
         """Standard deviations from 1e-9 to 2^56."""
-        if not _SMALLEST**2 <= self.variance <= _LARGEST**2:
+        if not _SMALLEST**2 <= self.variance <= _LARGEST_SIGMA**2:
             raise _out_of_range("sigma", _root(self.variance))
 
     def sampler(self) -> Sampler:
@@ -191,7 +194,7 @@ os.register_at_fork(after_in_child=_wipe_all)
 
 
 def _check_scale(scale: Fraction) -> None:
-    if not _SMALLEST <= scale <= _LARGEST:
+    if not _SMALLEST <= scale <= _LARGEST_SCALE:
         raise _out_of_range("scale", scale)
 
 
@@ -203,6 +206,6 @@ def _out_of_range(argument: str, value: Fraction | float) -> ParameterError:
     return ParameterError(
         argument,
         value if isinstance(value, float) else float(min(value, Fraction(10**300))),
-        "exact integer noise is drawn for 1e-9 to 2^56 (7.2e16), in units of 1 or of the "
-        "lattice's step; rescale the query or choose another epsilon",
+        "exact integer noise is drawn for scales from 1e-9 to 2^52 (4.5e15), Gaussian up to 2^56, "
+        "in units of 1 or of the lattice's step; rescale the query or choose another epsilon",
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.closed import read_mapping
 from deniable.engines.base import quoted
 from deniable.engines.literals import literal
 from deniable.errors import ParameterError, ParameterTypeError
@@ -163,7 +164,7 @@ def plain_value(value: Any, argument: str = "values") -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
-        return int(value) if isinstance(value, int) else float(value)
+        return int.__int__(value) if isinstance(value, int) else float.__float__(value)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, datetime):
@@ -172,6 +173,15 @@ def plain_value(value: Any, argument: str = "values") -> Any:
     if isinstance(value, date):
         return date(value.year, value.month, value.day)
     raise ParameterTypeError(argument, type(value).__name__, "are numbers, text, booleans or dates")
+
+
+def read_bins(given: Mapping[str, Bins] | None) -> dict[str, Bins]:
+    """Numbers of bins, or lists of edges, by column: read once."""
+    read = read_mapping(given or {}, "bins", "map columns to a number of bins, or edges")
+    return {
+        name: tuple(each) if isinstance(each, list | tuple | np.ndarray) else each
+        for name, each in read.items()
+    }
 
 
 def codings(

@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from deniable.closed import exactly, read_text
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, whole
 from deniable.query.price import amount_of
@@ -126,8 +127,9 @@ def _check_cells(domain: Domain, ways: Sequence[Sequence[Clique]]) -> None:
 
 def private_table(session: Session, table: str) -> PrivateTable:
     """A private table of a session."""
+    exactly(session, (Session,), "session", "must be a dp.Session")
     private = session.parts.catalogue.private
-    owner = private.get(str(table).lower())
+    owner = private.get(read_text(table, "table").lower())
     if owner is None:
         raise ParameterError(
             "table", table, f"the private tables of the session are {', '.join(private)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +74,31 @@ class Journal:
         return self._last
 
 
-def prepare(path: str | Path) -> None:
-    """Make the file, so that one that cannot be written is refused before anything is charged."""
+@contextmanager
+def alone(path: str | Path | None) -> Iterator[None]:
+    """The file of a journal, made if it is missing, for one run at a time.
+
+    Two that write into it would leave lines that no seal covers. One that cannot be written, or
+    that another run holds, is refused before anything is charged.
+    """
+    if path is None:
+        yield
+        return
     try:
-        with Path(path).open("a", encoding="utf-8") as file:
-            os.fsync(file.fileno())
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     except OSError as error:
         raise ParameterError("journal", str(path), f"cannot be written: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fsync(handle)
+        except OSError:
+            raise ParameterError(
+                "journal", str(path), "is in use by another run; let that end, or name another file"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def begun(path: str | Path) -> list[Any] | None:

@@ -8,6 +8,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from deniable.closed import read_mapping, read_names
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import Held
 from deniable.privacy.exact import Number, whole
@@ -16,7 +17,7 @@ from deniable.query.price import amount_of
 from deniable.release import Door, shielded
 from deniable.session import Session
 from deniable.synthesis.bought import with_rows
-from deniable.synthesis.columns import Bins, Coding, codings
+from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Clique, Counts, Domain
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
@@ -142,11 +143,14 @@ def answer_online(
     coded = codings(
         owner,
         parts.catalogue.schemas[table.lower()],
-        columns=columns,
-        bins=bins or {},
-        keys={name: read_keys(values) for name, values in (keys or {}).items()},
+        columns=None if columns is None else read_names(columns, "columns"),
+        bins=read_bins(bins),
+        keys={
+            name: read_keys(values)
+            for name, values in read_mapping(keys or {}, "keys", "map columns to values").items()
+        },
         bounds={},
-        missing=missing,
+        missing=read_names(missing, "missing"),
     )
     domain = Domain({each.name: each.size for each in coded})
     check_dense(domain)

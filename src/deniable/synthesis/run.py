@@ -19,7 +19,7 @@ from deniable.release import Answer, Door, Gate
 from deniable.session import Parts
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
-from deniable.synthesis.journal import Entry, Journal, begun, prepare
+from deniable.synthesis.journal import Entry, Journal, alone, begun
 from deniable.synthesis.measure import Draws, reserved_loss
 from deniable.synthesis.method import Method, Progress
 from deniable.synthesis.synthetic import SyntheticTable
@@ -106,7 +106,7 @@ class Run:
         progress: Progress,
     ) -> SyntheticTable:
         """The synthetic table: drawn now, gone on with, or made of the recorded answer."""
-        with self.snapshot() as snapshot:
+        with alone(path), self.snapshot() as snapshot:
             data = self.data(snapshot)
             loss = reserved_loss(self.amount, pure=self.pure, relation=data.relation)
             door, kept = self._door(loss, self._question(repr(method), wanted), path)
@@ -146,8 +146,6 @@ class Run:
             if self.parts.ledger.recorded(self.owner.population, loss, question) is None:
                 door = self.gate.resume(int(first[1]))
                 return door, _Tail(path, key=self._key(door))
-        if path is not None:
-            prepare(path)
         opened = self.gate.open(
             loss, purpose="synthesis", question=question, resumable=path is not None
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.closed import read_mapping, read_names, read_text
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import Number, positive, whole
 from deniable.query.price import amount_of
@@ -16,7 +17,7 @@ from deniable.release import of_caller, shielded
 from deniable.session import Session
 from deniable.synthesis.aim import AIM
 from deniable.synthesis.bought import Bought, discovered, placeholders, with_rows
-from deniable.synthesis.columns import Bins, Coding, codings
+from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.fixed import FixedMarginals, Independent
@@ -83,7 +84,13 @@ def synthesize(
     parts, owner = session.parts, private_table(session, table)
     name, schema = table.lower(), parts.catalogue.schemas[table.lower()]
     amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
-    declared = {column: read_keys(values) for column, values in (keys or {}).items()}
+    declared = {
+        column: read_keys(values)
+        for column, values in read_mapping(keys or {}, "keys", "map columns to values").items()
+    }
+    named = None if columns is None else read_names(columns, "columns")
+    absent, sought = read_names(missing, "missing"), read_names(discover, "discover")
+    edges = read_bins(bins)
     limit = None if max_rows is None else whole(max_rows, "max_rows")
     cliques = _read_workload(workload)
 
@@ -91,11 +98,11 @@ def synthesize(
         return codings(
             owner,
             schema,
-            columns=columns,
-            bins=bins or {},
+            columns=named,
+            bins=edges,
             keys={**known.keys, **declared},
             bounds=known.bounds,
-            missing=missing,
+            missing=absent,
         )
 
     def planned(found: tuple[Coding, ...]) -> tuple[Run, Workload, Method]:
@@ -106,9 +113,9 @@ def synthesize(
         return Run(parts, name, owner, found, domain, amount, limit), wanted, chosen
 
     # What is wrong with anything is told before values are bought.
-    supposed, _, _ = planned(coded(placeholders(schema, discover)))
+    supposed, _, _ = planned(coded(placeholders(schema, sought)))
     replace(supposed, max_rows=limit or owner.max_rows or 1).check()
-    known = discovered(session, name, owner, discover, amount)
+    known = discovered(session, name, owner, sought, amount)
     run, wanted, chosen = planned(coded(known))
     run, rows = with_rows(replace(run, amount=known.left))
     tell = of_caller(progress or silent)
@@ -126,7 +133,7 @@ def _read_workload(given: int | Iterable[Sequence[str]]) -> int | list[Sequence[
     cliques = [*given]
     if any(isinstance(each, str) or not isinstance(each, Iterable) for each in cliques):
         raise ParameterTypeError("workload", "a list", "cliques are lists of columns")
-    return [tuple(each) for each in cliques]
+    return [read_names(each, "workload") for each in cliques]
 
 
 def _workload(domain: Domain, given: int | Iterable[Sequence[str]]) -> Workload:
@@ -137,7 +144,7 @@ def _workload(domain: Domain, given: int | Iterable[Sequence[str]]) -> Workload:
 
 def _method(name: str, workload: Workload, max_megabytes: Number | None) -> Method:
     size = None if max_megabytes is None else positive(max_megabytes, "max_megabytes")
-    match name:
+    match read_text(name, "method"):
         case "aim":
             return AIM(workload=workload, max_megabytes=size or 1)
         case "mst":
@@ -148,6 +155,4 @@ def _method(name: str, workload: Workload, max_megabytes: Number | None) -> Meth
             return FixedMarginals(workload=workload, max_megabytes=size or 80)
         case "independent":
             return Independent()
-    if not isinstance(name, str):
-        raise ParameterTypeError("method", type(name).__name__, "must be text")
     raise ParameterError("method", name, f"must be one of {', '.join(METHODS)}")

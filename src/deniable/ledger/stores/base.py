@@ -35,8 +35,12 @@ class LedgerStore(View, Protocol):
     def last(self, population: str) -> Row | None:
         """The last row."""
 
-    def rows(self, population: str) -> Iterator[Row]:
-        """All rows, in order."""
+    @property
+    def place(self) -> str:
+        """Where the rows are, without secrets; empty if they end with the process."""
+
+    def rows(self, population: str, after: int = 0) -> Iterator[Row]:
+        """All rows after one, in order."""
 
     def asked(self, population: str, question: str) -> list[Row]:
         """The reservations for a question, and the rows that refer to them, in order."""

@@ -41,9 +41,14 @@ class MemoryStore:
         rows = self._rows.get(population)
         return rows[-1] if rows else None
 
-    def rows(self, population: str) -> Iterator[Row]:
-        """All rows, in order."""
-        return iter(list(self._rows.get(population, [])))
+    @property
+    def place(self) -> str:
+        """Nowhere."""
+        return ""
+
+    def rows(self, population: str, after: int = 0) -> Iterator[Row]:
+        """All rows after one, in order."""
+        return iter(self._rows.get(population, [])[after:])
 
     def row(self, population: str, number: int) -> Row | None:
         """One row."""

@@ -85,10 +85,12 @@ class SqlStore:
         self._dialect = url.get_backend_name()
         self._name = f"{self._dialect} ledger {url.database or ''}".strip()
         self._file: Path | None = None
+        self._where = f"{self._dialect}://{url.host or ''}:{url.port or ''}/{url.database or ''}"
         if self._dialect == "sqlite":
             self._file = Path(url.database or "").absolute()
             self._check_file(url.database or "", self._file, create=create)
             url = url.set(database=str(self._file))
+            self._where = str(self._file)
         self._place: tuple[int, int] | None = None
         self._engine = self._connect(url)
         self._process = os.getpid()
@@ -120,9 +122,14 @@ class SqlStore:
         with self._reading() as connection:
             return self._last(connection, population)
 
-    def rows(self, population: str) -> Iterator[Row]:
-        """All rows, in order, a thousand at a time."""
-        after = -(2**62)
+    @property
+    def place(self) -> str:
+        """The path of the file; or server and database, without user and password."""
+        return self._where
+
+    def rows(self, population: str, after: int = 0) -> Iterator[Row]:
+        """All rows after one, in order, a thousand at a time."""
+        after = after or -(2**62)
         while True:
             wanted = (ENTRIES.c.population == population) & (ENTRIES.c.number > after)
             query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number).limit(1000)

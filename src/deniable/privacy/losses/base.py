@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from deniable.closed import frozen
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.privacy.accountants import pld
 from deniable.privacy.accountants import pure as pure_curve
@@ -212,6 +213,14 @@ class Loss(ABC):
                 "state the release's sensitivity under 'add_remove' instead"
             )
         return replace(self.group(2), relation=wanted)
+
+
+def read_loss(value: object) -> Loss:
+    """A loss of this library's own, no subclass, copied: what was stated is what is read."""
+    if not isinstance(value, Loss):
+        raise ParameterTypeError("loss", type(value).__name__, "must be a loss (m.loss)")
+    made: Loss = frozen(value, "loss")
+    return made
 
 
 def _rebuilt(kind: type[Loss], values: dict[str, Any]) -> Loss:

@@ -1,0 +1,140 @@
+"""Closed lists: which objects of a caller are believed, by their exact type, and read only once.
+
+A subclass may state one price and draw with another; so may an object that merely looks like a
+number. So whatever decides about private data is of a type that is listed, never of a subclass,
+and is copied into plain values before anything is decided by it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, NoneType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from deniable.errors import ParameterTypeError
+
+Value = TypeVar("Value")
+
+_SCALARS = frozenset(np.sctypeDict.values())
+WHOLE = frozenset({int, *(kind for kind in _SCALARS if issubclass(kind, np.integer))}) - {
+    np.timedelta64
+}
+"""Types of whole numbers."""
+
+REAL = WHOLE | {float, Fraction, Decimal, *(k for k in _SCALARS if issubclass(k, np.floating))}
+"""Types of numbers."""
+
+TEXT = frozenset({str, np.str_})
+
+_PLAIN = (
+    REAL | TEXT | {bool, bytes, range, date, datetime, NoneType, FunctionType, BuiltinFunctionType}
+)
+
+MECHANISMS = frozenset(
+    {
+        "deniable.learning.exponential:LineExponential",
+        "deniable.learning.fit:_Whole",
+        "deniable.learning.projected:ProjectedDescent",
+        "deniable.mechanisms.base:PostProcessed",
+        "deniable.mechanisms.gaussian:DiscreteGaussian",
+        "deniable.mechanisms.gaussian:Gaussian",
+        "deniable.mechanisms.grid_quantile:GridQuantile",
+        "deniable.mechanisms.histogram:Histogram",
+        "deniable.mechanisms.histogram:StabilityHistogram",
+        "deniable.mechanisms.joint:JointNoise",
+        "deniable.mechanisms.keys:KeySelection",
+        "deniable.mechanisms.laplace:Geometric",
+        "deniable.mechanisms.laplace:Laplace",
+        "deniable.mechanisms.metric:MetricExponential",
+        "deniable.mechanisms.planar:PlanarLaplace",
+        "deniable.mechanisms.quantile:Quantile",
+        "deniable.mechanisms.response:RandomizedResponse",
+        "deniable.mechanisms.sampled_sum:SampledSum",
+        "deniable.mechanisms.truncated:TruncatedGeometric",
+        "deniable.synthesis.measure:_Choice",
+        "deniable.synthesis.measure:_Opening",
+    }
+)
+"""What a door draws with."""
+
+
+def exactly(value: Value, kinds: Collection[type], argument: str, wanted: str) -> Value:
+    """The value, if its type is one of these; a subclass is not."""
+    if type(value) not in kinds:
+        raise ParameterTypeError(argument, type(value).__name__, wanted)
+    return value
+
+
+def read_text(value: object, argument: str, wanted: str = "must be text") -> str:
+    """Plain text."""
+    return str(exactly(value, TEXT, argument, wanted))
+
+
+def is_mechanism(value: object) -> bool:
+    """Whether a door may draw with it."""
+    return _name(type(value)) in MECHANISMS and _is_ours(type(value))
+
+
+def frozen(value: Any, argument: str) -> Any:
+    """A copy made of plain values and of this library's own data, which nobody else holds.
+
+    What was computed from the old values and kept beside them is left behind.
+    """
+    kind = type(value)
+    if kind is Fraction:
+        return Fraction(value.numerator, value.denominator)
+    if kind in _PLAIN:
+        return value
+    if kind in (tuple, list, set, frozenset):
+        return kind(frozen(each, argument) for each in value)
+    if kind in (dict, MappingProxyType):
+        return {frozen(name, argument): frozen(each, argument) for name, each in value.items()}
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return value.copy()
+    if kind is np.ndarray:
+        return np.array(frozen(value.tolist(), argument), dtype=object)
+    if _is_ours(kind) and issubclass(kind, Enum):
+        return value
+    if _is_ours(kind) and is_dataclass(kind):
+        made = object.__new__(kind)
+        for each in fields(kind):
+            copied = frozen(getattr(value, each.name), argument)
+            object.__setattr__(made, each.name, copied)
+        return made
+    raise ParameterTypeError(
+        argument, kind.__name__, "must be made of plain numbers, text and this library's own types"
+    )
+
+
+def read_mapping(value: object, argument: str, wanted: str) -> dict[str, Any]:
+    """A mapping from plain text, read once, whatever it says when it is asked again."""
+    if not isinstance(value, Mapping):
+        raise ParameterTypeError(argument, type(value).__name__, wanted)
+    return {read_text(name, argument, "names are text"): each for name, each in value.items()}
+
+
+def read_names(values: object, argument: str) -> tuple[str, ...]:
+    """A list of plain texts, read once."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ParameterTypeError(argument, type(values).__name__, "must be a list of names")
+    return tuple(read_text(each, argument, "names are text") for each in values)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _is_ours(kind: type) -> bool:
+    """Whether the class is what a module of this library has under that name."""
+    module = kind.__module__
+    if type(module) is not str or module.partition(".")[0] != "deniable":
+        return False
+    return vars(sys.modules.get(module, object)).get(kind.__qualname__) is kind

@@ -1,0 +1,123 @@
+"""A chain as this process has seen it: checked whole at first, then each entry that is new.
+
+Nothing is decided, answered or spent on a chain of which any entry was changed, cut off or put
+back, nor on one that lacks what the key's folder remembers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from deniable.errors import LedgerError, LedgerTamperedError
+from deniable.ledger.entries import Kind, Row, check_row
+from deniable.ledger.memory import Memory, Remembered
+from deniable.ledger.stores.base import Decide, LedgerStore, View
+
+_SPENDS_NOTHING = frozenset({Kind.ANSWER, Kind.FAIL, Kind.NOTE})
+
+
+class Watch:
+    """The chains of one store, under one key."""
+
+    def __init__(self, store: LedgerStore, key: bytes, memory: Memory | None) -> None:
+        self._store, self._key, self._memory = store, key, memory
+        self._seen: dict[str, Row] = {}
+
+    def settle(self, name: str) -> Row | None:
+        """The last entry of a chain that holds; None where there is none."""
+        before = seen = self._seen.get(name)
+        rows = self._store.rows(name, after=0 if seen is None else seen.number - 1)
+        if seen is None:
+            before = self._checked(None, rows)
+            self._compare(name, before)
+        else:
+            _check_still(seen, next(rows, None))
+            before = self._checked(seen, rows)
+        if before is not None:
+            self._seen[name] = before
+        return before
+
+    def append(self, name: str, decide: Decide) -> Row:
+        """Append, unless the chain no longer holds what this process has seen of it."""
+        self.settle(name)
+
+        def watched(last: Row | None, view: View) -> Row:
+            seen = self._seen.get(name)
+            if seen is not None:
+                _check_still(seen, view.row(name, seen.number))
+            start = 0 if seen is None else seen.number
+            for number in range(start + 1, 1 + (0 if last is None else last.number)):
+                row = view.row(name, number)
+                if row is None:
+                    raise LedgerTamperedError(f"entry {number} of {name!r} is missing")
+                check_row(self._key, seen, row)
+                seen = row
+            return decide(last, view)
+
+        row = self._store.append(name, watched)
+        self._seen[name] = row
+        if self._memory is not None and row.kind not in _SPENDS_NOTHING:
+            self._memory.remember(self._remembered(row))
+        return row
+
+    def authentic(self, row: Row, view: View) -> Row:
+        """A row whose MAC holds: nothing is decided or answered by any other."""
+        before = view.row(row.population, row.number - 1) if row.number > 1 else None
+        if row.number > 1 and before is None:
+            raise LedgerTamperedError(f"entry {row.number - 1} of {row.population!r} is missing")
+        check_row(self._key, before, row)
+        return row
+
+    def accept(self, name: str, told: Mapping[str, object]) -> Row | None:
+        """Take the chain as it is now for the one that is meant, whatever is remembered."""
+        if self._memory is None:
+            raise LedgerError("nothing is remembered of ledgers whose key is given as key=")
+        before = self._checked(None, self._store.rows(name))
+        seen = None if before is None else self._remembered(before)
+        self._memory.exchange(name, seen, told)
+        return before
+
+    def _checked(self, before: Row | None, rows: Iterable[Row]) -> Row | None:
+        """The last of some rows that follow one."""
+        for row in rows:
+            check_row(self._key, before, row)
+            before = row
+        return before
+
+    def _compare(self, name: str, last: Row | None) -> None:
+        """Refuse a chain that lacks what is remembered; remember one that does not."""
+        if self._memory is None:
+            return
+        known = self._memory.recall(name)
+        if known is not None:
+            found = self._store.row(name, known.number)
+            if found is None or found.mac != known.mac:
+                raise LedgerError(_lacking(name, known, self._store.place, last))
+        if last is not None and (known is None or known.place != self._store.place):
+            self._memory.remember(self._remembered(last))
+
+    def _remembered(self, row: Row) -> Remembered:
+        return Remembered(row.population, self._store.place, row.number, row.mac)
+
+
+def _check_still(seen: Row, now: Row | None) -> None:
+    if now is None or now.number != seen.number or now.mac != seen.mac:
+        raise LedgerTamperedError(
+            f"the chain of {seen.population!r} was set back behind entry {seen.number}"
+        )
+
+
+def _lacking(name: str, known: Remembered, place: str, last: Row | None) -> str:
+    state = (
+        "has no entries for it"
+        if last is None
+        else "has another history"
+        if last.number >= known.number
+        else f"ends at entry {last.number}"
+    )
+    return (
+        f"{name!r} has a ledger with {known.number} entries, last seen at {known.place}; {place} "
+        f"{state}, and would give its people a budget they have spent. Nothing was released. Put "
+        "the ledger back, or name the place where it is now; if its loss is meant, the owner says "
+        f"so: deniable ledger accept {place} --population {name!r} --who ... --reason ..."
+    )
