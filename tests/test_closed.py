@@ -256,6 +256,7 @@ ENTRIES = {
         "ledger": (ledgers, lambda s, v: opened(ledger=v)),
         "who": (texts, lambda s, v: opened(who=v)),
         "untested_engine": FREE,
+        "allow_real_arithmetic": FREE,
     },
     dp.Session.sql: {
         "question": (texts, lambda s, v: s.sql(v, epsilon=1)),

@@ -72,6 +72,7 @@ class Parts:
     ledger: Ledger
     budget: Budget
     who: str
+    allow_real_arithmetic: bool
 
 
 class Session:
@@ -80,7 +81,8 @@ class Session:
     Every question passes the gate: its price is reserved in the ledger first, then the engine
     counts, then noise is added; nothing else reads the tables. The same question again is answered
     from the ledger, for free. A version of DuckDB that was not tried on hostile rows is refused
-    unless `untested_engine` is said.
+    unless `untested_engine` is said. Fits whose noise is private in real arithmetic only are taken
+    where the owner says `allow_real_arithmetic`: their last bits may tell more than is charged.
     """
 
     @shielded
@@ -92,10 +94,12 @@ class Session:
         ledger: Ledger | str | Path,
         who: str = "analyst",
         untested_engine: bool = False,
+        allow_real_arithmetic: bool = False,
     ) -> None:
         self._budget = read_budget(budget, "must be a guarantee, such as dp.ApproxDP(3.0, 1e-6)")
         self._tables = _read_tables(tables)
         self._who = read_text(who, "who")
+        self._allow_real_arithmetic = allow_real_arithmetic is True
         self._own_ledger = not isinstance(ledger, Ledger)
         private = {n: t for n, t in self._tables.items() if isinstance(t, PrivateTable)}
         if not private:
@@ -193,7 +197,14 @@ class Session:
     @property
     def parts(self) -> Parts:
         """Catalogue, engine, ledger, budget and analyst, for synthesis and learning."""
-        return Parts(self._catalogue, self._engine, self._ledger, self._budget, self._who)
+        return Parts(
+            self._catalogue,
+            self._engine,
+            self._ledger,
+            self._budget,
+            self._who,
+            self._allow_real_arithmetic,
+        )
 
     def cancel(self) -> None:
         """End the question that another thread is asking. What was charged stays charged."""

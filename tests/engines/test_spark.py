@@ -172,7 +172,7 @@ def test_types_come_from_the_schema(home):
         "'x' AS h, TRUE AS i, DATE'2024-01-01' AS j, TIMESTAMP_LTZ'2024-01-01 00:00:00' AS k, "
         "TIMESTAMP_NTZ'2024-01-01 00:00:00' AS `L m`, ARRAY(1) AS n"
     ).createOrReplaceTempView("kinds")
-    found = Spark(spark(home)).add("kinds", spark(home).table("kinds"), None)
+    found = Spark(spark(home)).add("kinds", spark(home).table("kinds"), None, row_by_row=True)
     assert [str(kind) for kind in found.columns.values()] == (
         ["integer"] * 4 + ["number"] * 3 + ["text", "boolean", "date", "timestamp", "timestamp"]
     )

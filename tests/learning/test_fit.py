@@ -440,3 +440,20 @@ def test_replay_of_the_gate_finds_nothing(name):
         found = dp.replay(pipeline, pair.data, pair.neighbour, factory=factory, time_limit=None)
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases >= 1
+
+
+@pytest.mark.parametrize("method", ["objective", "approximate"])
+def test_noise_in_floats_is_for_the_owner_to_allow(method):
+    """Its last bits tell neighbours apart, whatever was charged."""
+    model = dp.PerturbedLogisticRegression(
+        budget=dp.ApproxDP(1, 1e-6),
+        bounds=None,
+        classes=["a", "c"],
+        penalty=4,
+        method=method,
+        allow_real_arithmetic=True,
+    )
+    with session() as opened:
+        with pytest.raises(dp.ParameterError, match="for the owner to say"):
+            dp.fit(opened, model, "people", x=X, y="ward")
+        assert opened.remaining["p"].releases == 0

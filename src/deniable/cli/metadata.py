@@ -40,7 +40,7 @@ from deniable.privacy.units import ROW, Relation
 from deniable.session import Session, Table
 from deniable.tables import ColumnType, PrivateTable, PublicTable, nearest
 
-_TOP = ("population", "ledger", "budget", "tables", "untested_engine")
+_TOP = ("population", "ledger", "budget", "tables", "untested_engine", "allow_real_arithmetic")
 _BUDGET = ("epsilon", "delta", "rho", "mu", "keys_delta", "relation")
 _PUBLIC = ("source", "public", "columns")
 _PRIVATE = (
@@ -58,6 +58,7 @@ class Metadata:
     budget: Budget
     ledger: str
     untested_engine: bool = False
+    allow_real_arithmetic: bool = False
 
     def session(self, *, who: str = "analyst", ledger: Ledger | None = None) -> Session:
         """A session on these tables; on another ledger where one is given."""
@@ -68,6 +69,7 @@ class Metadata:
                 ledger=self.ledger if ledger is None else ledger,
                 who=who,
                 untested_engine=self.untested_engine,
+                allow_real_arithmetic=self.allow_real_arithmetic,
             )
 
     def type_of(self, column: str) -> ColumnType | None:
@@ -93,7 +95,8 @@ def read_metadata(file: Path) -> Metadata:
     if ledger is None:
         raise top.error("ledger", 'name the file that keeps the budget: ledger = "ledger.db"')
     place = ledger if "://" in ledger else str(file.parent / ledger)
-    return Metadata(file, found, budget, place, top.truth("untested_engine"))
+    says = [top.truth(name) for name in ("untested_engine", "allow_real_arithmetic")]
+    return Metadata(file, found, budget, place, *says)
 
 
 def _parsed(file: Path) -> dict[str, Any]:

@@ -84,6 +84,13 @@ def fit(
     source = _source(model, private, name, columns)
     whole = _Whole(type(model).__name__, tuple(model.get_params().items()), source.ranges)
     parts = session.parts
+    if model.get_params().get("allow_real_arithmetic") and not parts.allow_real_arithmetic:
+        raise ParameterError(
+            "allow_real_arithmetic",
+            True,
+            "is for the owner to say: dp.Session(..., allow_real_arithmetic=True); or take "
+            "method='output', which is exact",
+        )
     gate = Gate(parts.ledger, private.population, parts.who)
     steps = _steps(model, source)
     parts.engine.check(steps)
