@@ -262,8 +262,8 @@ class Spark:
         context = self._session.sparkContext
         with self._lock:
             try:
-                _attempt("the query", lambda: self._show(Texts.of(reads)))
                 _attempt("the query", lambda: context.addJobTag(self._mark))
+                _attempt("the query", lambda: self._show(Texts.of(reads)))
                 yield opened
             finally:
                 opened.close()
