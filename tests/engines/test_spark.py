@@ -508,7 +508,7 @@ def test_files_that_come_go_and_break_between_statements_change_nothing(
     monkeypatch.setattr(SparkSnapshot, "run", changed)
     question = "SELECT COUNT(DISTINCT u) AS n, MEDIAN(x) AS m FROM v"
     with hospital_of(spark(home).frame(frame), bounds={"x": (0, 3)}) as session:
-        assert session.sql(question, epsilon=1e7)["n"][0] == pytest.approx(200, abs=0.1)
+        assert session.sql(question, epsilon=1e5)["n"][0] == pytest.approx(200, abs=0.5)
 
 
 def test_one_persons_damaged_file_has_no_rows(home, tmp_path):

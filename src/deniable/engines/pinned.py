@@ -45,11 +45,13 @@ class Texts:
         return Texts((*(text for _, text in made), *(step.select for step in steps)))
 
     def scans(self, table: str) -> int:
-        """How often a table is named, at most."""
+        """How often a table is read, at most; what stands in a WITH may be read again and again."""
         if not self.each:
             return 2
         mention = mentions([table])
-        return sum(len(mention.findall(text)) for text in self.each)
+        return sum(
+            len(mention.findall(text)) * (2 if _WITH.search(text) else 1) for text in self.each
+        )
 
     def columns(self, schema: Schema) -> list[str]:
         """The columns of a table that may be named, in lower case."""
@@ -57,6 +59,9 @@ class Texts:
         if not self.each:
             return names
         return [name for name in names if any(_mention(name).search(text) for text in self.each)]
+
+
+_WITH = re.compile(r"\bWITH\b", re.IGNORECASE)
 
 
 def _mention(name: str) -> re.Pattern[str]:
