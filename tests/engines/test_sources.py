@@ -114,6 +114,10 @@ def test_folders_name_columns_only_where_the_pattern_does(tmp_path):
     assert asked(f"{tmp_path}/day=*/*.parquet", question, columns=kinds) == 30
     assert asked(f"{tmp_path}/**/*.parquet", question, columns=kinds) == 0
     assert asked(f"{tmp_path}/day=2024-01-02/*.parquet", question, columns=kinds) == 10
+    one = tmp_path / "day=2024-01-02" / "a.parquet"
+    for seconds in (None, (1e9, 1e9)):  # copied, and kept open
+        os.utime(one, seconds)
+        assert asked(str(one), question, columns=kinds) == 10
     # A folder of one more person changes nobody's day.
     write(tmp_path / "day=SW1" / "z.parquet", rows("z", 1))
     assert asked(f"{tmp_path}/day=*/*.parquet", question, columns=kinds) == 30

@@ -86,9 +86,11 @@ class Files:
         found = glob.glob(self.place, recursive=True)  # noqa: PTH207  (patterns may be absolute)
         yield from sorted(path for path in found if Path(path).is_file())
 
-    def stored(self, connection: driver.DuckDBPyConnection, path: str) -> Stored:
-        """How one of the files is read; no row is."""
-        place = string_literal(path.translate(_LITERAL))
+    def stored(
+        self, connection: driver.DuckDBPyConnection, path: str, link: str | None = None
+    ) -> Stored:
+        """How one of the files is read, through a link to it or not; no row is."""
+        place = string_literal((link or path).translate(_LITERAL))
         if path.lower().endswith(".parquet"):
             # The default raises for one text that is not UTF-8.
             relation = (
@@ -135,10 +137,15 @@ class Files:
         return frozenset(name for name, kind in columns.items() if kind == ColumnType.TEXT)
 
     def leaves(
-        self, connection: driver.DuckDBPyConnection, path: str, schema: Schema, unit: str | None
+        self,
+        connection: driver.DuckDBPyConnection,
+        path: str,
+        schema: Schema,
+        unit: str | None,
+        link: str | None = None,
     ) -> str:
         """SELECT the canonical columns of one of the files."""
-        stored = self.stored(connection, path)
+        stored = self.stored(connection, path, link)
         return projection(schema, stored.found, stored.relation, stored.reader, unit)
 
 

@@ -113,8 +113,8 @@ class Pinned:
             )
             return
         if not source.is_pattern:
-            place = source.place if link is None else str(link.place)
-            leaves = source.leaves(connection, place, self.schema, self.unit)
+            place = None if link is None else str(link.place)
+            leaves = source.leaves(connection, source.place, self.schema, self.unit, place)
             made = "TABLE" if link is None and not self.is_in_place(texts) else "VIEW"
             connection.execute(
                 f"CREATE TEMP {made} {table} AS SELECT {listed} FROM ({leaves}) AS read"
