@@ -56,16 +56,15 @@ def unreadable(connection: driver.DuckDBPyConnection, place: str) -> set[str]:
     that differ by their case alone are refused, as the engine would rename one of them.
     """
     found = connection.execute(
-        f"SELECT name, COALESCE(num_children, 0) FROM parquet_schema({place})"
-    ).fetchall()[1:]
-    check_names([str(name) for name, _ in found] if not any(row[1] for row in found) else [])
-    rows = connection.execute(
-        f"SELECT DISTINCT name FROM parquet_schema({place}) "
-        "WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MILLIS=MilliSeconds%'"
-        " OR ((converted_type = 'DECIMAL' OR logical_type LIKE '%Decimal%') "
-        "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16))"
+        "SELECT name, COALESCE(num_children, 0), converted_type = 'TIMESTAMP_MILLIS' "
+        "OR logical_type LIKE '%MILLIS=MilliSeconds%' "
+        "OR ((converted_type = 'DECIMAL' OR logical_type LIKE '%Decimal%') "
+        "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16)) "
+        f"FROM parquet_schema({place})"
     ).fetchall()
-    return {str(row[0]) for row in rows}
+    names = [str(name) for name, _, _ in found[1:]]
+    check_names(names if not any(children for _, children, _ in found[1:]) else [])
+    return {str(name) for name, _, hidden in found if hidden}
 
 
 def check_names(names: list[str]) -> None:
