@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import string
@@ -13,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.literals import MOMENT
-from deniable.engines.translate import INTEGERS, NUMBERS, TEXTS, Kind, kind_of, refused
+from deniable.engines.translate import INTEGERS, NUMBERS, SPACES, TEXTS, Kind, kind_of, refused
 from deniable.errors import QueryError
 
 NAME, DIALECT = "Postgres", "postgres"
@@ -107,26 +108,6 @@ def _truncated(node: exp.Expr) -> exp.Expr:
     unit = exp.Literal.string(node.text("unit").lower())
     moment = exp.cast(node.this, "TIMESTAMP")
     return sure(exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment]), node.this)
-
-
-def _rounded(node: exp.Round) -> exp.Expr:
-    """Halves away from zero; ROUND of doubles goes to the even one here."""
-    places = node.args.get("decimals")
-    if type_of(node.this) in INTEGERS and places is None:
-        return exp.cast(node.this, "DOUBLE")
-    digits = places.this if isinstance(places, exp.Neg) else places
-    factor = exp.cast(exp.Literal.string(f"1e{digits.name if digits else 0}"), "DOUBLE")
-    value = exp.cast(node.this, "DOUBLE")
-    up, down = (_times, _by) if digits is places else (_by, _times)
-    half = exp.cast(exp.Literal.string("0.5"), "DOUBLE")
-    size = up(exp.Abs(this=value), factor)
-    steps = exp.Floor(this=exp.Add(this=size, expression=half))
-    signed = _times(exp.Sign(this=value.copy()), steps)
-    return exp.paren(down(signed, factor.copy()))
-
-
-def _times(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    return exp.Mul(this=left, expression=right)
 
 
 def _by(top: exp.Expr, bottom: exp.Expr) -> exp.Expr:
@@ -228,6 +209,21 @@ def _matches(node: exp.RegexpLike) -> exp.Expr:
         re.compile(pattern.name)
     except re.error:
         raise QueryError("the regular expression cannot be read") from None
+    pattern.set("this", _of_lines(pattern.name))
+    return node
+
+
+def _of_lines(pattern: str) -> str:
+    """A dot is no end of a line, though any other character; what is in brackets stays."""
+    parts = re.split(r"(\[\^?\]?[^\]]*\])", pattern)
+    dots = (part.replace(".", "[^\n]") for part in parts[::2])
+    return "".join(itertools.chain(*itertools.zip_longest(dots, parts[1::2], fillvalue="")))
+
+
+def _trimmed(node: exp.Trim) -> exp.Expr:
+    """Without marks of its own, all that Unicode calls a space is taken off."""
+    if node.expression is None:
+        node.set("expression", exp.Literal.string(SPACES))
     return node
 
 
@@ -340,11 +336,11 @@ RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Sum: _summed,
     exp.Window: _summed,
     exp.Right: _end,
-    exp.Round: _rounded,
     exp.SimilarTo: _refuse,
     exp.Sqrt: _square_root,
     exp.Substring: _substring,
     exp.TimestampTrunc: _truncated,
+    exp.Trim: _trimmed,
     exp.TimeToStr: _written,
     **dict.fromkeys(_PART_FUNCTIONS, _part),
 }

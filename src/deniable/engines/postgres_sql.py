@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from deniable.engines.postgres_collation import bytewise
 from deniable.engines.postgres_functions import (
     DIALECT,
     MOMENTS,
@@ -23,6 +24,7 @@ from deniable.engines.postgres_functions import (
     type_of,
     zero_or_one,
 )
+from deniable.engines.rounding import in_plpgsql
 from deniable.engines.translate import (
     INTEGERS,
     NUMBERS,
@@ -74,13 +76,15 @@ class PostgresWriter:
         # Lists of values in one row: the server tells others how many rows a statement gave.
         names = [f"c{place}" for place in range(len(tree.selects))]
         lists = ", ".join(f"ARRAY_AGG({name})" for name in names)
-        return f"SELECT {lists} FROM ({tree.sql(DIALECT)}) AS given ({', '.join(names)})"
+        return f"SELECT {lists} FROM ({bytewise(tree).sql(DIALECT)}) AS given ({', '.join(names)})"
 
     def _rule(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Paren) and node.meta.get(TRIED):
             return self._tried(node.this)
         if isinstance(node, exp.TryCast):
             return self._cast(node.this, node.to)
+        if isinstance(node, exp.Round):
+            return self._rounded(node)
         rule = RULES.get(type(node))
         return node if rule is None else rule(node)
 
@@ -119,6 +123,17 @@ class PostgresWriter:
         )
         return self._called("deniable_whole", text, [value])
 
+    def _rounded(self, node: exp.Round) -> exp.Expr:
+        given = node.args.get("decimals")
+        digits = given.this if isinstance(given, exp.Neg) else given
+        places = 0 if digits is None else int(digits.name)
+        body = in_plpgsql(-places if isinstance(given, exp.Neg) else places)
+        text = (
+            "(a0 DOUBLE PRECISION) RETURNS DOUBLE PRECISION LANGUAGE plpgsql IMMUTABLE "
+            f"PARALLEL SAFE AS {_BODY} {body} {_BODY}"
+        )
+        return self._called("deniable_round", text, [exp.cast(node.this, "DOUBLE")])
+
     def _called(self, prefix: str, text: str, arguments: list[exp.Expr]) -> exp.Expr:
         """A call of a temporary function, which is made before the statement."""
         name = f"{prefix}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -142,7 +157,7 @@ class PostgresWriter:
             given = isinstance(node, exp.Column) or _is_double(node)
             return exp.column(places[node.sql(DIALECT)]) if given else node
 
-        body = value.copy().transform(placed).sql(DIALECT)
+        body = bytewise(value.copy().transform(placed)).sql(DIALECT)
         if _BODY in body:
             raise QueryError("the question cannot be written down safely, and is not answered")
         declared = ", ".join(f"a{number} {kind}" for number, kind in enumerate(kinds))

@@ -24,6 +24,8 @@ Rule = Callable[[exp.Expr], exp.Expr]
 INTEGERS = {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT}
 NUMBERS = {*INTEGERS, Kind.INT128, Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
 TEXTS = {Kind.VARCHAR, Kind.TEXT, Kind.CHAR}
+SPACES = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
+"""What TRIM takes off: all that Unicode calls a space."""
 TRIED = "deniable_tried"
 """Marks a bracket that was TRY: whatever raises inside gives NULL."""
 
