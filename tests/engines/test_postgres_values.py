@@ -147,3 +147,17 @@ def test_doubles_round_as_on_duckdb(server):
         with engine.snapshot() as taken:
             found = told(taken.run(step))
     assert found == rounded_by_duckdb(table)
+
+
+@pytest.mark.parametrize("many", [16, 17, 60, 200])
+@pytest.mark.parametrize(("word", "sign"), [("OR", "="), ("AND", "<>")])
+def test_long_chains_are_answered(both, many, word, sign):
+    chain = f" {word} ".join(f"i {sign} {number}" for number in range(-many, many, 2))
+    alike(both, f"SELECT COUNT(*) AS n FROM t WHERE {chain}")
+    alike(both, f"SELECT COUNT(*) AS n FROM t WHERE NOT ({chain}) AND (s < 'b' OR {chain})")
+
+
+@pytest.mark.parametrize("value", ["s || " * 40 + "s = 'a'", "i + " * 50 + "i = 0"])
+def test_what_is_too_deep_is_refused_with_a_sentence(both, value):
+    with pytest.raises(dp.QueryError, match="nested too deeply for Postgres"):
+        both[0].sql(f"SELECT COUNT(*) AS n FROM t WHERE {value}", epsilon=1)

@@ -36,6 +36,7 @@ from deniable.engines.translate import (
     refused,
     rewritten,
     typed_tree,
+    within_depth,
 )
 from deniable.errors import QueryError
 from deniable.tables import Schema
@@ -67,6 +68,10 @@ class PostgresWriter:
 
     def write(self, text: str, tables: Mapping[str, str]) -> str:
         """One SELECT, in Postgres's words."""
+        with within_depth(NAME):
+            return self._write(text, tables)
+
+    def _write(self, text: str, tables: Mapping[str, str]) -> str:
         tree = rewritten(typed_tree(text, tables, self._schemas), self._rule)
         named = {table.name for table in tree.find_all(exp.Table)}
         for name, source in self._sources.items():
