@@ -10,6 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
+# Letters in an order that is not that of their bytes: nothing may follow the database's own.
+_OWN_ORDER = ("--locale-provider=icu", "--icu-locale=en-US")
+
 
 def _binary(name):
     found = shutil.which(name)
@@ -34,7 +37,7 @@ class Postgres:
         self.process = None
         self._run(
             [_binary("initdb"), "-D", str(self.folder / "data"), "-U", "deniable", "-A", "trust",
-             "--no-sync", "-E", "UTF8"]
+             "--no-sync", "-E", "UTF8", *_OWN_ORDER]
         )  # fmt: skip
         self.start()
 

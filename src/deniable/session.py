@@ -13,10 +13,17 @@ from typing import Any, NoReturn
 
 from deniable.answer import Answer
 from deniable.closed import read_mapping, read_text
+from deniable.engines import faults
 from deniable.engines.base import Engine, LazySnapshot, Served, Step
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.versions import check_version
-from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError, QueryError
+from deniable.errors import (
+    EngineError,
+    ParameterError,
+    ParameterTypeError,
+    PrivateValueError,
+    QueryError,
+)
 from deniable.held import opened
 from deniable.ledger.filters import Budget, read_budget
 from deniable.ledger.ledger import Ledger
@@ -101,6 +108,7 @@ class Session:
         self._who = read_text(who, "who")
         self._allow_real_arithmetic = allow_real_arithmetic is True
         self._own_ledger = not isinstance(ledger, Ledger)
+        self._is_closed = False
         private = {n: t for n, t in self._tables.items() if isinstance(t, PrivateTable)}
         if not private:
             raise ParameterError("tables", "none private", "a session needs a PrivateTable")
@@ -150,7 +158,8 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Let go of the engine, and of the ledger if the session opened it."""
+        """Let go of the engine, and of the ledger if the session opened it; nothing is answered."""
+        self._is_closed = True
         self._engine.close()
         if self._own_ledger:
             self._ledger.close()
@@ -197,6 +206,7 @@ class Session:
     @property
     def parts(self) -> Parts:
         """Catalogue, engine, ledger, budget and analyst, for synthesis and learning."""
+        self._refuse_if_closed()
         return Parts(
             self._catalogue,
             self._engine,
@@ -205,6 +215,10 @@ class Session:
             self._who,
             self._allow_real_arithmetic,
         )
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise EngineError(faults.CLOSED)
 
     def cancel(self) -> None:
         """End the question that another thread is asking. What was charged stays charged."""
@@ -329,6 +343,7 @@ class Session:
 
     def _asked(self, tree: Any, options: Options, spend: Spend | Fraction) -> Asked:
         """A question with its price; what is wrong with it is found before anything is spent."""
+        self._refuse_if_closed()
         plan = compile_tree(tree, self._catalogue, options)
         self._catalogue.neighbours(plan.tables)
         check_shape(plan)

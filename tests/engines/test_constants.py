@@ -23,6 +23,8 @@ _COUNT = "a whole number of the plan, which bounds rows and sums; beside sums of
 _OURS = "a constant of the library"
 _WORDS = "words for people, no SQL"
 ALLOWED = {
+    ("engines/rounding.py", "_most(places)"): _OURS,
+    ("engines/rounding.py", "value"): _OURS,
     ("engines/spark_functions.py", "-end"): _OURS,
     ("engines/spark_functions.py", "end"): _OURS,
     ("engines/spark_functions.py", "bits"): _OURS,

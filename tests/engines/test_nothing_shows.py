@@ -140,7 +140,7 @@ def test_no_cell_shows(kind, place, heard, request):
         walk(*learned(session), session)
     failing(lambda: session.sql(ANSWERED[0], epsilon=2), "a closed session")
     walk(session)
-    session.close()  # Postgres is connected to again
+    session.close()  # twice is as good as once
 
 
 def learned(session):

@@ -173,7 +173,10 @@ def test_a_role_that_may_not_make_temporary_tables_is_told(server, raw):
 
 def test_databases_of_other_encodings_are_refused(server, raw):
     raw.execute("DROP DATABASE IF EXISTS bytes")
-    raw.execute("CREATE DATABASE bytes ENCODING SQL_ASCII LOCALE 'C' TEMPLATE template0")
+    raw.execute(
+        "CREATE DATABASE bytes ENCODING SQL_ASCII LOCALE_PROVIDER libc LOCALE 'C' "
+        "TEMPLATE template0"
+    )
     with pytest.raises(dp.EngineError, match="UTF8"):
         Postgres(dp.postgres(server.url.replace("/postgres", "/bytes")))
     raw.execute("DROP DATABASE bytes")

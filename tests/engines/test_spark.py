@@ -1,5 +1,6 @@
 """Tables in Spark: the same exact numbers as DuckDB, whatever the rows hold."""
 
+import contextlib
 import threading
 import time
 import warnings
@@ -20,6 +21,7 @@ from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
 from deniable.query.price import price
 from engines import extremes as at
+from engines.doubles import ROUNDED, doubles, rounded_by_duckdb, told
 from engines.extremes import is_canonical
 from engines.marginals import CLIQUES, marginals
 from engines.spark_session import local_spark
@@ -164,6 +166,16 @@ def shown(row):
 def test_hostile_rows_give_the_same_numbers_as_on_duckdb(both, question):
     known, asked = both
     assert exact(asked, question) == exact(known, question)
+
+
+def test_doubles_round_as_on_duckdb(home):
+    table = doubles(300)
+    frame = home.createDataFrame(table, "x DOUBLE")
+    with contextlib.closing(Spark(spark(home))) as engine:
+        engine.add("t", spark(home).frame(frame), None)
+        with engine.snapshot() as taken:
+            found = told(taken.run(Step(f"SELECT x, {ROUNDED} FROM t", "SELECT x FROM t")))
+    assert found == rounded_by_duckdb(table)
 
 
 def test_types_come_from_the_schema(home):

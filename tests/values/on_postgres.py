@@ -100,7 +100,8 @@ class OnPostgres(Run):
         with contextlib.closing(self.engine.cursor()) as cursor:
             for function in functions:
                 cursor.execute(function)
-            rows = cursor.execute(text).fetchall()
+            (lists,) = cursor.execute(text).fetchall()
+            rows = list(zip(*lists, strict=True)) if lists[0] is not None else []
             kinds = [self.engine.adapters.types[each.type_code].name for each in cursor.description]
         known = {native: kind for kind, native in _TYPES.items()}
         return rows, [known.get(kind) for kind in kinds[len(columns) :]]

@@ -13,6 +13,7 @@ VALUES = (
     "write it in simpler steps, or cast to another type"
 )
 UNSAFE = "the question cannot be written down safely, and is not answered"
+CLOSED = "the session is closed, and answers nothing more; open another one"
 LOST = (
     "the connection that the owner gave has ended, and cannot be opened anew from here; "
     "the owner makes another session"

@@ -24,6 +24,7 @@ from deniable.errors import (
     ParameterTypeError,
     QueryError,
 )
+from deniable.held import Held, frameless
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:
@@ -41,6 +42,9 @@ _BEGIN = "; ".join(
         "SET LOCAL TimeZone = 'UTC'",
         "SET LOCAL DateStyle = 'ISO, YMD'",
         "SET LOCAL standard_conforming_strings = on",
+        "SET LOCAL extra_float_digits = 1",
+        "SET LOCAL transform_null_equals = off",
+        "SET LOCAL array_nulls = on",
         "SET LOCAL jit = off",
         # Policies that choose rows are as views are: statements fail where there is one.
         "SET LOCAL row_security = off",
@@ -67,7 +71,7 @@ class PostgresTable:
     @property
     def label(self) -> str:
         """Where it is, for the ledger: no password, no user."""
-        found = urlsplit(self.database.url)
+        found = urlsplit(self.database.address.open())
         return f"{found.hostname}:{found.port or 5432}{found.path}: {self.name}"
 
     def engine(self) -> Postgres:
@@ -77,9 +81,13 @@ class PostgresTable:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PostgresDatabase:
-    """A Postgres database, by its address."""
+    """A Postgres database, by its address, which may have a password in it."""
 
-    url: str
+    address: Held[str]
+
+    def is_at(self, other: PostgresDatabase) -> bool:
+        """Whether two have the same address."""
+        return self.address.open() == other.address.open()
 
     def table(self, name: str) -> PostgresTable:
         """One of its tables or views: "visits", or "clinic.visits" in a schema."""
@@ -89,12 +97,13 @@ class PostgresDatabase:
         return PostgresTable(self, name)
 
 
+@frameless
 def postgres(url: str) -> PostgresDatabase:
     """A Postgres database whose tables can be opened to questions: "postgresql://..."."""
     given: object = url
     if not (isinstance(given, str) and given.startswith((_WHERE, "postgres://"))):
         raise ParameterTypeError("url", type(url).__name__, f"must be an address: {_WHERE}...")
-    return PostgresDatabase(url)
+    return PostgresDatabase(Held(url, "the address of a database"))
 
 
 @dataclass(frozen=True)
@@ -160,17 +169,20 @@ class Postgres:
         self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def _connect(self) -> Connection:
-        made = _attempt("the connection", lambda: psycopg.connect(self._url, autocommit=True))
+        made = _attempt(
+            "the connection",
+            # Texts arrive as they are, whatever the environment, the address or the role say.
+            lambda: psycopg.connect(
+                self._database.address.open(), autocommit=True, client_encoding="UTF8"
+            ),
+        )
         if made.info.parameter_status("server_encoding") != "UTF8":
             made.close()
             raise EngineError("the connection: a database whose encoding is UTF8 is needed")
         return made
-
-    @property
-    def _url(self) -> str:
-        return self._database.url
 
     def add(
         self,
@@ -182,7 +194,7 @@ class Postgres:
         row_by_row: bool = False,
     ) -> Schema:
         """Find a table and the types of its columns; no row is read."""
-        if not isinstance(source, PostgresTable) or source.database.url != self._url:
+        if not (isinstance(source, PostgresTable) and source.database.is_at(self._database)):
             raise ParameterError(
                 "source", name, "all tables of a session live in one engine: this one in Postgres"
             )
@@ -315,9 +327,14 @@ class Postgres:
 
     def _begin(self) -> None:
         """One snapshot; what was made for the question is gone with it."""
+        self._refuse_if_closed()
         if self.connection.closed or self.connection.broken:
             self.connection = self._connect()
         self.connection.execute(_BEGIN)
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise EngineError(faults.CLOSED)
 
     def _end(self) -> None:
         """Roll back; a connection that cannot is opened anew for the next question."""
@@ -328,6 +345,7 @@ class Postgres:
 
     def check(self, steps: Sequence[Step]) -> None:
         """Run the statements on canaries in clones of the tables; the tables are not touched."""
+        self._refuse_if_closed()
         written = [self._translated(step) for step in steps]
         key = (tuple(map(tuple, written)), tuple(step.constants for step in steps))
         with self._lock:
@@ -383,7 +401,8 @@ class Postgres:
         self.connection.cancel_safe()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection, and open no other."""
+        self._is_closed = True
         self.connection.close()
 
 

@@ -7,17 +7,24 @@ lives as long as the transaction.
 from __future__ import annotations
 
 import hashlib
-import math
-import re
-import string
-import sys
-from collections.abc import Callable, Mapping
-from fractions import Fraction
-from typing import Any
+from collections.abc import Mapping
 
 from sqlglot import exp
 
-from deniable.engines.literals import MOMENT
+from deniable.engines.postgres_collation import bytewise
+from deniable.engines.postgres_functions import (
+    DIALECT,
+    MOMENTS,
+    NAME,
+    RULES,
+    SURE,
+    TYPES,
+    WHOLE,
+    sure,
+    type_of,
+    zero_or_one,
+)
+from deniable.engines.rounding import in_plpgsql
 from deniable.engines.translate import (
     INTEGERS,
     NUMBERS,
@@ -29,34 +36,13 @@ from deniable.engines.translate import (
     refused,
     rewritten,
     typed_tree,
+    within_depth,
 )
 from deniable.errors import QueryError
 from deniable.tables import Schema
 
-_NAME, _DIALECT = "Postgres", "postgres"
-_TYPES = {
-    **dict.fromkeys(INTEGERS, "BIGINT"),
-    **dict.fromkeys(TEXTS, "TEXT"),
-    **dict.fromkeys((Kind.DOUBLE, Kind.FLOAT), "DOUBLE PRECISION"),
-    **dict.fromkeys((Kind.INT128, Kind.DECIMAL), "NUMERIC"),
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPNTZ), "TIMESTAMP"),
-}
-_PARTS = {"DAYOFWEEK": "DOW", "DAYOFYEAR": "DOY", "DAYOFMONTH": "DAY", "WEEKOFYEAR": "WEEK"}
-_PART_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Year: "YEAR",
-    exp.Month: "MONTH",
-    exp.Day: "DAY",
-    exp.Quarter: "QUARTER",
-    exp.Hour: "HOUR",
-    exp.Minute: "MINUTE",
-    exp.DayOfWeek: "DOW",
-    exp.DayOfMonth: "DAY",
-    exp.DayOfYear: "DOY",
-    exp.WeekOfYear: "WEEK",
-    exp.Week: "WEEK",
-}
+_FARTHEST = "9223372036854775808"
+_BODY = "$deniable$"
 _TOTAL = (
     *(exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Is, exp.Identifier),
     *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
@@ -66,14 +52,6 @@ _TOTAL = (
     *(exp.Like, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
     *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
-_WHOLE = {*INTEGERS, Kind.INT128, Kind.DECIMAL}
-_MOMENTS = {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPNTZ}
-_PLAIN_PATTERN = frozenset(string.ascii_letters + string.digits + " _-^$.*+?[]|")
-_FARTHEST = "9223372036854775808"
-_BODY = "$deniable$"
-_LARGEST = sys.float_info.max
-_SURE = "deniable_sure"
-"""Marks what raises only if one of these parts does: what comes out of canonical ones is near."""
 
 
 class PostgresWriter:
@@ -90,6 +68,10 @@ class PostgresWriter:
 
     def write(self, text: str, tables: Mapping[str, str]) -> str:
         """One SELECT, in Postgres's words."""
+        with within_depth(NAME):
+            return self._write(text, tables)
+
+    def _write(self, text: str, tables: Mapping[str, str]) -> str:
         tree = rewritten(typed_tree(text, tables, self._schemas), self._rule)
         named = {table.name for table in tree.find_all(exp.Table)}
         for name, source in self._sources.items():
@@ -99,20 +81,22 @@ class PostgresWriter:
         # Lists of values in one row: the server tells others how many rows a statement gave.
         names = [f"c{place}" for place in range(len(tree.selects))]
         lists = ", ".join(f"ARRAY_AGG({name})" for name in names)
-        return f"SELECT {lists} FROM ({tree.sql(_DIALECT)}) AS given ({', '.join(names)})"
+        return f"SELECT {lists} FROM ({bytewise(tree).sql(DIALECT)}) AS given ({', '.join(names)})"
 
     def _rule(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Paren) and node.meta.get(TRIED):
             return self._tried(node.this)
         if isinstance(node, exp.TryCast):
             return self._cast(node.this, node.to)
-        rule = _RULES.get(type(node))
+        if isinstance(node, exp.Round):
+            return self._rounded(node)
+        rule = RULES.get(type(node))
         return node if rule is None else rule(node)
 
     def _cast(self, value: exp.Expr, to: exp.DataType) -> exp.Expr:
         """A cast that gives NULL where the value does not fit."""
         found, wanted = kind_of(value), to.this
-        if found is not None and _TYPES.get(found) == _TYPES.get(wanted) and not to.expressions:
+        if found is not None and TYPES.get(found) == TYPES.get(wanted) and not to.expressions:
             return value
         if wanted in INTEGERS and found in {Kind.DOUBLE, Kind.FLOAT, Kind.INT128, Kind.DECIMAL}:
             return self._whole(value)
@@ -121,7 +105,7 @@ class PostgresWriter:
         if wanted == Kind.DOUBLE and found in INTEGERS:
             return exp.cast(value, "DOUBLE")
         if found == Kind.BOOLEAN and wanted in NUMBERS:
-            return _zero_or_one(value, to)
+            return zero_or_one(value, to)
         if wanted == Kind.BOOLEAN and found in NUMBERS:
             return exp.paren(exp.NEQ(this=value, expression=exp.Literal.number(0)))
         return self._tried(exp.cast(value, to))
@@ -133,16 +117,27 @@ class PostgresWriter:
         computed once.
         """
         if isinstance(value, exp.Column):
-            return _sure(_within(value, exp.cast(value.copy(), "BIGINT")))
-        kind = _TYPES[_kind(value)]
+            return sure(_within(value, exp.cast(value.copy(), "BIGINT")))
+        kind = TYPES[type_of(value)]
         given = exp.column("a0")
         given.type = value.type
-        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql(_DIALECT)
+        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql(DIALECT)
         text = (
             f"(a0 {kind}) RETURNS BIGINT LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE "
             f"AS {_BODY} BEGIN RETURN {inside}; END {_BODY}"
         )
         return self._called("deniable_whole", text, [value])
+
+    def _rounded(self, node: exp.Round) -> exp.Expr:
+        given = node.args.get("decimals")
+        digits = given.this if isinstance(given, exp.Neg) else given
+        places = 0 if digits is None else int(digits.name)
+        body = in_plpgsql(-places if isinstance(given, exp.Neg) else places)
+        text = (
+            "(a0 DOUBLE PRECISION) RETURNS DOUBLE PRECISION LANGUAGE plpgsql IMMUTABLE "
+            f"PARALLEL SAFE AS {_BODY} {body} {_BODY}"
+        )
+        return self._called("deniable_round", text, [exp.cast(node.this, "DOUBLE")])
 
     def _called(self, prefix: str, text: str, arguments: list[exp.Expr]) -> exp.Expr:
         """A call of a temporary function, which is made before the statement."""
@@ -150,7 +145,7 @@ class PostgresWriter:
         self._bodies[name] = f"CREATE OR REPLACE FUNCTION pg_temp.{name}{text}"
         call = exp.Anonymous(this=name, expressions=arguments)
         made = exp.Dot(this=exp.to_identifier("pg_temp"), expression=call)
-        return _sure(made, *arguments)
+        return sure(made, *arguments)
 
     def _tried(self, value: exp.Expr) -> exp.Expr:
         """NULL where the value raises."""
@@ -159,15 +154,15 @@ class PostgresWriter:
         # Constants are arguments too: a planner would compute with those that stand in the body,
         # also where no row comes by, and raise.
         parts = [node for node in value.walk() if isinstance(node, exp.Column) or _is_double(node)]
-        columns = {part.sql(_DIALECT): part for part in parts}
+        columns = {part.sql(DIALECT): part for part in parts}
         kinds = [_type_name(column) for column in columns.values()]
         places = {text: f"a{number}" for number, text in enumerate(columns)}
 
         def placed(node: exp.Expr) -> exp.Expr:
             given = isinstance(node, exp.Column) or _is_double(node)
-            return exp.column(places[node.sql(_DIALECT)]) if given else node
+            return exp.column(places[node.sql(DIALECT)]) if given else node
 
-        body = value.copy().transform(placed).sql(_DIALECT)
+        body = bytewise(value.copy().transform(placed)).sql(DIALECT)
         if _BODY in body:
             raise QueryError("the question cannot be written down safely, and is not answered")
         declared = ", ".join(f"a{number} {kind}" for number, kind in enumerate(kinds))
@@ -181,14 +176,9 @@ class PostgresWriter:
 
 def _type_name(node: exp.Expr) -> str:
     found = kind_of(node)
-    if found is None or found not in _TYPES:
-        raise refused(f"{node.sql('duckdb')[:60]}, whose type is not known,", _NAME)
-    return _TYPES[found]
-
-
-def _sure(made: exp.Expr, *parts: exp.Expr) -> exp.Expr:
-    made.meta[_SURE] = parts
-    return made
+    if found is None or found not in TYPES:
+        raise refused(f"{node.sql('duckdb')[:60]}, whose type is not known,", NAME)
+    return TYPES[found]
 
 
 def _is_double(node: exp.Expr) -> bool:
@@ -198,322 +188,28 @@ def _is_double(node: exp.Expr) -> bool:
 
 
 def _cannot_raise(node: exp.Expr) -> bool:
-    if _SURE in node.meta:
-        return all(map(_cannot_raise, node.meta[_SURE]))
+    if SURE in node.meta:
+        return all(map(_cannot_raise, node.meta[SURE]))
     if isinstance(node, exp.Add) and isinstance(node.expression, exp.Interval):
         return _cannot_raise(node.this)  # a canonical time and 4,000 years at most
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul) and _kind(node.this) == Kind.INT128:
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul) and type_of(node.this) == Kind.INT128:
         return _cannot_raise(node.this) and _cannot_raise(node.expression)
     if isinstance(node, exp.Cast):
-        kinds = _kind(node.this), node.to.this
-        wide = any(set(kinds) <= family for family in (_WHOLE, _MOMENTS)) or kinds[1] in TEXTS
+        kinds = type_of(node.this), node.to.this
+        wide = any(set(kinds) <= family for family in (WHOLE, MOMENTS)) or kinds[1] in TEXTS
         return (wide or isinstance(node.this, exp.Literal)) and _cannot_raise(node.this)
-    if isinstance(node, exp.Div) and _TYPES.get(_kind(node.this)) == "BIGINT":
+    if isinstance(node, exp.Div) and TYPES.get(type_of(node.this)) == "BIGINT":
         sure = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
         return sure and _cannot_raise(node.this)
     return isinstance(node, _TOTAL) and all(map(_cannot_raise, node.iter_expressions()))
 
 
-def _kind(node: exp.Expr) -> Kind:
-    return kind_of(node) or Kind.UNKNOWN
-
-
 def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
     """Only for what 64 bits hold; NaN is larger than any number here."""
-    double = _kind(value) in {Kind.DOUBLE, Kind.FLOAT}
+    double = type_of(value) in {Kind.DOUBLE, Kind.FLOAT}
     ends = (f"-{_FARTHEST}", _FARTHEST if double else "9223372036854775807")
-    least, most = (exp.cast(exp.Literal.string(end), _TYPES[_kind(value)]) for end in ends)
+    least, most = (exp.cast(exp.Literal.string(end), TYPES[type_of(value)]) for end in ends)
     low = exp.GTE(this=value.copy(), expression=least)
     # A number with a fraction is rounded, a double beyond 2^53 has none.
     high = (exp.LT if double else exp.LTE)(this=value.copy(), expression=most)
     return exp.Case(ifs=[exp.If(this=exp.and_(low, high), true=made)])
-
-
-def _zero_or_one(value: exp.Expr, to: exp.DataType) -> exp.Expr:
-    one, zero = (exp.cast(exp.Literal.number(n), _TYPES[to.this], dialect=_DIALECT) for n in (1, 0))
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.paren(value), true=one),
-            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=zero),
-        ]
-    )
-
-
-def _plain_cast(node: exp.Cast) -> exp.Expr:
-    """Casts that we wrote ourselves, which cannot fail."""
-    if kind_of(node.this) == Kind.BOOLEAN and node.to.this in NUMBERS:
-        return _zero_or_one(node.this, node.to)
-    if _kind(node.this) == Kind.DOUBLE and node.to.this == Kind.INT128:
-        # From a double to NUMERIC only fifteen digits are kept; what we cast so is below 2^63.
-        return _numeric(exp.cast(node.this, "BIGINT"))
-    return exp.cast(node.this, _TYPES[node.to.this], dialect=_DIALECT)
-
-
-def _number(node: exp.Literal) -> exp.Expr:
-    """A number with a fraction is a double everywhere else."""
-    if node.is_string or not ({".", "e", "E"} & set(node.name)):
-        return node
-    return exp.cast(exp.Literal.string(node.name), "DOUBLE")
-
-
-def _is_nan(node: exp.IsNan) -> exp.Expr:
-    nan = exp.cast(exp.Literal.string("NaN"), "DOUBLE")
-    return exp.paren(exp.EQ(this=node.this, expression=nan))
-
-
-def _part(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Extract):
-        name, value = node.name.upper(), node.expression
-    else:
-        name, value = _PART_FUNCTIONS[type(node)], node.this
-    part = exp.Extract(this=exp.Var(this=_PARTS.get(name, name)), expression=value)
-    if name == "EPOCH":
-        return _sure(exp.cast(part, "DOUBLE"), value)
-    return _sure(exp.cast(exp.Floor(this=part), "BIGINT"), value)  # seconds have a fraction
-
-
-def _truncated(node: exp.Expr) -> exp.Expr:
-    unit = exp.Literal.string(node.text("unit").lower())
-    moment = exp.cast(node.this, "TIMESTAMP")
-    return _sure(exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment]), node.this)
-
-
-def _rounded(node: exp.Round) -> exp.Expr:
-    """Halves away from zero; ROUND of doubles goes to the even one here."""
-    places = node.args.get("decimals")
-    if _kind(node.this) in INTEGERS and places is None:
-        return exp.cast(node.this, "DOUBLE")
-    digits = places.this if isinstance(places, exp.Neg) else places
-    factor = exp.cast(exp.Literal.string(f"1e{digits.name if digits else 0}"), "DOUBLE")
-    value = exp.cast(node.this, "DOUBLE")
-    up, down = (_times, _by) if digits is places else (_by, _times)
-    half = exp.cast(exp.Literal.string("0.5"), "DOUBLE")
-    size = up(exp.Abs(this=value), factor)
-    steps = exp.Floor(this=exp.Add(this=size, expression=half))
-    signed = _times(exp.Sign(this=value.copy()), steps)
-    return exp.paren(down(signed, factor.copy()))
-
-
-def _times(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    return exp.Mul(this=left, expression=right)
-
-
-def _by(top: exp.Expr, bottom: exp.Expr) -> exp.Expr:
-    return exp.Div(this=top, expression=bottom, typed=True, safe=False)
-
-
-def _divided(node: exp.Div) -> exp.Expr:
-    """Fractions come out; a divisor of zero is NULL already.
-
-    Postgres raises where a quotient rounds to zero, and elsewhere it is zero. By a constant, as our
-    own grids divide, it is zero here too.
-    """
-    top = node.this if _kind(node.this) == Kind.DOUBLE else exp.cast(node.this, "DOUBLE")
-    made = _by(top, node.expression)
-    least = _rounds_to_zero(abs(_constant(node.expression)))
-    if not least:
-        return made
-    near = exp.LTE(this=exp.Abs(this=top.copy()), expression=_double(least))
-    return exp.paren(exp.Case(ifs=[exp.If(this=near, true=_double(0.0))], default=made))
-
-
-def _rounds_to_zero(divisor: float) -> float:
-    """The largest double whose quotient is no more than half of the least double."""
-    exact = Fraction(divisor) / (1 << 1075)
-    found = float(exact)
-    return math.nextafter(found, 0) if Fraction(found) > exact else found
-
-
-def _constant(node: exp.Expr) -> float:
-    """The value of a number in the text; 0 of anything else."""
-    value = node.this if isinstance(node, exp.Cast) else node
-    if isinstance(value, exp.Paren | exp.Neg):
-        return _constant(value.this)
-    return float(value.name) if isinstance(value, exp.Literal) else 0.0
-
-
-def _double(value: float) -> exp.Expr:
-    return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
-
-
-def _whole_division(node: exp.IntDiv) -> exp.Expr:
-    kinds = {_kind(node.this), _kind(node.expression)}
-    bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
-    if kinds <= INTEGERS:
-        known = isinstance(node.expression, exp.Literal) and node.expression.name != "0"
-        divisor = node.expression if known else bottom
-        return exp.Div(this=node.this, expression=divisor, typed=True, safe=False)
-    if kinds <= _WHOLE:
-        return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), _numeric(bottom)])
-    return exp.Div(this=exp.cast(node.this, "DOUBLE"), expression=bottom, typed=True, safe=False)
-
-
-def _numeric(node: exp.Expr) -> exp.Expr:
-    return exp.cast(node, "DECIMAL", dialect=_DIALECT)
-
-
-def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
-    """Of numbers that are not negative, and too long to have bits here."""
-    divisor = exp.Literal.number(1 << int(node.expression.name))
-    return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), divisor])
-
-
-def _remainder(node: exp.Mod) -> exp.Expr:
-    if not {_kind(node.this), _kind(node.expression)} <= _WHOLE:
-        raise refused("% of fractions", _NAME)
-    bottom = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
-    return exp.Mod(this=node.this, expression=bottom)
-
-
-def _square_root(node: exp.Sqrt) -> exp.Expr:
-    return exp.Sqrt(this=exp.cast(node.this, "DOUBLE"))
-
-
-def _logarithm(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Ln):
-        return exp.Ln(this=exp.cast(node.this, "DOUBLE"))
-    if node.args.get("expression") is not None:
-        raise refused("LOG with a base", _NAME)
-    return exp.Anonymous(this="LOG", expressions=[exp.cast(node.this, "DOUBLE")])
-
-
-def _like(node: exp.Expr) -> exp.Expr:
-    """No character is special but % and _."""
-    if isinstance(node.parent, exp.Escape):
-        return node
-    return exp.Escape(this=node.copy(), expression=exp.Literal.string(""))
-
-
-def _matches(node: exp.RegexpLike) -> exp.Expr:
-    pattern = node.expression
-    plain = isinstance(pattern, exp.Literal) and set(pattern.name) <= _PLAIN_PATTERN
-    if pattern.name == MOMENT:
-        return node
-    if not plain or node.args.get("flag"):
-        raise refused("a pattern with more than letters, digits and ^$.*+?[]|", _NAME)
-    if re.search(r"[*+?]\+|\[[\[.=:]", pattern.name):  # which the server reads otherwise, or not
-        raise refused("a regular expression with possessive quantifiers or classes", _NAME)
-    try:
-        re.compile(pattern.name)
-    except re.error:
-        raise QueryError("the regular expression cannot be read") from None
-    return node
-
-
-def _summed(node: exp.Expr) -> exp.Expr:
-    """A sum of whole numbers is a NUMERIC here, whatever a parser thinks."""
-    inner = node.this if isinstance(node, exp.Window) else node
-    if isinstance(inner, exp.Sum) and _kind(inner.this) in INTEGERS:
-        node.type = exp.DataType(this=Kind.INT128)
-    return node
-
-
-_FORMATS = {
-    **{"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "j": "DDD", "H": "HH24", "I": "HH12"},
-    **{"M": "MI", "S": "SS", "p": "AM", "B": "FMMonth", "b": "Mon", "A": "FMDay", "a": "Dy"},
-}
-
-
-def _written(node: exp.TimeToStr) -> exp.Expr:
-    """TO_CHAR; what is no part of the time stands in quotes, where a backslash is special."""
-    marks, form = iter(node.args["format"].name), ""
-    for mark in marks:
-        part = _FORMATS.get(next(marks), "") if mark == "%" else ""
-        plain = "%" if mark == "%" else mark
-        form += part or ('"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"')
-    made = exp.Anonymous(
-        this="TO_CHAR", expressions=[exp.cast(node.this, "TIMESTAMP"), exp.Literal.string(form)]
-    )
-    return _sure(made, node.this)
-
-
-def _counted(node: exp.CountIf) -> exp.Expr:
-    one = exp.If(this=node.this, true=exp.Literal.number(1))
-    return exp.Count(this=exp.Case(ifs=[one]))
-
-
-def _difference(node: exp.DateDiff) -> exp.Expr:
-    unit = node.text("unit").upper().rstrip("S") or "DAY"
-    later, earlier = node.this, node.expression
-    if unit == "DAY":
-        days = exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))
-        return _sure(exp.cast(exp.paren(days), "BIGINT"), later, earlier)
-    if unit not in {"MONTH", "YEAR"}:
-        raise refused(f"DATE_DIFF in {unit.lower()}s", _NAME)
-    ends = (_counted_months(each, unit) for each in (later, earlier))
-    return _sure(exp.paren(exp.Sub(this=next(ends), expression=next(ends))), later, earlier)
-
-
-def _counted_months(value: exp.Expr, unit: str) -> exp.Expr:
-    year = exp.cast(exp.Extract(this=exp.Var(this="YEAR"), expression=value), "BIGINT")
-    if unit == "YEAR":
-        return year
-    month = exp.cast(exp.Extract(this=exp.Var(this="MONTH"), expression=value.copy()), "BIGINT")
-    twelve = exp.Mul(this=year, expression=exp.Literal.number(12))
-    return exp.paren(exp.Add(this=twelve, expression=month))
-
-
-def _substring(node: exp.Substring) -> exp.Expr:
-    """From a constant place; what comes before the first letter differs between engines."""
-    ends = [node.args.get("start"), node.args.get("length")]
-    if not all(end is None or (isinstance(end, exp.Literal) and end.is_int) for end in ends):
-        raise refused("SUBSTRING from places that are not constant", _NAME)
-    if ends[0] is not None and ends[0].name == "0":
-        raise refused("SUBSTRING from 0", _NAME)
-    return node
-
-
-def _end(node: exp.Expr) -> exp.Expr:
-    given = node.expression
-    count = given.this if isinstance(given, exp.Neg) else given
-    if not (isinstance(count, exp.Literal) and count.is_int):
-        raise refused("LEFT and RIGHT of a length that is not constant", _NAME)
-    return node
-
-
-def _refuse(node: exp.Expr) -> exp.Expr:
-    raise refused(node.key.upper(), _NAME)
-
-
-def _known_functions(node: exp.Anonymous) -> exp.Expr:
-    name = node.name.upper()
-    if name == "HASH":  # of text: the same whatever the type
-        hashed = exp.Anonymous(this="HASHTEXT", expressions=[exp.cast(node.expressions[0], "TEXT")])
-        made = exp.cast(hashed, "BIGINT")
-        made.type = exp.DataType.build("BIGINT")
-        return made
-    if name != "ISFINITE":
-        raise refused(name, _NAME)
-    return exp.Between(this=node.expressions[0], low=_double(-_LARGEST), high=_double(_LARGEST))
-
-
-_RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
-    exp.Anonymous: _known_functions,
-    exp.BitwiseRightShift: _shifted,
-    exp.Cast: _plain_cast,
-    exp.CountIf: _counted,
-    exp.DateAdd: _refuse,
-    exp.DateDiff: _difference,
-    exp.DateTrunc: _truncated,
-    exp.Div: _divided,
-    exp.Extract: _part,
-    exp.IntDiv: _whole_division,
-    exp.IsNan: _is_nan,
-    exp.Left: _end,
-    exp.Like: _like,
-    exp.Literal: _number,
-    exp.Ln: _logarithm,
-    exp.Log: _logarithm,
-    exp.Mod: _remainder,
-    exp.RegexpLike: _matches,
-    exp.Sum: _summed,
-    exp.Window: _summed,
-    exp.Right: _end,
-    exp.Round: _rounded,
-    exp.SimilarTo: _refuse,
-    exp.Sqrt: _square_root,
-    exp.Substring: _substring,
-    exp.TimestampTrunc: _truncated,
-    exp.TimeToStr: _written,
-    **dict.fromkeys(_PART_FUNCTIONS, _part),
-}

@@ -8,8 +8,9 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.literals import MOMENT
+from deniable.engines.rounding import in_spark
 from deniable.engines.spark_templates import OF, put, string, type_of
-from deniable.engines.translate import INTEGERS, TEXTS, Kind, refused
+from deniable.engines.translate import INTEGERS, SPACES, TEXTS, Kind, refused
 
 _NAME = "Spark"
 _FRACTIONS = {Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
@@ -35,7 +36,6 @@ _READ = {
     Kind.BOOLEAN: "^([tT]([rR][uU][eE])?|[fF]([aA][lL][sS][eE])?|[yY]([eE][sS])?|[nN][oO]?|[01])$",
     **dict.fromkeys(_MOMENTS, f"^{_BLANK}({_DAY}){_BLANK}$"),
 }
-_SPACES = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 _MARKS = ["!", "#", "~", "^", "|", "@", *map(chr, range(0x4E00, 0x9FFF))]
 
 _PARTS = {
@@ -177,18 +177,14 @@ def _floored(node: exp.Expr) -> exp.Expr:
 
 
 def _rounded(node: exp.Round) -> exp.Expr:
-    """Halves away from zero, of the number times a power of ten."""
     value, given = node.this, node.args.get("decimals")
     if type_of(value) not in _FRACTIONS:
         return put("CAST(:a AS DOUBLE)", value)
     digits = given.this if isinstance(given, exp.Neg) else given
     if digits is not None and not (isinstance(digits, exp.Literal) and digits.is_int):
         raise refused("ROUND to a number of places that is not constant", _NAME)
-    scale = f"1e{digits.name if digits is not None else 0}"
-    if isinstance(given, exp.Neg):
-        return put(f"(ROUND(:a / {scale}, 0) * {scale})", value)
-    inside = "ABS(:a) < 4503599627370496e0"  # beyond it there are no fractions
-    return put(f"CASE WHEN {inside} THEN ROUND(:a * {scale}, 0) / {scale} ELSE :a END", value)
+    places = 0 if digits is None else int(digits.name)
+    return put(in_spark(-places if isinstance(given, exp.Neg) else places), value)
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
@@ -244,7 +240,7 @@ def _of_text(node: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Expr) and type_of(part) not in TEXTS:
             raise refused(f"{node.key.upper()} of what is not text", _NAME)
     if isinstance(node, exp.Trim) and node.expression is None:
-        node.set("expression", exp.Literal.string(_SPACES))
+        node.set("expression", exp.Literal.string(SPACES))
     counts = isinstance(node, exp.Length | exp.StrPosition)
     return put("CAST(:a AS BIGINT)", node) if counts else node
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from deniable.engines.spark_functions import RULES
-from deniable.engines.translate import put_first, rewritten, typed_tree
+from deniable.engines.translate import put_first, rewritten, typed_tree, within_depth
 from deniable.tables import Schema
 
 _MOST_KNOWN = 32
@@ -39,7 +39,8 @@ class SparkWriter:
         if key not in self._known:
             while len(self._known) >= _MOST_KNOWN:
                 self._known.pop(next(iter(self._known)))
-            self._known[key] = self._write(text, tables)
+            with within_depth("Spark"):
+                self._known[key] = self._write(text, tables)
         return self._known[key]
 
     def _write(self, text: str, tables: Mapping[str, str]) -> Written:

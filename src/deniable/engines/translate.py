@@ -6,7 +6,8 @@ differently: what has no rule and no common meaning is refused, not guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -24,6 +25,8 @@ Rule = Callable[[exp.Expr], exp.Expr]
 INTEGERS = {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT}
 NUMBERS = {*INTEGERS, Kind.INT128, Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
 TEXTS = {Kind.VARCHAR, Kind.TEXT, Kind.CHAR}
+SPACES = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
+"""What TRIM takes off: all that Unicode calls a space."""
 TRIED = "deniable_tried"
 """Marks a bracket that was TRY: whatever raises inside gives NULL."""
 
@@ -84,6 +87,18 @@ def kind_of(node: exp.Expr) -> Kind | None:
     """The type of a part, if it is known."""
     found = node.type.this if node.type is not None else None
     return found if isinstance(found, Kind) and found not in {Kind.UNKNOWN, Kind.NULL} else None
+
+
+@contextlib.contextmanager
+def within_depth(engine: str) -> Iterator[None]:
+    """Refuse what is nested more deeply than statements can be read and written here."""
+    try:
+        yield
+    except RecursionError:
+        told = f"the question is nested too deeply for {engine}; write it in steps"
+    else:
+        return
+    raise QueryError(told)
 
 
 def refused(what: str, engine: str) -> QueryError:

@@ -13,6 +13,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from deniable.errors import QueryError
 from deniable.query.catalogue import Catalogue
+from deniable.query.chains import halved
 from deniable.query.structure import check_structure
 from deniable.query.width_bucket import width_bucket
 from deniable.tables import nearest
@@ -83,6 +84,7 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             )
     try:
         copied = _named(_uncommented(tree.copy()))
+        halved(copied)
         for name in copied.find_all(exp.Identifier):
             name.set("this", name.name.lower())  # as columns are called in the engine's views
         for written in copied.find_all(exp.Coalesce):
@@ -90,6 +92,8 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
         made = qualify(copied, schema=schema, dialect="duckdb", expand_stars=False)
         _check_size(made)
         selects = list(zip(using, made.find_all(exp.Select), strict=True))
+    except QueryError:
+        raise
     except OptimizeError as error:
         raise QueryError(_unresolved(str(error), catalogue)) from None
     except (RecursionError, ValueError, KeyError, AttributeError, TypeError):

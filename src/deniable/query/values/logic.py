@@ -74,7 +74,8 @@ def both(node: exp.Connector, read: Read) -> Value:
     """AND, OR."""
     parts = [read(node.left), read(node.right)]
     left, right = (truth(part, read.where) for part in parts)
-    return made(_B, type(node)(this=_grouped(left), expression=_grouped(right)), *parts)
+    left = left if type(left) is type(node) else _grouped(left)  # read from the left anyway
+    return made(_B, type(node)(this=left, expression=_grouped(right)), *parts)
 
 
 def _grouped(sql: exp.Expr) -> exp.Expr:
