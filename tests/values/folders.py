@@ -164,7 +164,7 @@ def _write_csv(luck: random.Random, table: pyarrow.Table, place: Path) -> None:
     pyarrow.csv.write_csv(table.select(flat), place)
     content = place.read_bytes()
     if luck.random() < 0.1:
-        content += luck.choice((b"only one field\n", b"\xff\xfe,1,2,3,4,5,6,7,8,9\n"))
+        content += luck.choice((b",\n", b"\xff\xfe,1,2,3,4,5,6,7,8,9\n"))
     if luck.random() < 0.05:
         content = content.replace(b"\n", b"\r\n")
     place.write_bytes(content)
