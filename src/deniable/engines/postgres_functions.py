@@ -302,6 +302,13 @@ def _refuse(node: exp.Expr) -> exp.Expr:
     raise refused(node.key.upper(), NAME)
 
 
+def _contains(node: exp.Contains) -> exp.Expr:
+    """NUL, which no text has here."""
+    if not isinstance(node.expression, exp.Chr):
+        raise refused("CONTAINS", _NAME)
+    return exp.false()
+
+
 def _known_functions(node: exp.Anonymous) -> exp.Expr:
     name = node.name.upper()
     if name == "HASH":  # of text: the same whatever the type
@@ -309,6 +316,8 @@ def _known_functions(node: exp.Anonymous) -> exp.Expr:
         made = exp.cast(hashed, "BIGINT")
         made.type = exp.DataType.build("BIGINT")
         return made
+    if name == "STRLEN":
+        return exp.Anonymous(this="OCTET_LENGTH", expressions=node.expressions)
     if name != "ISFINITE":
         raise refused(name, NAME)
     return exp.Between(this=node.expressions[0], low=_double(-_LARGEST), high=_double(_LARGEST))
@@ -318,6 +327,7 @@ RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Anonymous: _known_functions,
     exp.BitwiseRightShift: _shifted,
     exp.Cast: _plain_cast,
+    exp.Contains: _contains,
     exp.CountIf: _counted,
     exp.DateAdd: _refuse,
     exp.DateDiff: _difference,

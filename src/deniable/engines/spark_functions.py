@@ -308,6 +308,8 @@ def _known_functions(node: exp.Anonymous) -> exp.Expr:
         made = put("XXHASH64(CAST(:a AS STRING))", node.expressions[0])
         made.type = exp.DataType.build("BIGINT")
         return made
+    if node.name.upper() == "STRLEN":
+        return put("OCTET_LENGTH(:a)", node.expressions[0])
     if node.name.upper() != "ISFINITE":
         raise refused(node.name.upper(), _NAME)
     most = "1.7976931348623157e308D"
@@ -316,6 +318,11 @@ def _known_functions(node: exp.Anonymous) -> exp.Expr:
 
 def _refuse(node: exp.Expr) -> exp.Expr:
     raise refused(node.key.upper(), _NAME)
+
+
+def _tuple(node: exp.Tuple) -> exp.Expr:
+    """In lists of released keys alone."""
+    return node if isinstance(node.parent, exp.Values | exp.In) else _refuse(node)
 
 
 def _template(text: str) -> Callable[[Any], exp.Expr]:
@@ -336,7 +343,7 @@ RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     **dict.fromkeys((exp.Floor, exp.Ceil), _floored),
     **dict.fromkeys((exp.IntDiv, exp.Mod), _whole_division),
     **dict.fromkeys((exp.Ln, exp.Log), _logarithm),
-    **dict.fromkeys((exp.SimilarTo, exp.TimeToStr, exp.Tuple, exp.DateAdd, exp.ILike), _refuse),
+    **dict.fromkeys((exp.SimilarTo, exp.TimeToStr, exp.DateAdd, exp.ILike), _refuse),
     exp.Anonymous: _known_functions,
     exp.BitwiseRightShift: _shifted,
     exp.Cast: _plain_cast,
@@ -353,5 +360,6 @@ RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Round: _rounded,
     exp.Sign: _template("CAST(SIGN(CAST(:a AS DOUBLE)) AS BIGINT)"),
     exp.Sum: _summed,
+    exp.Tuple: _tuple,
     exp.Window: _windowed,
 }

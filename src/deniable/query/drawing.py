@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.engines.base import LazySnapshot, Rows
 from deniable.held import Held
-from deniable.query.emit import narrowed
+from deniable.query.keys import narrowed
 from deniable.query.plan import SCALE, Plan
 from deniable.query.price import Priced
 from deniable.query.quantiles import in_order
@@ -115,11 +115,12 @@ class _Reader:
     def cells(self, keys: list[Key], number: int) -> list[list[int]]:
         """The weights in the cells of a grid, by group."""
         width, size = len(self._priced.plan.groups), self._priced.plan.grids[number].cells
-        found: dict[Key, list[int]] = {}
+        found = {_plain_key(key): [0] * size for key in keys}
         for row in self._run(f"cells {number}", keys):
-            weights = found.setdefault(_plain_key(row[:width]), [0] * size)
-            weights[min(int(row[width]), size - 1)] += int(row[width + 1])
-        return [found.get(_plain_key(key), [0] * size) for key in keys]
+            weights = found.get(_plain_key(row[:width]))
+            if weights is not None:
+                weights[min(int(row[width]), size - 1)] += int(row[width + 1])
+        return [found[_plain_key(key)] for key in keys]
 
     def _by_key(self, name: str, width: int, keys: list[Key] | None = None) -> dict[Key, list[int]]:
         rows = self._run(name, keys)

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
+from deniable.query.keys import answered, held
 from deniable.query.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
-from deniable.tables import ColumnType, unfit
 
 KEY_PLACEHOLDER = "<secret key>"
-_MOST_WRITTEN = 2_000
 _ROW_STEPS = float(1 << 20)
 
 
@@ -114,24 +111,6 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
         "FROM lost"
     )
     return _step(plan, select, _tables(plan, pairs=True, l2=l2))
-
-
-def narrowed(step: Step, plan: Plan, keys: Sequence[Sequence[Any]]) -> Step:
-    """A step by group, of the groups that were selected alone.
-
-    The others may be as many as one person has rows. Keys are released numbers and texts; where
-    one cannot be written down, or there are very many, the column is left as it is.
-    """
-    kept = []
-    for place, group in enumerate(plan.groups):
-        values = tuple(dict.fromkeys(key[place] for key in keys))
-        fits = not any(unfit(group.kind or ColumnType.TEXT, v) for v in values if v is not None)
-        if group.keys is None and fits and len(values) <= _MOST_WRITTEN:
-            kept.append(declared(exp.column(f"g{place}"), values).sql("duckdb"))
-    if not kept:
-        return step
-    select = f"SELECT * FROM ({step.select}) AS every_group WHERE {' AND '.join(kept)}"
-    return replace(step, select=select)
 
 
 def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
@@ -317,12 +296,13 @@ def _written(plan: Plan, *, every_group: bool) -> str:
     sql = plan.source.copy()
     sql.where(*plan.only, copy=False)
     for group in plan.groups:
-        if group.keys is None or not every_group:
-            condition = declared(exp.paren(group.sql.copy()), group.keys)
-            sql.where(condition, copy=False)
+        if group.keys is None:
+            sql.where(answered(group), copy=False)
+        elif not every_group:
+            sql.where(declared(exp.paren(group.sql.copy()), group.keys), copy=False)
     columns = [exp.alias_(plan.unit.copy(), "u", copy=False)]
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
-        columns.append(exp.alias_(group.sql.copy(), name, copy=False))
+        columns.append(exp.alias_(held(group), name, copy=False))
     for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
         value = statistic.sql.copy()
         if not statistic.counts and not statistic.per_unit:

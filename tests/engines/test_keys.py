@@ -1,0 +1,133 @@
+"""Keys in statements, on every engine: those that can be released, and those that were."""
+
+import contextlib
+import datetime
+import tempfile
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import deniable as dp
+from deniable.engines.duckdb import DuckDB
+from deniable.query.catalogue import Catalogue, Options
+from deniable.query.compile import compile_sql
+from deniable.query.keys import narrowed
+from deniable.query.price import price
+from engines.loading import to_postgres
+from engines.spark_session import local_spark
+
+LONGEST = "ä" * 500  # a thousand bytes
+TEXTS = ["a", "it's, t", LONGEST, LONGEST + "b", "b" * 1_001, "b" * 1_002, None, ""]
+WHOLE = [0, 7, -7, (1 << 63) - 1, 1 - (1 << 63), -1 << 63, None, 5]
+UNFIT = {*TEXTS[3:6], -1 << 63}
+ROWS = 64
+KEYED = pa.table(
+    {
+        "u": range(ROWS),
+        "s": pa.array([TEXTS[i % 8] for i in range(ROWS)], pa.string()),
+        "i": pa.array([WHOLE[(i // 8 + i) % 8] for i in range(ROWS)], pa.int64()),
+        "d": [datetime.date(2024, 1, 1 + i % 3) for i in range(ROWS)],
+        "b": [None if i % 3 == 0 else i % 2 == 0 for i in range(ROWS)],
+    }
+)
+GROUPS = {"s": TEXTS, "i": WHOLE}
+CHOSEN = {
+    "s": [("a",), ("it's, t",), (LONGEST,)],
+    "i": [(0,), (-7,), (1 - (1 << 63),)],
+    "s, i": [("a", 0), ("it's, t", 7), (LONGEST, (1 << 63) - 1), ("", -7)],
+    "s, d": [("a", datetime.date(2024, 1, 1)), ("", datetime.date(2024, 1, 2))],
+    "s, b": [("a", None), ("a", True), ("it's, t", False), ("", None)],
+    "b, s, i": [(None, "a", 0), (True, "it's, t", 7), (None, "", -7)],
+}
+
+
+@pytest.fixture(scope="module")
+def duckdb():
+    with contextlib.closing(DuckDB()) as engine:
+        engine.add("t", KEYED, None)
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def postgres(server):
+    to_postgres(server.url, "keyed", KEYED)
+    source = dp.postgres(server.url).table("keyed")
+    with contextlib.closing(source.engine()) as engine:
+        engine.add("t", source, None)
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with local_spark() as session, tempfile.TemporaryDirectory() as folder:
+        parquet.write_table(KEYED, f"{folder}/keyed.parquet")
+        session.read.parquet(f"{folder}/keyed.parquet").createOrReplaceTempView("keyed")
+        source = dp.spark(session).table("keyed")
+        with contextlib.closing(source.engine()) as engine:
+            engine.add("t", source, None)
+            yield engine
+
+
+@pytest.fixture
+def engine(request):
+    return request.getfixturevalue(request.param)
+
+
+def on_engines(name, values, for_spark=()):
+    """Each value on DuckDB and Postgres; some on Spark, which takes seconds."""
+    pairs = [(value, engine) for value in values for engine in ("duckdb", "postgres")]
+    pairs += [(value, "spark") for value in for_spark]
+    return pytest.mark.parametrize((name, "engine"), pairs, indirect=["engine"])
+
+
+def plan_of(columns, **declared):
+    given = {"unit": "u", "population": "p", "max_rows": 1, "max_groups": 1, **declared}
+    table = dp.PrivateTable(KEYED, **given)
+    with contextlib.closing(DuckDB()) as bare:
+        catalogue = Catalogue({"t": bare.add("t", KEYED, None)}, {"t": table})
+    question = f"SELECT {columns}, COUNT(*) AS n, COUNT(DISTINCT s) AS k FROM t GROUP BY {columns}"
+    return compile_sql(question, catalogue, Options())
+
+
+def steps_of(plan):
+    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
+
+
+def rows_of(engine, step):
+    with engine.snapshot() as taken:
+        return Counter(tuple(row) for row in taken.run(step))
+
+
+@on_engines("column", GROUPS)
+def test_a_key_that_no_statement_can_hold_is_not_selected(column, engine):
+    """Of each engine the same ones: a row is left out for what is in it alone."""
+    steps = steps_of(plan_of(column))
+    engine.check(list(steps.values()))
+    fit = {v for v in GROUPS[column] if v is not None and v != -1 << 63}
+    fit = {v for v in fit if not isinstance(v, str) or len(v.encode()) <= 1_000}
+    for name in ("units", "totals 0", "distinct 0"):
+        assert {row[0] for row in rows_of(engine, steps[name])} == fit
+
+
+@on_engines("columns", CHOSEN, ["b, s, i"])
+def test_only_the_selected_groups_are_read(columns, engine):
+    keys, wide = CHOSEN[columns], len(columns.split(", "))
+    declared = {"keys": {"b": [True, False, None]}} if "b" in columns else {}
+    plan = plan_of(columns, **declared)
+    steps = steps_of(plan)
+    for name in ("totals 0", "distinct 0"):
+        every = rows_of(engine, steps[name])
+        assert {part for row in every for part in row[:wide]}.isdisjoint(UNFIT)
+        read = rows_of(engine, narrowed(steps[name], plan, keys))
+        assert read == Counter({row: n for row, n in every.items() if row[:wide] in keys})
+        assert 0 < len(read) < len(every)
+
+
+@on_engines("keys", [["a", LONGEST, "b" * 1_000, None], ["a", LONGEST]])
+def test_a_long_text_is_none_of_the_declared_ones(keys, engine):
+    """What rows keep of it is cut, and neither NULL nor a text that was declared."""
+    found = rows_of(engine, steps_of(plan_of("s", keys={"s": keys}))["totals 0"])
+    assert {row[0] for row in found} == {"a", LONGEST, None} & set(keys)
+    assert all(row[1] == 8 << 16 for row in found)
