@@ -18,7 +18,7 @@ from deniable.engines.frames import pinned_frame
 from deniable.engines.leaves import Reader, projection, schema_of
 from deniable.engines.linked import Linked
 from deniable.engines.pinned import DamagedError, Pinned, Texts
-from deniable.engines.room import room_of
+from deniable.engines.room import Room
 from deniable.engines.shadow import Shadow, is_lasting
 from deniable.engines.sources import string_literal
 from deniable.engines.spill import Spill
@@ -114,6 +114,7 @@ class DuckDB:
 
     def __init__(self) -> None:
         self._spill = Spill()
+        self._room: Room | None = None
         self._connection = self._opened()
         self._home: driver.DuckDBPyConnection | None = None
         self._attached: dict[str, str] = {}
@@ -127,6 +128,8 @@ class DuckDB:
     def _opened(self) -> driver.DuckDBPyConnection:
         connection = driver.connect()
         self._spill.take(connection)
+        self._room = self._room or Room.of(connection)
+        self._room.take(connection)
         return connection
 
     def add(
@@ -229,6 +232,8 @@ class DuckDB:
             self._home = where
             self._connection = where.cursor()
             self._spill.take_from_working_folder(self._connection)
+            self._room = Room.of(self._connection)
+            self._room.take(self._connection)
         elif self._home is not where:
             raise ParameterError("source", table.name, "one open connection for each session")
         # Another cursor does not know which schema the owner's connection is in.
@@ -345,10 +350,9 @@ class DuckDB:
         return [*(made_table(name, sql) for name, sql in step.tables.items()), step.select]
 
     def room(self) -> int:
-        """Its limits of memory and of the folder to which it spills."""
-        with self._lock:
-            self.attempt(self._recover)
-            return self.attempt(lambda: room_of(self._connection))
+        """Its limits of memory and of the folder to which it spills, as they were at first."""
+        assert self._room is not None
+        return self._room.bytes
 
     def cancel(self) -> None:
         """End what is running."""

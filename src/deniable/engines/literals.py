@@ -14,7 +14,7 @@ from functools import cache
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.tables import MOST_WHOLE, ColumnType, unfit
+from deniable.tables import LONGEST_TEXT, MOST_WHOLE, ColumnType, unfit
 
 MOMENT = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?$"
 """What a text looks like that is read as a day or time, on every engine."""
@@ -52,6 +52,18 @@ def literal(kind: ColumnType, value: object) -> exp.Expr:
             return cast_to(exp.Literal.string(value.isoformat()), "DATE")
     assert isinstance(value, str)
     return exp.Literal.string(value)
+
+
+def longer(text: exp.Expr, size: int) -> exp.Expr:
+    """Whether a text has more bytes."""
+    found = exp.Anonymous(this="STRLEN", expressions=[text])
+    return exp.GT(this=found, expression=whole_literal(size))
+
+
+def short(text: exp.Expr) -> exp.Expr:
+    """Whether a text is no longer than a constant can be; NULL is not."""
+    found = longer(text, LONGEST_TEXT)
+    return exp.LTE(this=found.this, expression=found.expression)
 
 
 def kind_of_value(value: object) -> ColumnType:

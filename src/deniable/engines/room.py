@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb as driver
+
+from deniable.engines.statements import set_to
 
 _UNITS = {
     **{f"{prefix}iB": 1 << (10 * power) for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
@@ -15,25 +18,47 @@ _UNITS = {
 }
 
 
-def room_of(connection: driver.DuckDBPyConnection) -> int:
-    """The bytes that a question may take in memory, and in the folder to which DuckDB spills."""
-    names = ("memory_limit", "max_temp_directory_size", "temp_directory")
-    values = [
-        str(connection.execute("SELECT current_setting(?)", [name]).fetchall()[0][0] or "")
-        for name in names
-    ]
-    memory, disk, folder = values
-    return _bytes(memory) + (_on_disk(disk, folder) if folder else 0)
+@dataclass(frozen=True)
+class Room:
+    """The bytes that questions may take in memory, and in the folder to which DuckDB spills.
+
+    They are read once, when a connection opens. A share of what is free on a disk would follow what
+    others write there, questions among them: it becomes a fixed number, a power of two.
+    """
+
+    memory: int
+    disk: int
+    is_share: bool
+
+    @staticmethod
+    def of(connection: driver.DuckDBPyConnection) -> Room:
+        """As a connection has it now."""
+        memory, size, folder = (
+            str(connection.execute("SELECT current_setting(?)", [name]).fetchall()[0][0] or "")
+            for name in ("memory_limit", "max_temp_directory_size", "temp_directory")
+        )
+        share = re.match(r"(\d+)% of available", size)
+        if share is None:
+            return Room(_bytes(memory), _bytes(size) if folder else 0, is_share=False)
+        free = _free(folder) * int(share[1]) // 100 if folder else 0
+        return Room(_bytes(memory), 1 << (free.bit_length() - 1) if free else 0, is_share=True)
+
+    @property
+    def bytes(self) -> int:
+        """Both together."""
+        return self.memory + self.disk
+
+    def take(self, connection: driver.DuckDBPyConnection) -> None:
+        """Have a connection keep to it."""
+        if self.is_share:
+            set_to(connection, "max_temp_directory_size", f"{self.disk >> 10}KiB")
 
 
-def _on_disk(size: str, folder: str) -> int:
-    share = re.match(r"(\d+)% of available", size)
-    if share is None:
-        return _bytes(size)
+def _free(folder: str) -> int:
     place = Path(folder).absolute()
     while not place.exists():
         place = place.parent
-    return shutil.disk_usage(place).free * int(share[1]) // 100
+    return shutil.disk_usage(place).free
 
 
 def _bytes(size: str) -> int:

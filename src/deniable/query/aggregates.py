@@ -39,6 +39,7 @@ class Statistics:
         self._places: dict[str, int] = {}
         self.found: list[Statistic] = []
         self.distinct: list[exp.Expr] = []
+        self.kinds: list[ColumnType | None] = []
         self.grids: list[Grid] = []
         self.ranks: list[Rank] = []
 
@@ -71,10 +72,11 @@ class Statistics:
         given = None if node is None else read_condition(node, self._find, "FILTER")
         return _and(given, made)
 
-    def _column(self, node: exp.Expr, where: str) -> exp.Expr:
+    def _column(self, node: exp.Expr, where: str) -> tuple[exp.Expr, ColumnType | None]:
         """What is counted, and told apart."""
         no_unit(node, self._find, where)
-        return finished(read_column(node, self._find, where))
+        value = read_column(node, self._find, where)
+        return finished(value), value.kind
 
     def _count(self, node: exp.Count, condition: exp.Expr | None) -> Measure:
         argument = node.this
@@ -83,9 +85,12 @@ class Statistics:
         if argument is None or isinstance(argument, exp.Star):
             return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
         if not isinstance(argument, exp.Distinct):
-            value = self._column(argument, "COUNT(...)")
+            value, kind = self._column(argument, "COUNT(...)")
             if isinstance(argument, exp.Literal):
                 return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
+            if kind == ColumnType.TEXT:  # rows keep a number, and no text
+                missing = exp.Is(this=exp.paren(value), expression=exp.Null())
+                value = _when(exp.Not(this=missing), exp.Literal.number(1))
             place = self._add_count(_when(self._condition(condition), value), 1.0)
             return Linear(((place, 1.0),), row=_ONE)
         if len(argument.expressions) != 1:
@@ -93,7 +98,8 @@ class Statistics:
         (value,) = argument.expressions
         if isinstance(value, exp.Column) and self._find(value).is_unit:
             return Linear(((self._units(condition), 1.0),))
-        kept = self._column(value, "COUNT(DISTINCT ...)")
+        kept, kind = self._column(value, "COUNT(DISTINCT ...)")
+        self.kinds.append(kind)
         self.distinct.append(_when(self._condition(condition), kept))
         return Linear(((-len(self.distinct), 1.0),))  # placed after the other statistics
 

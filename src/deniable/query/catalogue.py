@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.schema import MappingSchema
 
+from deniable.engines.literals import short
 from deniable.errors import QueryError
 from deniable.privacy.units import Relation as Neighbours
 from deniable.query.columns import BOUGHT, UNIT, Column, Place, Relation
@@ -120,7 +121,7 @@ class Catalogue:
         else:
             column = exp.column(unit, quoted=True)
             sql = sql.select(exp.alias_(column.copy(), UNIT, quoted=True))
-            sql = sql.where(exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null())))
+            sql = sql.where(_named(column, columns[unit].kind))
         return Relation(
             sql=sql,
             columns=columns,
@@ -141,3 +142,10 @@ class Catalogue:
         if len(kinds) > 1:
             raise QueryError("the tables are protected under different neighbour relations")
         return kinds.pop()
+
+
+def _named(unit: exp.Expr, kind: ColumnType | None) -> exp.Expr:
+    """Whether a row is somebody's; a name of more than 1,000 bytes is none."""
+    if kind == ColumnType.TEXT:
+        return short(unit.copy())
+    return exp.Not(this=exp.Is(this=unit.copy(), expression=exp.Null()))

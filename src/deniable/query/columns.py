@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
 
+from deniable.engines.leaves import MOST_BYTES
 from deniable.errors import ParameterError
-from deniable.tables import Bounds, ColumnType
+from deniable.tables import LONGEST_TEXT, Bounds, ColumnType
 
 Place = tuple[str, str]
 """A private table, and a column of it."""
@@ -45,6 +46,26 @@ class UnboundedError(ParameterError):
         self.places = places
 
 
+CELL = 16
+"""Bytes of a number, a day or a time that an engine holds."""
+
+
+def bytes_of(kinds: Iterable[ColumnType | None]) -> int:
+    """What values of these types take at the worst."""
+    return sum(MOST_BYTES if kind in {ColumnType.TEXT, None} else CELL for kind in kinds)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows that an engine holds as it works, of so many bytes at the worst.
+
+    There are at most `growth` of them for each row of the tables.
+    """
+
+    width: int
+    growth: int
+
+
 @dataclass(frozen=True)
 class Relation:
     """Rows that can be asked about: the SQL that makes them, and whose they are.
@@ -56,7 +77,8 @@ class Relation:
 
     One row of a table becomes at most `fan` rows by public tables, one unit has at most `most` rows
     (None: as many as the table has), and there are at most `growth` times as many rows as in the
-    tables. `left_out` are the numbers of rows to which sides of joins were cut.
+    tables. `left_out` are the numbers of rows to which sides of joins were cut. `kept` are the rows
+    that an engine holds to make them: sides of joins, what windows and groups of a unit are of.
     """
 
     sql: exp.Expr
@@ -75,6 +97,17 @@ class Relation:
     growth: int = 1
     joined: bool = False
     left_out: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def unit_width(self) -> int:
+        """Bytes of a unit's name at the worst: rows of longer ones are left out."""
+        return LONGEST_TEXT if self.unit_kind == ColumnType.TEXT else CELL
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row at the worst."""
+        return self.unit_width + bytes_of(column.kind for column in self.columns.values())
 
     @property
     def private(self) -> bool:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from deniable.engines.leaves import MOST_BYTES
 from deniable.errors import DeniableError, ParameterError, QueryError
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.checks import no_unit, resolver
-from deniable.query.columns import UNIT, Column, Relation
+from deniable.query.columns import UNIT, Column, Kept, Relation
 from deniable.query.expressions import find_bounds, known_values, lacking
 from deniable.query.grouping import Set, grouped_by
 from deniable.query.outer import plan_of, text_of
@@ -221,6 +222,12 @@ class _Compiler:
         if distinct is not None:
             sql = sql.distinct()
         made_of = replace(read.merged, sql=sql, columns=columns, simple=simple)
+        windows = list(select.find_all(exp.Window))
+        if windows or distinct is not None:
+            # In a window rows are ordered by all columns that are there.
+            scope = sum(replace(made_of, columns=known).width for known in read.columns.values())
+            width = made_of.width + (scope + _ordered(windows) if windows else 0)
+            made_of = replace(made_of, kept=(*made_of.kept, Kept(width, made_of.growth)))
         if distinct is not None and all(column.is_unit for column in columns.values()):
             return _one_row(made_of)
         return made_of
@@ -270,11 +277,20 @@ class _Compiler:
         inner.set("alias", exp.TableAlias(this=exp.to_identifier("by_unit", quoted=True)))
         alone = all(self._is_unit(group, find) for group in groups)
         merged = read.merged
-        found = replace(merged, sql=outer.from_(inner), columns=columns, simple=False)
+        kept = (*merged.kept, Kept(merged.unit_width + made.width, merged.growth))
+        found = replace(merged, sql=outer.from_(inner), columns=columns, simple=False, kept=kept)
         return _one_row(found) if alone else found
 
     def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:
         return isinstance(node, exp.Column) and find(node).is_unit
+
+
+def _ordered(windows: list[exp.Window]) -> int:
+    """Bytes of what windows compute to split and to order rows by, at the worst."""
+    keys = [key for each in windows for key in each.args.get("partition_by") or []]
+    orders = [each.args.get("order") for each in windows]
+    keys += [key.this for order in orders if order is not None for key in order.expressions]
+    return MOST_BYTES * sum(not isinstance(key, exp.Column) for key in keys)
 
 
 def _one_row(relation: Relation) -> Relation:

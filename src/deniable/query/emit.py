@@ -118,16 +118,6 @@ def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
     return Step(select, _base(plan), tables, dense, plan.constants, plan.veiled)
 
 
-def _stored(plan: Plan) -> bool:
-    """Whether rows are made once and kept.
-
-    Rows that are computed from several (windows, aggregates, numbers of rows) could come out
-    otherwise a second time, by the order of threads; a unit must not look light in one place and
-    be heavy in another. And functions of text and times are not computed three times.
-    """
-    return not plan.one_row and (plan.veiled or not (plan.simple and plan.unit_has_name))
-
-
 def _tables(
     plan: Plan,
     *,
@@ -142,11 +132,11 @@ def _tables(
     be. Where the norm was bought, they are those whose upper bound on it is above the floor, by a
     margin for what floats lose.
     """
-    tables = {ROWS: _base(plan, every_group=True)} if _stored(plan) else {}
+    tables = {ROWS: _base(plan, every_group=True)} if plan.stored else {}
     if plan.one_row:
         return tables
     rows = ROWS
-    if not _stored(plan):
+    if not plan.stored:
         rows = f"({plan.source.select(exp.alias_(plan.unit.copy(), 'u')).sql('duckdb')})"
     bought = pairs and plan.floor is not None
     if units or bought:
@@ -239,7 +229,7 @@ def _pairs(plan: Plan) -> str:
 
 def _with_base(plan: Plan, *, every_group: bool = False) -> str:
     """The rows as the first common table expression."""
-    if _stored(plan):
+    if plan.stored:
         where = "" if every_group else _where_declared(plan)
         return f"WITH base AS (SELECT * FROM {ROWS}{where})"
     return f"WITH base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"

@@ -14,12 +14,10 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.base import Step
-from deniable.engines.literals import kind_of_value, literal, whole_literal
+from deniable.engines.literals import kind_of_value, literal, longer, short, whole_literal
+from deniable.query.columns import CELL
 from deniable.query.plan import Group, Plan, declared, names
 from deniable.tables import LONGEST_TEXT, MOST_WHOLE, ColumnType
-
-HELD_TEXT = 4 * (LONGEST_TEXT + 1)
-"""Bytes of a text that is grouped by, at most: a character has four."""
 
 
 def answered(group: Group) -> exp.Expr:
@@ -27,29 +25,39 @@ def answered(group: Group) -> exp.Expr:
     key = exp.paren(group.sql.copy())
     if group.kind == ColumnType.TEXT:
         nul = exp.Contains(this=key.copy(), expression=exp.Chr(expressions=[whole_literal(0)]))
-        return exp.and_(_size(key, exp.LTE), exp.Not(this=nul))
+        return exp.and_(short(key), exp.Not(this=nul))
     if group.kind == ColumnType.INTEGER:
         return exp.GTE(this=key, expression=literal(group.kind, -MOST_WHOLE))
     return declared(key, None)
 
 
 def held(group: Group) -> exp.Expr:
-    """A key as rows keep it: of a text that is none of the declared ones, its beginning.
-
-    Declared texts have 1,000 bytes at most; what is cut has 1,001 characters, and stays undeclared.
-    """
+    """A key as rows keep it: a text longer than all that are declared is one short other text."""
     if group.kind != ColumnType.TEXT or group.keys is None:
         return group.sql.copy()
-    key = exp.paren(group.sql.copy())
-    cut = exp.Left(this=key, expression=whole_literal(LONGEST_TEXT + 1))
-    return exp.Case(
-        ifs=[exp.If(this=_size(key.copy(), exp.GT), true=cut)], default=group.sql.copy()
+    far = exp.If(
+        this=longer(exp.paren(group.sql.copy()), _longest(group.keys)),
+        true=literal(ColumnType.TEXT, _other(group.keys)),
     )
+    return exp.Case(ifs=[far], default=group.sql.copy())
 
 
-def _size(text: exp.Expr, compared: type[exp.Binary]) -> exp.Expr:
-    size = exp.Anonymous(this="STRLEN", expressions=[text])
-    return compared(this=size, expression=whole_literal(LONGEST_TEXT))
+def held_bytes(group: Group) -> int:
+    """How much of a key rows keep at the worst."""
+    if group.kind not in {ColumnType.TEXT, None}:
+        return CELL
+    if group.keys is None:
+        return LONGEST_TEXT
+    return max(CELL, _longest(group.keys), len(_other(group.keys)))
+
+
+def _longest(keys: Sequence[Any]) -> int:
+    return max((len(str(key).encode()) for key in keys if key is not None), default=0)
+
+
+def _other(keys: Sequence[Any]) -> str:
+    """A text that is not declared."""
+    return next("?" * size for size in range(len(keys) + 1) if "?" * size not in keys)
 
 
 def narrowed(step: Step, plan: Plan, keys: Sequence[Sequence[Any]]) -> Step:

@@ -11,9 +11,11 @@ from deniable.errors import QueryError
 from deniable.query.aggregates import Statistics, counted_rows, settle
 from deniable.query.catalogue import Options
 from deniable.query.checks import no_unit
+from deniable.query.columns import CELL, bytes_of
 from deniable.query.expressions import known_values
 from deniable.query.fan import STORED_GROWTH
 from deniable.query.grouping import Set
+from deniable.query.keys import held_bytes
 from deniable.query.measures import Measure
 from deniable.query.plan import Group, Output, Plan
 from deniable.query.released import bare, check_public, whole_number
@@ -102,7 +104,15 @@ def plan_of(
         most=merged.most,
         growth=merged.growth,
         left_out=merged.left_out,
+        kept=merged.kept,
+        width=_width(made, statistics, merged.unit_width),
     )
+
+
+def _width(groups: Sequence[Group], statistics: Statistics, unit: int) -> int:
+    """Bytes of a row that is counted, at the worst."""
+    numbers = CELL * (len(statistics.found) + len(statistics.grids))
+    return unit + sum(map(held_bytes, groups)) + bytes_of(statistics.kinds) + numbers
 
 
 def _group(node: exp.Expr, select: exp.Select, find: Resolve, options: Options) -> Group:

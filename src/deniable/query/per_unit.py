@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from deniable.engines.leaves import MOST_BYTES
 from deniable.engines.literals import cast_to, data_type
 from deniable.errors import QueryError
 from deniable.query.checks import columns_in, no_unit
-from deniable.query.columns import UNIT, Column
+from deniable.query.columns import UNIT, Column, bytes_of
 from deniable.query.rounding import half_up
 from deniable.query.sources import Sources
 from deniable.query.values.operators import Resolve, read_column
@@ -82,12 +83,19 @@ class UnitRows:
         self._sql = read.sql
         self._keys: dict[str, tuple[str, Column]] = {}
         self._aggregates: dict[str, tuple[str, Column]] = {}
+        self._distinct = 0
 
     def add_key(self, node: exp.Expr, made: tuple[exp.Expr, Column]) -> None:
         """Group by an expression."""
         name = f"k{len(self._keys)}"
         self._keys[node.sql("duckdb")] = (name, made[1])
         self._sql = self._sql.select(exp.alias_(made[0], name)).group_by(made[0].copy())
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row at the worst; of values that are told apart, all are held."""
+        kinds = [column.kind for _, column in (*self._keys.values(), *self._aggregates.values())]
+        return bytes_of(kinds) + self._distinct * MOST_BYTES
 
     def select(self) -> exp.Select:
         """The inner SELECT."""
@@ -142,6 +150,7 @@ class UnitRows:
             sql, column = aggregate(node, self._find)
             name = f"a{len(self._aggregates)}"
             self._aggregates[text] = (name, column)
+            self._distinct += next(node.find_all(exp.Distinct), None) is not None
             self._sql = self._sql.select(exp.alias_(sql, name))
         return exp.column(self._aggregates[text][0])
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from deniable.engines.literals import kind_of_value, literal
 from deniable.errors import QueryError
 from deniable.lazy import lazy
-from deniable.query.columns import BOUGHT
+from deniable.query.columns import BOUGHT, Kept
 from deniable.query.measures import Located, Measure
 from deniable.query.quantiles import Grid, Rank
 from deniable.tables import ColumnType
@@ -71,7 +71,8 @@ class Output:
 class Plan:
     """Everything about a question but its price and the data.
 
-    What `fan`, `most`, `growth` and `left_out` are, the relation that it reads tells.
+    What `fan`, `most`, `growth`, `left_out` and `kept` are, the relation that it reads tells. The
+    rows that are counted have at most `width` bytes each.
     """
 
     source: exp.Select
@@ -107,6 +108,8 @@ class Plan:
     most: int | None = None
     growth: int = 1
     left_out: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    width: int = 0
 
     @property
     def buys_rows(self) -> bool:
@@ -122,6 +125,26 @@ class Plan:
     def one_row(self) -> bool:
         """Whether every unit has one row at most."""
         return self.single and self.rows == 1
+
+    @property
+    def stored(self) -> bool:
+        """Whether rows are made once and kept.
+
+        Rows that are computed from several (windows, aggregates, numbers of rows) could come out
+        otherwise a second time, by the order of threads; a unit must not look light in one place
+        and be heavy in another. And functions of text and times are not computed three times.
+        """
+        return not self.one_row and (self.veiled or not (self.simple and self.unit_has_name))
+
+    @property
+    def held(self) -> tuple[Kept, ...]:
+        """The rows that an engine holds: those it makes them of, and those that are counted.
+
+        These are stored, or grouped by what they are grouped by; where they are only summed, there
+        is one sum for each unit.
+        """
+        summed = not (self.stored or self.groups or self.distinct)
+        return (*self.kept, Kept(self.width, 1 if summed else self.growth))
 
     @property
     def columns(self) -> int:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from deniable.engines.leaves import MOST_BYTES
 from deniable.errors import QueryError
 from deniable.query.checks import columns_in, no_unit, resolver
-from deniable.query.columns import BOUGHT, UNIT, Column, Relation
+from deniable.query.columns import BOUGHT, UNIT, Column, Kept, Relation
 from deniable.query.fan import (
     MOST_FAN,
     MOST_ROWS,
@@ -92,7 +93,7 @@ def read_sources(
     found = spread(met, None if where is None else where.this, resolver(columns), count)
     for name, most in found.kept.items():
         _side(sql, name).set("this", first_rows(met[name].relation, most).sql)
-    merged = _spread(merged, [each.relation for each in met.values()], found)
+    merged = _spread(merged, met, found)
     located = replace(
         merged, sql=exp.column(UNIT, table=holder, quoted=True) if holder else merged.sql
     )
@@ -108,11 +109,13 @@ def _side(sql: exp.Select, alias: str) -> exp.Expr:
     return next(side for side in sides if side.alias == alias)
 
 
-def _spread(merged: Relation, sides: list[Relation], found: Spread) -> Relation:
+def _spread(merged: Relation, met: Mapping[str, Met], found: Spread) -> Relation:
     """What joins make of a relation: how many rows count in full, and how many there can be."""
-    if len(sides) == 1 or not merged.private:
+    if len(met) == 1 or not merged.private:
         return merged
-    private = [side for side in sides if side.private]
+    private = [each.relation for each in met.values() if each.relation.private]
+    compared = sum(_computed(each.on) for each in met.values())
+    sides = [Kept(side.width + compared * MOST_BYTES, side.growth) for side in private]
     kept = (*(n for side in private for n in side.left_out), *found.kept.values())
     promised = None  # what a cut leaves out is not promised by anybody
     if len(private) == 1 and merged.cap is not None and merged.cap * found.fan <= MOST_ROWS:
@@ -127,7 +130,15 @@ def _spread(merged: Relation, sides: list[Relation], found: Spread) -> Relation:
         simple=all(side.simple for side in private),
         left_out=kept,
         cap=promised,
+        kept=(*(each for side in private for each in side.kept), *sides),
     )
+
+
+def _computed(condition: exp.Expr | None) -> int:
+    """How many values are computed to be compared in a join, which may hold them."""
+    parts = [part for part in conjuncts(condition) if isinstance(part, exp.EQ)]
+    ends = [end for part in parts for end in (part.left, part.right)]
+    return sum(not isinstance(end, exp.Column | exp.Literal) for end in ends)
 
 
 def _aliased(relation: Relation, alias: str) -> exp.Subquery:
@@ -267,6 +278,7 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
         most=None if left.most is None or right.most is None else left.most + right.most,
         growth=left.growth + right.growth,
         left_out=left.left_out + right.left_out,
+        kept=left.kept + right.kept,
     )
 
 
