@@ -13,6 +13,7 @@ from deniable.errors import ParameterError
 from deniable.privacy.exact import exact, sqrt_up
 from deniable.query.checks import COMPARISONS, columns_in
 from deniable.query.columns import Column, Place, UnboundedError
+from deniable.query.values.casts import decimal_sizes
 from deniable.query.values.operators import Resolve, read_value
 from deniable.query.width_bucket import BUCKETS
 from deniable.tables import Bounds, ColumnType
@@ -109,13 +110,16 @@ def _literal_bounds(text: str) -> Bounds:
 
 def _cast_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     inner = node.this
-    kinds = {read_value(each, resolve, "CAST").kind for each in (inner, node)}
+    kinds = [read_value(each, resolve, "CAST").kind for each in (inner, node)]
     if ColumnType.BOOLEAN in kinds:
         return Fraction(0), Fraction(1)
     found = find_bounds(inner, resolve)
-    if found is not None and read_value(node, resolve, "CAST").kind == ColumnType.INTEGER:
-        return Fraction(found[0].__floor__()), Fraction(found[1].__ceil__())
-    return found
+    if found is None:
+        return None
+    to = node.args.get("to")
+    if isinstance(to, exp.DataType) and to.this == exp.DType.DECIMAL:
+        return _outward(found, decimal_sizes(to)[1])
+    return _outward(found, 0) if ColumnType.INTEGER in kinds[1:] else found
 
 
 def _unary(node: exp.Expr, inner: Bounds) -> Bounds | None:
@@ -127,7 +131,12 @@ def _unary(node: exp.Expr, inner: Bounds) -> Bounds | None:
         return least, max(abs(low), abs(high))
     if isinstance(node, exp.Sqrt):
         return Fraction(0), sqrt_up(max(high, Fraction(0)))
-    unit = Fraction(10) ** -_places(node)
+    return _outward(inner, _places(node))
+
+
+def _outward(bounds: Bounds, places: int) -> Bounds:
+    """Bounds of what is rounded to decimal places, whichever way."""
+    (low, high), unit = bounds, Fraction(10) ** -places
     return unit * (low / unit).__floor__(), unit * (high / unit).__ceil__()
 
 

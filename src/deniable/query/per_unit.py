@@ -61,7 +61,8 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
     if isinstance(node, exp.Sum):
         return _as_number(total, whole=whole), Column(value.kind, private=True)
     counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
-    number = cast_to(_as_number(total, whole=whole), "DOUBLE")
+    # Of whole numbers the sum may need more than 64 bits where the mean does not.
+    number = cast_to(total if whole else _as_number(total, whole=False), "DOUBLE")
     mean = exp.paren(exp.Div(this=number, expression=cast_to(counted, "DOUBLE")))
     return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True, lacks=source.lacks)
 

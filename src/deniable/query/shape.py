@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
+from deniable.engines.literals import kind_of_value
 from deniable.engines.scratch import borrowed
 from deniable.errors import QueryError
 from deniable.query.aggregates import measure_form
@@ -35,7 +36,7 @@ from deniable.query.measures import (
 from deniable.query.plan import Group, Output, Plan, names
 from deniable.query.values.operators import condition, read_column
 from deniable.query.values.value import finished
-from deniable.tables import ColumnType
+from deniable.tables import SQL_TYPES, ColumnType
 
 _CHUNK = 500
 
@@ -218,8 +219,16 @@ class _Released:
             except duckdb.Error:
                 raise QueryError(_FAILS) from None
 
+    def _type(self, name: str, values: Values) -> str:
+        """The engine's type of a column: that of its group, whatever was released of it."""
+        if name[0] == "m":
+            return "DOUBLE"
+        kind = self._groups[int(name[1:])].kind if name[0] == "g" else ColumnType.INTEGER
+        some = next((value for value in values if value is not None), 0)
+        return SQL_TYPES[kind_of_value(some) if kind is None else kind]
+
     def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
-        kinds = ", ".join(f"{name} {_type(name, v)}" for name, v in self._columns.items())
+        kinds = ", ".join(f"{name} {self._type(name, v)}" for name, v in self._columns.items())
         connection.execute(f"CREATE TEMP TABLE released ({kinds})")
         rows = list(zip(*self._columns.values(), strict=True))
         for start in range(0, len(rows), _CHUNK):
@@ -227,20 +236,6 @@ class _Released:
             places = ", ".join(["(" + ", ".join("?" * len(self._columns)) + ")"] * len(chunk))
             flat = [value for row in chunk for value in row]
             connection.execute(f"INSERT INTO released VALUES {places}", flat)
-
-
-def _type(name: str, values: Values) -> str:
-    """The engine's type of a column of released values."""
-    if name[0] == "m":
-        return "DOUBLE"
-    sample = next((value for value in values if value is not None), 0)
-    if isinstance(sample, bool):
-        return "BOOLEAN"
-    if isinstance(sample, datetime):
-        return "TIMESTAMP"
-    if isinstance(sample, date):
-        return "DATE"
-    return "VARCHAR" if isinstance(sample, str) else "BIGINT"
 
 
 def _picked(plan: Plan, released: _Released) -> list[int]:
@@ -269,14 +264,19 @@ def _order_text(ordered: exp.Expr, released: _Released) -> str:
 
 def check_shape(plan: Plan) -> None:
     """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
-    keys = [tuple(_sample(group) for group in plan.groups)]
-    columns = plan.columns
-    noise = ColumnNoise(1.0, lambda _: 1.0, gaussian=True)
-    shape(plan, Noisy(keys, np.full((1, columns), 100.0), (noise,) * columns))
+    noise = (ColumnNoise(1.0, lambda _: 1.0, gaussian=True),) * plan.columns
+    for missing in (False, True):
+        if not missing or any(None in (group.keys or ()) for group in plan.groups):
+            keys = [tuple(_sample(group, missing=missing) for group in plan.groups)]
+            shape(plan, Noisy(keys, np.full((1, plan.columns), 100.0), noise))
 
 
-def _sample(group: Group) -> Any:
-    return next((key for key in group.keys or () if key is not None), None) or _made_up(group)
+def _sample(group: Group, *, missing: bool) -> Any:
+    """One of its keys: NULL if that is wanted and declared, else another if there is one."""
+    keys = group.keys or ()
+    if None in keys and (missing or len(keys) == 1):
+        return None
+    return next((key for key in keys if key is not None), None) or _made_up(group)
 
 
 def _made_up(group: Group) -> Any:

@@ -122,10 +122,15 @@ def as_text(value: Value, where: str) -> exp.Expr:
     return cast(value.sql, _T)
 
 
+def decimal_sizes(to: exp.DataType) -> tuple[int, int]:
+    """How many digits a DECIMAL has, and how many of them are places."""
+    sizes = [int(size.name) for size in to.expressions]
+    return (sizes[0], sizes[1] if len(sizes) > 1 else 0) if sizes else (_DIGITS, _PLACES)
+
+
 def _decimal(value: Value, to: exp.DataType, where: str) -> Value:
     """DECIMAL(p, k): a double rounded to k places, NULL where p digits do not hold it."""
-    sizes = [int(size.name) for size in to.expressions]
-    digits, places = (*sizes, 0)[:2] if sizes else (_DIGITS, _PLACES)
+    digits, places = decimal_sizes(to)
     if not (0 <= places <= min(digits, 15) and 1 <= digits <= _DIGITS):
         raise QueryError(
             f"CAST to {to.sql('duckdb')[:30]} is not answered: DECIMAL has 18 digits at most, 15 "

@@ -142,13 +142,28 @@ def rounded(node: exp.Expr, read: Read) -> Value:
     places = _places(node)
     if kind == _I and (places is None or places >= 0):
         return value
-    number = sql if kind == _F else cast_to(sql, "DOUBLE")
-    if places is None:
-        return made(_I, try_cast(type(node)(this=number), _I), value, guarded=True)
-    one = exp.Round(this=number, decimals=_whole(places))
     if kind == _I:
-        return made(_I, try_cast(one, _I), value, guarded=True)
+        assert places is not None
+        return made(_I, try_cast(_to_multiple(sql, 10**-places), _I), value, twice=True)
+    if places is None:
+        return made(_I, try_cast(type(node)(this=sql), _I), value, guarded=True)
+    one = exp.Round(this=sql, decimals=_whole(places))
     return made(_F, one, value, guarded=True, wild=True)
+
+
+def _to_multiple(sql: exp.Expr, step: int) -> exp.Expr:
+    """The nearest multiple of an even number, halves away from zero, in whole numbers.
+
+    Half a step farther from zero, and then toward it: 65 bits are enough.
+    """
+    whole, half = (_wide(constant(_I, each).sql) for each in (step, step // 2))
+    below = exp.LT(this=closed(sql).copy(), expression=constant(_I, 0).sql)
+    farther = exp.Case(
+        ifs=[exp.If(this=below, true=exp.Sub(this=_wide(sql), expression=half))],
+        default=exp.Add(this=_wide(sql.copy()), expression=half.copy()),
+    )
+    steps = exp.IntDiv(this=exp.paren(farther), expression=whole)
+    return exp.Mul(this=exp.paren(steps), expression=whole.copy())
 
 
 def _places(node: exp.Expr) -> int | None:
