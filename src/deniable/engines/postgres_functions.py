@@ -305,7 +305,7 @@ def _refuse(node: exp.Expr) -> exp.Expr:
 def _contains(node: exp.Contains) -> exp.Expr:
     """NUL, which no text has here."""
     if not isinstance(node.expression, exp.Chr):
-        raise refused("CONTAINS", _NAME)
+        raise refused("CONTAINS", NAME)
     return exp.false()
 
 
