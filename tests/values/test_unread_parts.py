@@ -89,7 +89,7 @@ def test_types_of_pandas_do_not_follow_one_cell(guest):
     for more in ([], [guest]):
         mixed = pandas.Categorical([None, None, *more])
         frame = pandas.DataFrame({"u": range(2 + len(more)), "c": mixed})
-        with session(frame, max_rows=1) as opened:
+        with session(frame, max_rows=1, columns={"u": "integer", "c": "text"}) as opened:
             question = "SELECT COUNT(c) AS n FROM t WHERE c < 'x'"
             found.append(opened.explain(question, epsilon=1).statements)
     assert found[0] == found[1]
