@@ -138,6 +138,7 @@ def private(file: Path, max_rows: int | None = MAX_ROWS) -> Run:
             max_rows=max_rows,
         )
         ledger = Path(folder) / "ledger.db"
+        os.environ["XDG_CONFIG_HOME"] = folder  # the key, and what is remembered of ledgers
         budget = dp.ApproxDP(EPSILON, DELTA)
         with dp.Session({"trips": trips}, budget=budget, ledger=ledger) as session:
             middle, wall = used(), time.perf_counter()
@@ -173,6 +174,7 @@ def first(file: Path) -> Run:
             max_rows=MAX_ROWS,
         )
         ledger = Path(folder) / "ledger.db"
+        os.environ["XDG_CONFIG_HOME"] = folder  # the key, and what is remembered of ledgers
         budget = dp.ApproxDP(EPSILON, DELTA)
         with dp.Session({"trips": trips}, budget=budget, ledger=ledger) as session:
             return {"rows": len(session.sql(QUESTION, epsilon=EPSILON))}
@@ -205,6 +207,7 @@ def parts(file: Path) -> Run:
     budget = dp.ApproxDP(EPSILON, DELTA)
     with tempfile.TemporaryDirectory() as folder:
         ledger = Path(folder) / "ledger.db"
+        os.environ["XDG_CONFIG_HOME"] = folder  # the key, and what is remembered of ledgers
         with dp.Session({"trips": trips}, budget=budget, ledger=ledger) as session:
             start = used()
             session.sql(PARTS, epsilon=EPSILON)
