@@ -118,7 +118,9 @@ def test_texts_that_are_grouped_by_are_short_where_they_are_kept(keys, joined):
     public = pa.table({"z": range(3)})
     engine = DuckDB()
     schemas = {"t": engine.add("t", table, None), "w": engine.add("w", public, None)}
-    declared = dp.PrivateTable(table, unit="u", population="p", max_rows=1, max_groups=1)
+    declared = dp.PrivateTable(
+        table, unit="u", population="p", max_rows=1, max_groups=1, most_rows=9
+    )
     catalogue = Catalogue(schemas, {"t": declared}, lambda _: 3)
     question = f"SELECT s, COUNT(*) AS n FROM t{' CROSS JOIN w' if joined else ''} GROUP BY s"
     plan = compile_sql(question, catalogue, Options(keys={k: tuple(v) for k, v in keys.items()}))

@@ -73,6 +73,7 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         text=named.sql("duckdb"),
         constants=constants_of(named),
         veiled=is_veiled(named, catalogue.numeric_columns()),
+        promised=all(catalogue.private[name].most_rows is not None for name in found.plan.tables),
     )
     plan.check_sizes()
     return plan

@@ -292,7 +292,8 @@ def _written(plan: Plan, *, every_group: bool) -> str:
             sql.where(declared(exp.paren(group.sql.copy()), group.keys), copy=False)
     columns = [exp.alias_(plan.unit.copy(), "u", copy=False)]
     for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
-        columns.append(exp.alias_(held(group), name, copy=False))
+        key = held(group) if plan.promised else group.sql.copy()
+        columns.append(exp.alias_(key, name, copy=False))
     for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
         value = statistic.sql.copy()
         if not statistic.counts and not statistic.per_unit:

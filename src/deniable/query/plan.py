@@ -72,7 +72,8 @@ class Plan:
     """Everything about a question but its price and the data.
 
     What `fan`, `most`, `growth`, `left_out` and `kept` are, the relation that it reads tells. The
-    rows that are counted have at most `width` bytes each.
+    rows that are counted have at most `width` bytes each. `promised`: all of its tables declare how
+    many rows they have at most, so that room is counted, and long keys are not kept whole.
     """
 
     source: exp.Select
@@ -104,6 +105,7 @@ class Plan:
     only: tuple[exp.Expr, ...] = ()
     constants: tuple[Any, ...] = ()
     veiled: bool = False
+    promised: bool = False
     fan: int = 1
     most: int | None = None
     growth: int = 1
