@@ -124,7 +124,7 @@ class Session:
         try:
             schemas = {
                 n: self._engine.add(
-                    n, opened(t.source), t.columns, _unit_of(t), row_by_row=_is_row_by_row(t)
+                    n, opened(t.source), t.columns, _unit_of(t), row_by_row=t.row_by_row
                 )
                 for n, t in self._tables.items()
             }
@@ -486,11 +486,6 @@ class Session:
 def _unit_of(table: Table) -> str | None:
     """The column that says whose row it is, if one does."""
     return table.unit if isinstance(table, PrivateTable) and isinstance(table.unit, str) else None
-
-
-def _is_row_by_row(table: Table) -> bool:
-    """What a public view shows is public, however it is made."""
-    return table.row_by_row if isinstance(table, PrivateTable) else True
 
 
 def _engine_of(tables: Iterable[Table], *, untested: bool) -> Engine:

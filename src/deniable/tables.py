@@ -81,19 +81,30 @@ A table in memory is held: neither it nor what holds it shows a row."""
 
 @dataclass(frozen=True, init=False, eq=False)
 class PublicTable:
-    """A table that holds nothing private: it may be joined, and its values may show."""
+    """A table that holds nothing private: it may be joined, and its values may show.
+
+    A view runs what its owner wrote with the rights of who asks. It is refused unless `row_by_row`
+    is said: it is computed from public rows alone, without code of people who are not trusted.
+    """
 
     source: Source
     columns: Mapping[str, ColumnType] | None
     version: str
+    row_by_row: bool
 
     def __init__(
-        self, source: Source, *, columns: Mapping[str, str] | None = None, version: str = ""
+        self,
+        source: Source,
+        *,
+        columns: Mapping[str, str] | None = None,
+        version: str = "",
+        row_by_row: bool = False,
     ) -> None:
         source = hold(source)
         object.__setattr__(self, "source", read_source(source))
         object.__setattr__(self, "columns", read_columns(columns))
         object.__setattr__(self, "version", read_text(version, "version"))
+        object.__setattr__(self, "row_by_row", _truth(row_by_row, "row_by_row"))
 
 
 @dataclass(frozen=True, init=False, eq=False)

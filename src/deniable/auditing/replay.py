@@ -161,7 +161,7 @@ def _compared(
         if factory is None:
             return observe(pipeline, given, recorder, whole_process=whole_process)
         make = factory
-        with Ledger(key=_KEY, clock=lambda: _CLOCK) as ledger:
+        with Ledger(key=_KEY, clock=lambda: _CLOCK, nonce=lambda: "replay") as ledger:
             return observe(
                 lambda subject: pipeline(make(subject, ledger)),
                 given,

@@ -121,6 +121,7 @@ class DuckDB:
         self._frames: dict[str, Held[object]] = {}
         self._views: list[str] = []
         self._pinned: list[Pinned] = []
+        self._owned: list[tuple[tuple[str, str], str, str]] = []
         self._shadow = Shadow()
         self._lock = threading.Lock()
         self._failed = self._lost = False
@@ -212,6 +213,8 @@ class DuckDB:
             kind, sql = _catalogued(self._connection, place, table.name)
             relation = ".".join(map(quoted, (*place, table.name)))
             if kind == "table":
+                if self._home is not None:
+                    self._owned.append((place, table.name, sql))
                 made = _generated(self._connection, place, table.name, sql)
                 return self._described(relation, Reader.DATABASE, made), True
             if kind == "view":
@@ -231,7 +234,8 @@ class DuckDB:
                 )
             self._home = where
             self._connection = where.cursor()
-            self._spill.take_from_working_folder(self._connection)
+            self._spill.take_from_owner(self._connection)
+            _check_macros(self._connection)
             self._room = Room.of(self._connection)
             self._room.take(self._connection)
         elif self._home is not where:
@@ -254,6 +258,7 @@ class DuckDB:
                 texts = Texts.of(reads)
                 self.attempt(lambda: self._read(texts, links))
                 self.attempt(lambda: self._connection.execute("BEGIN TRANSACTION"))
+                self.attempt(self._still)
                 in_place = [each.name for each in self._pinned if each.is_in_place(texts)]
                 statements = Statements(self._connection)
                 yield DuckDBSnapshot(self, statements, in_place, list(links.values()))
@@ -293,7 +298,17 @@ class DuckDB:
                 self._recover()
                 self._pin()
             else:
-                return
+                break
+        for each in self._pinned:
+            link = links.get(each.name)
+            if link is not None and link.is_recent and not each.is_in_place(texts):
+                links.pop(each.name).let_go()  # it was copied
+
+    def _still(self) -> None:
+        """Fail where a table of the owner's connection is no longer what was opened."""
+        for place, name, sql in self._owned:
+            if _catalogued(self._connection, place, name) != ("table", sql):
+                raise EngineError("a table is no longer what it was when the session opened")
 
     def _pin(self) -> dict[str, str]:
         """Settings on which the meaning of a question hangs; an owner's own come back after it."""
@@ -363,7 +378,7 @@ class DuckDB:
         with contextlib.suppress(Exception):  # one that has ended
             self._connection.close()
         self._shadow.close()
-        self._spill.sweep()
+        self._spill.close()
 
 
 NOT_ROW_BY_ROW = (
@@ -386,6 +401,18 @@ def _catalogued(
         if found:
             return kind, str(found[0][0])
     return "", ""
+
+
+def _check_macros(connection: driver.DuckDBPyConnection) -> None:
+    """Refuse a connection whose own macros stand for functions of the engine in our statements."""
+    found = connection.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal AND "
+        "function_name IN (SELECT function_name FROM duckdb_functions() WHERE internal)"
+    ).fetchall()
+    if found:
+        raise ParameterError(
+            "source", "an open connection", f"has a macro in place of {found[0][0]}; rename it"
+        )
 
 
 def _generated(

@@ -87,7 +87,11 @@ class Files:
         yield from sorted(path for path in found if Path(path).is_file())
 
     def stored(
-        self, connection: driver.DuckDBPyConnection, path: str, link: str | None = None
+        self,
+        connection: driver.DuckDBPyConnection,
+        path: str,
+        unit: str | None = None,
+        link: str | None = None,
     ) -> Stored:
         """How one of the files is read, through a link to it or not; no row is."""
         place = string_literal((link or path).translate(_LITERAL))
@@ -103,7 +107,7 @@ class Files:
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         hidden = unreadable(connection, place) if reader == Reader.PARQUET else set()
         found = {str(row[0]): str(row[1]) for row in described if str(row[0]) not in hidden}
-        values = self._values(path)
+        values = self._values(path, unit)
         if values:
             kept = ", ".join(quoted(name) for name in found if name not in values)
             made = ", ".join(
@@ -115,15 +119,17 @@ class Files:
             found |= dict.fromkeys(values, "VARCHAR")
         return Stored(relation, reader, found)
 
-    def _values(self, path: str) -> dict[str, str | None]:
-        """The values of the partitions, as a path says them: text, until a leaf reads them."""
+    def _values(self, path: str, unit: str | None) -> dict[str, str | None]:
+        """The values of the partitions, as a path says them: text, until a leaf reads them.
+
+        A unit stands as it is written: two ways to write a name may be two people.
+        """
         values: dict[str, str | None] = {}
         named = self.partitions
         for part in PurePath(path).parts[:-1]:
             found = _PARTITION.fullmatch(part)
             if found and found[1] in named:
-                text = unquote(found[2], errors="replace")
-                values[found[1]] = None if text == _NO_VALUE or "\0" in text else text
+                values[found[1]] = _text(found[2], as_written=found[1].lower() == unit)
         return values
 
     def exact(self, columns: Mapping[str, ColumnType]) -> frozenset[str]:
@@ -145,8 +151,18 @@ class Files:
         link: str | None = None,
     ) -> str:
         """SELECT the canonical columns of one of the files."""
-        stored = self.stored(connection, path, link)
+        stored = self.stored(connection, path, unit, link)
         return projection(schema, stored.found, stored.relation, stored.reader, unit)
+
+
+def _text(written: str, *, as_written: bool) -> str | None:
+    """What the name of a folder says; nothing, where that is no text."""
+    try:
+        text = written if as_written else unquote(written, errors="strict")
+        text.encode()
+    except UnicodeError:
+        return None
+    return None if text == _NO_VALUE or "\0" in text else text
 
 
 # A path is a pattern to DuckDB: what would be a sign in it stands for itself.

@@ -76,12 +76,25 @@ def _from_pandas(source: Any, columns: Mapping[str, ColumnType]) -> Any:
     for name, kind in columns.items():
         if name in by_name:
             column = source[by_name[name]]
+            _check_exact(name, kind, column)
             form = _AT_ONCE.get((column.dtype.kind, kind))
             if form is not None and not column.hasnans:
                 arrays[name] = pyarrow.array(column.to_numpy(dtype=form, copy=True), kinds[kind])
             else:
                 arrays[name] = pyarrow.array(map(_CELLS[kind], column.array), kinds[kind])
     return pyarrow.table(arrays)
+
+
+def _check_exact(name: str, kind: ColumnType, column: Any) -> None:
+    """Refuse whole numbers that pandas holds as fractions, and has rounded: two may be one."""
+    fractions = column.dtype.kind == "f" and kind in {ColumnType.INTEGER, ColumnType.TEXT}
+    if fractions and (column.abs() >= float(1 << 53)).any():
+        raise ParameterError(
+            "columns",
+            name,
+            "pandas holds it as fractions, as a cell is missing or not whole, and rounds beyond "
+            "2^53; give it as text, or as pandas' Int64",
+        )
 
 
 # Kinds of NumPy's whose cells are read all at once, and as each would be by itself.

@@ -8,6 +8,7 @@ planners.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -119,13 +120,25 @@ def projection(
 def _read(column: str, native: str, kind: ColumnType, reader: Reader) -> str:
     """A column in the words of its canonical type, or NULL; ends are not looked at yet."""
     near = family(native)
+    if native.startswith("DECIMAL"):
+        # A cell beyond its digits, which no writer should make, ends the engine as it is cast.
+        end = _largest(native)
+        ends = f"CAST('-{end}' AS {native}) AND CAST('{end}' AS {native})"
+        within = f"CASE WHEN {column} BETWEEN {ends} THEN {column} END"
+        return f"TRY_CAST({within} AS {SQL_TYPES[kind]})"
     if near == kind:
         return _widened(column, native, kind)
-    if near is None or near in {ColumnType.INTEGER, ColumnType.BOOLEAN} or "DECIMAL" in native:
+    if near is None or near in {ColumnType.INTEGER, ColumnType.BOOLEAN}:
         return f"TRY_CAST({column} AS {SQL_TYPES[kind]})"
     # Casts of days and times beyond the years 1 to 9999, and of texts, may end the engine.
     sealed = _seal(_widened(column, native, near), near, reader)
     return f"TRY_CAST({sealed} AS {SQL_TYPES[kind]})"
+
+
+def _largest(native: str) -> str:
+    """The largest number of a DECIMAL type."""
+    digits, places = map(int, re.findall(r"\d+", native))
+    return f"{'9' * (digits - places)}.{'9' * places}".strip(".") or "0"
 
 
 def _widened(column: str, native: str, kind: ColumnType) -> str:

@@ -23,6 +23,7 @@ class Linked:
     place: Path
     descriptor: int
     seen: tuple[int, int]
+    is_recent: bool  # written into a moment ago, and perhaps again
 
     def has_changed(self) -> bool:
         """Whether somebody has written into it since."""
@@ -37,15 +38,16 @@ class Linked:
 
 
 def linked(path: str, folder: Path, name: str) -> Linked | None:
-    """A file under a new name in a folder; None where it cannot be told whether it changes."""
+    """A file under a new name in a folder; None where the system has no such names."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     opened = Path(f"/proc/self/fd/{descriptor}")
-    if not opened.exists() or time.time() - os.fstat(descriptor).st_mtime < _RECENT:
+    if not opened.exists():
         os.close(descriptor)
         return None
     place = folder / f"{name}-{time.monotonic_ns()}{Path(path).suffix}"
     place.symlink_to(opened)
-    return Linked(place, descriptor, _seen(descriptor))
+    recent = time.time() - os.fstat(descriptor).st_mtime < _RECENT
+    return Linked(place, descriptor, _seen(descriptor), recent)
 
 
 def _seen(descriptor: int) -> tuple[int, int]:

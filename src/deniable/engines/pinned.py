@@ -21,6 +21,7 @@ from deniable.engines.canaries import mentions
 from deniable.engines.files import Files, Stored
 from deniable.engines.leaves import projection
 from deniable.engines.linked import Linked, linked
+from deniable.errors import EngineError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
 
@@ -85,11 +86,11 @@ class Pinned:
         return one and texts.scans(self.name) == 1
 
     def link(self, texts: Texts, folder: Path) -> Linked | None:
-        """One Parquet file that several statements read, kept open."""
+        """One Parquet file, kept open."""
         if not isinstance(self.source, Files) or not self.source.is_linked:
             return None
-        many = texts.scans(self.name) > 1
-        return linked(self.source.place, folder, self.name) if many else None
+        read = texts.scans(self.name) > 0
+        return linked(self.source.place, folder, self.name) if read else None
 
     def pin(
         self,
@@ -115,10 +116,13 @@ class Pinned:
         if not source.is_pattern:
             place = None if link is None else str(link.place)
             leaves = source.leaves(connection, source.place, self.schema, self.unit, place)
-            made = "TABLE" if link is None and not self.is_in_place(texts) else "VIEW"
+            lasts = self.is_in_place(texts) or (link is not None and not link.is_recent)
+            made = "VIEW" if lasts else "TABLE"
             connection.execute(
                 f"CREATE TEMP {made} {table} AS SELECT {listed} FROM ({leaves}) AS read"
             )
+            if link is not None and link.has_changed():
+                raise EngineError("a file was written into while it was read")
             return
         kinds = {name.lower(): kind for name, kind in self.schema.columns.items()}
         typed = ", ".join(f"{quoted(name)} {_type(kinds[name])}" for name in columns)

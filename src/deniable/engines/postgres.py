@@ -133,6 +133,20 @@ class _Known:
         return any(quoted(self.name) in text for text in statements)
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """What a table was when it was opened: its number, its kind, and its columns."""
+
+    oid: int
+    what: str
+    columns: tuple[tuple[Any, ...], ...]
+
+    @property
+    def place(self) -> str:
+        """Its name, with its schema."""
+        return ".".join(map(quoted, self.columns[0][:2]))
+
+
 class PostgresSnapshot:
     """A transaction, and the views and functions that were made in it."""
 
@@ -166,6 +180,7 @@ class Postgres:
         self._schemas: dict[str, Schema] = {}
         self._sources: dict[str, exp.Expr] = {}
         self._known: dict[str, _Known] = {}
+        self._opened: list[_Opened] = []
         self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
@@ -226,11 +241,23 @@ class Postgres:
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
         whose = None if unit is None else unit.lower()
         known = _Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
+        self._opened.append(_Opened(oid, what, tuple(found)))
         view = exp.table_(known.name, db="pg_temp", quoted=True)
         self._known[name], self._schemas[name] = known, schema
         listed = [exp.column(column.lower(), quoted=True) for column in kinds]
         self._sources[name] = exp.select(*listed).from_(view)
         return schema
+
+    def _still(self) -> None:
+        """Fail where a table is no longer what was opened; until the end nobody changes it."""
+        for opened in self._opened:
+            if not opened.what:
+                self.connection.execute(f"LOCK TABLE {opened.place} IN ACCESS SHARE MODE")
+            ((oid,),) = self.connection.execute(
+                "SELECT to_regclass(%s::text)::oid", (opened.place,)
+            ).fetchall()
+            if oid != opened.oid or self._described(oid) != (opened.what, list(opened.columns)):
+                raise EngineError("a table is no longer what it was when the session opened")
 
     def _found(self, source: PostgresTable) -> int | None:
         """The number of a table in the catalogue, by the role's own path of schemas.
@@ -310,6 +337,7 @@ class Postgres:
         with self._lock:
             try:
                 self.attempt(self._begin)
+                self.attempt(self._still)
                 yield PostgresSnapshot(self)
             finally:
                 self._end()

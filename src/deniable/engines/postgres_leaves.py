@@ -42,7 +42,9 @@ def is_exact(native: str) -> bool:
 def leaf(column: str, native: str) -> str:
     """A column as its canonical type; what does not fit is NULL."""
     if _TYPES[native] == ColumnType.TEXT:
-        text = f"CAST({column} AS text)"
+        # The owner of an enumeration may make a cast of it; its output is the server's own.
+        written = f"CASE WHEN {column} IS NOT NULL THEN format('%s', {column}) END"
+        text = written if native == "enum" else f"CAST({column} AS text)"
         return f'CASE WHEN octet_length({text}) <= {MOST_BYTES} THEN {text} END COLLATE "C"'
     if native == "numeric":
         # Before the cast: 1e-400 raises there. NaN is larger than any number.

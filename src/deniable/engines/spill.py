@@ -27,18 +27,26 @@ class Spill:
     def __init__(self) -> None:
         _sweep_left()
         self.folder, held = _made()
+        self._lasts = False
         self.sweep = weakref.finalize(self, _remove, self.folder, held, os.getpid())
 
     def take(self, connection: driver.DuckDBPyConnection) -> None:
         """Have a connection spill here."""
         connection.execute(f"SET temp_directory = {string_literal(str(self.folder))}")
 
-    def take_from_working_folder(self, connection: driver.DuckDBPyConnection) -> None:
-        """An owner's connection in memory would spill into the folder where it was opened."""
-        ((where,),) = connection.execute("SELECT current_setting('temp_directory')").fetchall()
-        if where == ".tmp":
-            with contextlib.suppress(driver.Error):  # it has spilt there already: the owner's
-                self.take(connection)
+    def take_from_owner(self, connection: driver.DuckDBPyConnection) -> None:
+        """An owner's connection would spill where it works, or beside its database, for all to see.
+
+        It may go on to spill here after the session: the folder goes with the process.
+        """
+        self._lasts = True
+        with contextlib.suppress(driver.Error):  # it has spilt there already: the owner's affair
+            self.take(connection)
+
+    def close(self) -> None:
+        """With the session."""
+        if not self._lasts:
+            self.sweep()
 
 
 def _made() -> tuple[Path, IO[str]]:

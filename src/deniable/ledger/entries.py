@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -94,7 +93,6 @@ def make_row(
             "who": who,
             "question": question,
             "refers": refers,
-            "nonce": secrets.token_hex(8),  # two ledgers never have one head, whatever they hold
             **data,
         }
     )

@@ -8,6 +8,7 @@ entry of its own; a question whose answer is recorded is answered from there, at
 from __future__ import annotations
 
 import hashlib
+import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -76,11 +77,12 @@ class Ledger:
         key: bytes | None = None,
         create: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         place: object = where
         if not isinstance(place, str | Path | None):
             raise ParameterTypeError("where", type(place).__name__, "must be a path or a URL")
-        self._clock = clock
+        self._clock, self._nonce = clock, nonce
         self._store: LedgerStore = (
             MemoryStore() if where is None else SqlStore(where, create=create)
         )
@@ -127,7 +129,9 @@ class Ledger:
             if last is not None:
                 raise _AlreadyOpenError
             state = replace(opened(budget), time=self._day(None))
-            data = {"budget": budget_to_json(budget), "state": state.to_json()}
+            # Two ledgers never have one head, whatever they hold.
+            nonce = {"nonce": self._nonce()}
+            data = {"budget": budget_to_json(budget), "state": state.to_json()} | nonce
             return make_row(self._key, None, population=name, kind=Kind.OPEN, who=who, data=data)
 
         if self._watch.settle(name) is None:
