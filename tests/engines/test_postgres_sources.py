@@ -161,3 +161,51 @@ def _spend():
     from deniable.query.build import Spend
 
     return Spend(1, None, None)
+
+
+def test_a_cast_of_the_owner_of_a_type_is_not_called(server, raw):
+    raw.execute(
+        "DROP TYPE IF EXISTS pinned.mood CASCADE; CREATE TYPE pinned.mood AS ENUM ('glad', 'sad'); "
+        "CREATE TABLE pinned.moods (u TEXT, x FLOAT8, m pinned.mood); "
+        "INSERT INTO pinned.moods SELECT 'p' || i, 1, 'sad' FROM generate_series(1, 50) i; "
+        "INSERT INTO pinned.moods VALUES ('q', 1, NULL); "
+        "CREATE FUNCTION pinned.spy(pinned.mood) RETURNS text LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'called'; END $$; "
+        "CREATE CAST (pinned.mood AS text) WITH FUNCTION pinned.spy(pinned.mood) AS IMPLICIT"
+    )
+    with opened(server, "pinned.moods") as session:
+        assert counted(session, "m = 'sad'") == 50
+        assert counted(session, "m IS NULL") == 1
+
+
+def test_a_table_that_becomes_a_view_or_gets_foreign_parts_is_not_read(server, raw):
+    raw.execute("CREATE TABLE pinned.parts (u TEXT, x FLOAT8) PARTITION BY LIST (u)")
+    with opened(server, "pinned.base") as session, opened(server, "pinned.parts") as parted:
+        assert counted(session) == 101
+        assert counted(parted) == 0
+        raw.execute("ALTER TABLE pinned.base RENAME TO other")
+        raw.execute("CREATE VIEW pinned.base AS SELECT u, max(x) OVER () AS x, s FROM pinned.other")
+        with pytest.raises(dp.ReleaseFailedError):
+            counted(session, "x > 1")
+        raw.execute("CREATE EXTENSION IF NOT EXISTS file_fdw")
+        raw.execute("DROP SERVER IF EXISTS files CASCADE")
+        raw.execute("CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+        raw.execute(
+            "CREATE FOREIGN TABLE pinned.far PARTITION OF pinned.parts FOR VALUES IN ('b') "
+            "SERVER files OPTIONS (filename '/dev/null', format 'csv')"
+        )
+        with pytest.raises(dp.ReleaseFailedError):
+            counted(parted, "x > 1")
+
+
+def test_public_views_are_refused_too(server, raw):
+    raw.execute("CREATE VIEW pinned.seen AS SELECT x FROM pinned.base")
+    base = dp.postgres(server.url)
+    tables = {"t": dp.PrivateTable(base.table("pinned.base"), **DECLARED)}
+    tables["w"] = dp.PublicTable(base.table("pinned.seen"))
+    with pytest.raises(dp.ParameterError, match="row_by_row=True"):
+        dp.Session(tables, budget=dp.ApproxDP(9, 1e-6), ledger=dp.Ledger())
+    tables["w"] = dp.PublicTable(base.table("pinned.seen"), row_by_row=True)
+    with dp.Session(tables, budget=dp.ApproxDP(9, 1e-6), ledger=dp.Ledger()) as session:
+        told = session.explain("SELECT COUNT(*) AS n FROM t CROSS JOIN w", epsilon=1)
+        assert "101" in told.contributions

@@ -318,7 +318,10 @@ def test_a_view_that_is_made_row_by_row_is_computed_before_the_question(database
 
 
 def test_public_views_are_taken(database):
-    tables = {"t": private(database.table("base")), "w": dp.PublicTable(database.table("v0"), row_by_row=True)}
+    tables = {
+        "t": private(database.table("base")),
+        "w": dp.PublicTable(database.table("v0"), row_by_row=True),
+    }
     with dp.Session(tables, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger()) as session:
         question = "SELECT COUNT(*) AS n FROM t JOIN w ON t.u = w.u"
         assert session.sql(question, epsilon=1e6)["n"][0] == pytest.approx(100, abs=1)
@@ -539,3 +542,79 @@ def test_names_in_a_session_hide_no_table_of_the_database():
                     f"SELECT COUNT(*) AS n FROM {own} CROSS JOIN {public} AS p", epsilon=0.1
                 )
                 assert "up to 3 rows" in str(told.contributions)
+
+
+# What others found
+
+
+def test_a_table_of_the_owner_that_becomes_a_view_is_not_read():
+    kept = duckdb.connect()
+    kept.execute("CREATE TABLE v AS SELECT 'u' || range AS u, 1.5 AS x FROM range(100)")
+    with opened(dp.duckdb(kept).table("v")) as session:
+        assert session.sql(COUNT, epsilon=1e6)["n"][0] == pytest.approx(100, abs=0.1)
+        kept.execute("ALTER TABLE v RENAME TO w")
+        kept.execute("CREATE VIEW v AS SELECT u, max(x) OVER () AS x FROM w")
+        with pytest.raises(dp.ReleaseFailedError):
+            session.sql("SELECT COUNT(*) AS n FROM t WHERE x > 1", epsilon=1e6)
+
+
+def test_macros_in_place_of_functions_are_refused():
+    kept = duckdb.connect()
+    kept.execute("CREATE TABLE v AS SELECT 'u' || range AS u, 1.5 AS x FROM range(100)")
+    kept.execute("CREATE MACRO theirs(x) AS x + 1")
+    assert asked(dp.duckdb(kept).table("v")) == 100
+    kept.execute("CREATE MACRO isfinite(a) AS (SELECT max(x) FROM v) < 5")
+    with pytest.raises(dp.ParameterError, match="isfinite"):
+        opened(dp.duckdb(kept).table("v"))
+
+
+@pytest.mark.parametrize(("digits", "places"), [(38, 10), (38, 38), (38, 2), (20, 2), (38, 0)])
+def test_a_decimal_beyond_its_digits_is_null(tmp_path, digits, places):
+    """The engine would end as it is cast."""
+    cells = pa.py_buffer(b"\0" * 800 + b"\0" * 15 + b"\x80")
+    column = pa.Array.from_buffers(pa.decimal128(digits, places), 51, [None, cells])
+    table = pa.table({"u": [f"p{each}" for each in range(51)], "x": column})
+    pq.write_table(table, tmp_path / "d.parquet", use_dictionary=False, write_statistics=False)
+    question = "SELECT COUNT(x) AS n FROM t"
+    for source, kinds in (
+        (table, None),
+        (f"{tmp_path}/d.parquet", None),
+        (f"{tmp_path}/*.parquet", KINDS),
+        (f"{tmp_path}/*.parquet", {"u": "text", "x": "text"}),
+        (table, {"u": "text", "x": "integer"}),
+    ):
+        declared = {"columns": kinds, "bounds": {}}
+        # In fewer bytes than 16 its last digits are a number of the type.
+        assert asked(source, question, **declared) in ({50} if digits == 38 else {50, 51})
+
+
+def test_two_ways_to_write_a_folder_are_two_people(tmp_path):
+    for name in ("a b", "a%20b", "%fe", "%ff"):
+        write(tmp_path / f"id={name}" / "a.parquet", pa.table({"x": [1.0]}))
+    kinds = {"id": "text", "x": "number"}
+    question = "SELECT COUNT(DISTINCT id) AS n FROM t"
+    assert asked(f"{tmp_path}/id=*/*.parquet", question, unit="id", columns=kinds) == 4
+
+
+@pytest.mark.parametrize("kind", ["integer", "text"])
+def test_ids_that_pandas_has_rounded_are_refused(kind):
+    ids = [2**60 + each for each in range(100)]
+    kinds = {"u": kind, "x": "number"}
+    whole = pandas.DataFrame({"u": ids, "x": [1.0] * 100})
+    assert asked(whole, columns=kinds) == 100
+    lacking = pandas.DataFrame({"u": [*ids, None], "x": [1.0] * 101})
+    with pytest.raises(dp.ParameterError, match="Int64"):
+        opened(lacking, columns=kinds)
+    nullable = pandas.DataFrame({"u": pandas.array([*ids, None], "Int64"), "x": [1.0] * 101})
+    assert asked(nullable, columns=kinds) == 100
+
+
+def test_an_owners_database_spills_into_our_folder(tmp_path):
+    with duckdb.connect(tmp_path / "d.db") as kept:
+        kept.execute("CREATE TABLE v AS SELECT 'u' || range AS u, 1.5 AS x FROM range(100)")
+        with opened(dp.duckdb(kept).table("v")) as session:
+            folder = session.parts.engine._spill.folder
+            told = "SELECT current_setting('temp_directory')"
+            assert kept.execute(told).fetchall() == [(str(folder),)]
+            assert folder.stat().st_mode & 0o777 == 0o700
+        assert folder.exists()  # the connection may go on to spill

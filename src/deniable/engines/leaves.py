@@ -138,7 +138,7 @@ def _read(column: str, native: str, kind: ColumnType, reader: Reader) -> str:
 def _largest(native: str) -> str:
     """The largest number of a DECIMAL type."""
     digits, places = map(int, re.findall(r"\d+", native))
-    return f"{'9' * (digits - places)}.{'9' * places}".strip(".") or "0"
+    return f"{'9' * (digits - places) or '0'}.{'9' * places or '0'}"
 
 
 def _widened(column: str, native: str, kind: ColumnType) -> str:
