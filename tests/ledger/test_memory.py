@@ -76,6 +76,81 @@ def test_an_older_copy_is_refused(file, tmp_path):
     refused(file, "ends at entry 7")
 
 
+def test_copies_that_are_open_have_one_budget_together(file, tmp_path):
+    """However early a copy was touched: who spends first goes on, the others are refused."""
+    copies = [tmp_path / f"copy{number}.db" for number in range(3)]
+    for copy in copies:
+        shutil.copy(file, copy)
+    ledgers = [Ledger(where) for where in (file, *copies)]
+    for ledger in ledgers:
+        assert ledger.balance(CLINIC).releases == 3
+    waiting = ledgers[0].reserve(CLINIC, LOSS, who="ana", purpose="x", resumable=True)
+    for ledger in ledgers[1:]:
+        for attempt in (
+            lambda ledger: ledger.reserve(CLINIC, LOSS, who="ana", purpose="x"),
+            lambda ledger: ledger.top_up(CLINIC, BUDGET, who="owner", reason="x"),
+            lambda ledger: ledger.note(CLINIC, {"a": 1}, who="owner", purpose="x"),
+            lambda ledger: ledger.recorded(CLINIC, LOSS, {"q": 0}),
+            lambda ledger: ledger.balance(CLINIC),
+        ):
+            with pytest.raises(dp.LedgerError, match="ends at entry 7"):
+                attempt(ledger)
+    # A copy that holds all that is remembered is a ledger that was moved: it goes on alone.
+    shutil.copy(file, tmp_path / "moved.db")
+    with Ledger(tmp_path / "moved.db") as moved:
+        moved.debit(moved.resume(CLINIC, waiting.number)[0], LOSS)
+    for attempt in (
+        lambda: ledgers[0].debit(waiting, LOSS),
+        lambda: ledgers[0].answer(waiting, 7),
+        lambda: spend(ledgers[0]),
+    ):
+        with pytest.raises(dp.LedgerError, match="ends at entry 8"):
+            attempt()
+    for ledger in ledgers:
+        ledger.close()
+
+
+def test_copies_in_processes_that_spend_at_once_have_one_budget(file, tmp_path):
+    """Each holds its copy open, in a process of its own; all begin at the same moment."""
+    places = [tmp_path / f"copy{number}.db" for number in range(4)]
+    for place in places:
+        shutil.copy(file, place)
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, str(place)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for place in places
+    ]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    spends = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    assert sorted(spends) == [0, 0, 0, 5]
+
+
+RACER = """
+import sys
+import deniable as dp
+ledger, done = dp.Ledger(sys.argv[1]), 0
+ledger.balance("clinic/patient")
+loss = dp.Geometric(epsilon=0.1, sensitivity=1).loss
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(5):
+    try:
+        ledger.reserve("clinic/patient", loss, who="ana", purpose="x")
+        done += 1
+    except dp.LedgerError:
+        pass
+print(done)
+"""
+
+
 def test_another_history_is_refused(file, tmp_path):
     with Ledger(tmp_path / "other.db", key=bytes(range(32))) as ledger:
         ledger.open(CLINIC, BUDGET, who="owner")

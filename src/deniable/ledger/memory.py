@@ -3,7 +3,8 @@
 A ledger that was moved away, or put back from an older copy, would be a fresh budget for the same
 people. So the last entry that spent something is kept beside the key, once it is in the ledger: a
 crash in between forgets that one entry at most, and never locks anybody out. A ledger that no
-longer holds what is remembered is refused.
+longer holds what is remembered is refused. Who appends takes a turn, from looking at what is
+remembered until the new entry is: of copies that are open at once, one goes on.
 
 The folder is that of the key's file, also where the key comes from the environment. Each machine
 remembers for itself; what one has not seen, it cannot miss.
@@ -57,7 +58,7 @@ class Memory:
         try:
             default_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._turn():
+            with self.turn(""):
                 pass
         except OSError as cause:
             raise LedgerError(
@@ -81,19 +82,18 @@ class Memory:
         return found
 
     def remember(self, seen: Remembered) -> None:
-        """Keep an entry, unless a later one of the population is known."""
-        with self._turn():
-            known = self.recall(seen.population)
-            if known is None or known.number < seen.number:
-                self._write(seen)
-            elif known.place != seen.place:
-                self._write(replace(known, place=seen.place))
+        """Keep an entry, unless a later one of the population is known; in a turn."""
+        known = self.recall(seen.population)
+        if known is None or known.number < seen.number:
+            self._write(seen)
+        elif known.place != seen.place:
+            self._write(replace(known, place=seen.place))
 
     def exchange(
         self, population: str, seen: Remembered | None, told: Mapping[str, object]
     ) -> None:
         """Remember something else from now on, as the owner says; what was known is kept aside."""
-        with self._turn():
+        with self.turn(population):
             file = self._file(population)
             try:
                 before = asdict(found) if (found := self.recall(population)) else None
@@ -125,9 +125,10 @@ class Memory:
             raise
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One process at a time."""
-        handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    def turn(self, population: str) -> Iterator[None]:
+        """One at a time for a population, over all threads and processes; not one in another."""
+        lock = self._file(population).with_suffix(".lock")
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

@@ -7,6 +7,7 @@ back, nor on one that lacks what the key's folder remembers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from deniable.errors import LedgerError, LedgerTamperedError
 from deniable.ledger.entries import Kind, Row, check_row
@@ -29,19 +30,27 @@ class Watch:
         rows = self._store.rows(name, after=0 if seen is None else seen.number - 1)
         if seen is None:
             before = self._checked(None, rows)
-            self._compare(name, before)
+            with self._turn(name):
+                known = self._compare(name, before, self._store)
+                self._place(known, before)
         else:
             _check_still(seen, next(rows, None))
             before = self._checked(seen, rows)
+            self._compare(name, before, self._store)
         if before is not None:
             self._seen[name] = before
         return before
 
     def append(self, name: str, decide: Decide) -> Row:
-        """Append, unless the chain no longer holds what this process has seen of it."""
+        """Append, unless the chain no longer holds what this process has seen of it.
+
+        Nor unless it holds what is remembered: looked up in the store, where others may have
+        appended, and in one turn with the append, so that no copy of the ledger goes on beside it.
+        """
         self.settle(name)
 
         def watched(last: Row | None, view: View) -> Row:
+            self._compare(name, last, view)
             seen = self._seen.get(name)
             if seen is not None:
                 _check_still(seen, view.row(name, seen.number))
@@ -54,10 +63,11 @@ class Watch:
                 seen = row
             return decide(last, view)
 
-        row = self._store.append(name, watched)
+        with self._turn(name):
+            row = self._store.append(name, watched)
+            if self._memory is not None and row.kind not in _SPENDS_NOTHING:
+                self._memory.remember(self._remembered(row))
         self._seen[name] = row
-        if self._memory is not None and row.kind not in _SPENDS_NOTHING:
-            self._memory.remember(self._remembered(row))
         return row
 
     def authentic(self, row: Row, view: View) -> Row:
@@ -84,17 +94,24 @@ class Watch:
             before = row
         return before
 
-    def _compare(self, name: str, last: Row | None) -> None:
-        """Refuse a chain that lacks what is remembered; remember one that does not."""
-        if self._memory is None:
-            return
-        known = self._memory.recall(name)
+    def _compare(self, name: str, last: Row | None, view: View) -> Remembered | None:
+        """Refuse a chain that lacks what is remembered, or give that."""
+        known = None if self._memory is None else self._memory.recall(name)
         if known is not None:
-            found = self._store.row(name, known.number)
+            near = last is not None and last.number == known.number
+            found = last if near else view.row(name, known.number)
             if found is None or found.mac != known.mac:
                 raise LedgerError(_lacking(name, known, self._store.place, last))
-        if last is not None and (known is None or known.place != self._store.place):
+        return known
+
+    def _place(self, known: Remembered | None, last: Row | None) -> None:
+        """Remember a chain that was not known, or was elsewhere."""
+        elsewhere = known is None or known.place != self._store.place
+        if self._memory is not None and last is not None and elsewhere:
             self._memory.remember(self._remembered(last))
+
+    def _turn(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._memory is None else self._memory.turn(name)
 
     def _remembered(self, row: Row) -> Remembered:
         return Remembered(row.population, self._store.place, row.number, row.mac)
