@@ -3,8 +3,8 @@
 One transaction reads the last row, lets the ledger decide, and inserts the next. SQLite: `BEGIN
 IMMEDIATE`, so that one process at a time is inside, and full synchronous writes. Postgres: a lock
 on the population for the length of the transaction, and `synchronous_commit` on. The primary key
-(population, number) holds whatever else fails. Triggers refuse to change or remove rows; who can
-drop the triggers is found out by the keyed chain.
+(population, number) holds whatever else fails; whose tables count, `postgres.py` says. Triggers
+refuse to change or remove rows; who can drop the triggers is found out by the keyed chain.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
 from deniable.ledger.stores.base import Decide
+from deniable.ledger.stores.postgres import Home, check_tables, find_home, pin
 
 _PATIENCE = 60  # seconds that a writer waits for others
 _TRIES = 5
@@ -37,6 +38,11 @@ ENTRIES = sa.Table(
     sa.Column("refers", sa.BigInteger),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("mac", sa.Text, nullable=False),
+)
+_VERSIONS = sa.Table(
+    "deniable_schema",
+    _metadata,
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
 )
 
 # Each is run once, in this order, and never edited: a change is a new one.
@@ -92,6 +98,7 @@ class SqlStore:
             url = url.set(database=str(self._file))
             self._where = str(self._file)
         self._place: tuple[int, int] | None = None
+        self._home: Home | None = None
         self._engine = self._connect(url)
         self._process = os.getpid()
         try:
@@ -179,6 +186,11 @@ class SqlStore:
     @contextmanager
     def _writing(self, population: str) -> Iterator[sa.Connection]:
         self._check_place()
+        if self._home is not None and not self._home.mine:
+            raise LedgerError(
+                f"{self._name} belongs to another role, and is only read by this one: connect as "
+                "its owner (?options=-crole%3DNAME), or make a schema and a ledger of your own"
+            )
         options = {"deniable_write": True}
         with (
             self._told(),
@@ -281,31 +293,19 @@ class SqlStore:
         if not file.exists():
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
 
-    def _settle_schema(self) -> None:
+    def _settle_schema(self, *, create: bool) -> None:
         """Stay in the schema where the ledger is, whatever the search path says later."""
-        where = (
-            "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE c.relname = :name AND c.relkind IN ('r', 'p')"
-        )
+        path = pin(self._engine)
         with self._reading() as connection:
-            known = connection.execute(sa.text(where), {"name": ENTRIES.name}).scalars().all()
-            current = connection.execute(sa.text("SELECT current_schema()")).scalar()
-        if len(known) > 1:
-            raise LedgerError(f"{self._name}: there are ledgers in several schemas")
-        schema = str(known[0] if known else current).replace('"', '""')
-
-        @sa.event.listens_for(self._engine, "connect")
-        def stay(connection: Any, _: object) -> None:
-            with connection.cursor() as cursor:
-                cursor.execute(f'SET search_path TO "{schema}"')
-            connection.commit()
-
-        self._engine.dispose()
+            self._home = find_home(connection, path, create=create)
+            check_tables(connection, self._home)
+        names = {None: self._home.schema}
+        self._engine = self._engine.execution_options(schema_translate_map=names)
 
     def _migrate(self, *, create: bool) -> None:
         steps = _MIGRATIONS[self._dialect]
         if self._dialect == "postgresql":
-            self._settle_schema()
+            self._settle_schema(create=create)
         version = self._version()
         if version > len(steps):
             raise LedgerError(
@@ -316,24 +316,25 @@ class SqlStore:
         if version == len(steps):
             return
         with self._writing("") as connection:
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS deniable_schema (version INTEGER PRIMARY KEY)"
-            )
-            done = connection.execute(sa.text("SELECT MAX(version) FROM deniable_schema")).scalar()
-            for number in range(int(done or 0), len(steps)):
+            _VERSIONS.create(connection, checkfirst=True)
+            if self._home is not None:  # what exists now stays: nobody else can put it away
+                check_tables(connection, self._home)
+                connection.exec_driver_sql(f"SET LOCAL search_path TO {self._home.quoted}")
+            for number in range(_done(connection), len(steps)):
                 for statement in steps[number]:
                     connection.exec_driver_sql(statement)
-                connection.execute(
-                    sa.text("INSERT INTO deniable_schema VALUES (:number)"), {"number": number + 1}
-                )
+                connection.execute(sa.insert(_VERSIONS).values(version=number + 1))
 
     def _version(self) -> int:
         """How many migrations were run; who may only read can ask."""
         with self._reading() as connection:
-            if not sa.inspect(connection).has_table("deniable_schema"):
+            schema = None if self._home is None else self._home.schema
+            if not sa.inspect(connection).has_table(_VERSIONS.name, schema=schema):
                 return 0
-            done = connection.execute(sa.text("SELECT MAX(version) FROM deniable_schema")).scalar()
-            return int(done or 0)
+            # A name that is free could be taken by others.
+            if self._home is not None and len(check_tables(connection, self._home)) < 2:
+                raise LedgerTamperedError(f"{self._name} has lost its entries")
+            return _done(connection)
 
 
 class _Inside:
@@ -348,6 +349,10 @@ class _Inside:
 
     def referring(self, population: str, number: int) -> list[Row]:
         return [_row(each) for each in self._connection.execute(_referring(population, number))]
+
+
+def _done(connection: sa.Connection) -> int:
+    return int(connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar() or 0)
 
 
 def _one(population: str, number: int) -> sa.Select[Any]:

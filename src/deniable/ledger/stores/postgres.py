@@ -1,0 +1,130 @@
+"""Which tables of a Postgres database are a ledger: those of the connecting role, and plain.
+
+What stands on a table runs with the rights of whoever writes to it (triggers, rules) or reads from
+it (policies, casts, expressions of indexes). So a ledger is written to only where nobody else can
+put such things: its tables belong to the role itself, in a schema that nobody but the role and the
+administrators can empty. Tables of others do not count, wherever they are; one that the search path
+names may be read, if nothing on it runs. Operators and functions are the catalogue's own, for the
+path of schemas is pinned before the first statement with a parameter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from deniable.errors import LedgerError
+
+_SCHEMAS = sa.text("""
+    SELECT n.nspname, array_position(CAST(:path AS text[]), n.nspname::text),
+        n.nspowner = me.oid OR owner.rolsuper OR owner.rolname = 'pg_database_owner'
+            OR n.nspowner = (SELECT datdba FROM pg_database WHERE datname = current_database()),
+        c.oid IS NOT NULL, COALESCE(c.relowner = me.oid AND c.relkind IN ('r', 'p'), FALSE)
+    FROM pg_namespace n JOIN pg_roles owner ON owner.oid = n.nspowner
+        JOIN pg_roles me ON me.rolname = current_user
+        LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = :table""")
+
+# Of the first that holds of a table it is told; the last three, only of tables of others.
+_FAULTS = sa.text("""
+    SELECT c.relname, CASE
+        WHEN c.relowner <> me.oid AND :mine THEN 'belongs to another role'
+        WHEN c.relkind <> 'r' THEN 'is no plain table'
+        WHEN c.relrowsecurity THEN 'has row security'
+        WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid) THEN 'has rules'
+        WHEN EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhrelid, inhparent))
+            THEN 'inherits, or is inherited from'
+        WHEN EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+                     WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND f.proowner <> c.relowner)
+            THEN 'has a trigger of another role'
+        WHEN EXISTS (SELECT FROM aclexplode(c.relacl)
+                     WHERE privilege_type = 'TRIGGER' AND grantee <> c.relowner)
+            THEN 'lets other roles make triggers (REVOKE TRIGGER)'
+        WHEN c.relowner = me.oid THEN NULL
+        WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0
+                     AND NOT attisdropped AND (atthasdef OR atttypid NOT IN
+                         ('text'::regtype, 'bigint'::regtype, 'integer'::regtype)))
+            THEN 'has columns of other types'
+        WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid
+                     AND (indexprs IS NOT NULL OR indpred IS NOT NULL))
+            THEN 'has an index with expressions'
+        WHEN EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c'
+                     AND pg_get_constraintdef(oid) <> 'CHECK ((number > 0))')
+            THEN 'has checks of its own'
+        END
+    FROM pg_class c JOIN pg_roles me ON me.rolname = current_user
+    WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)
+        AND c.relname IN ('deniable_entries', 'deniable_schema')""")
+
+
+@dataclass(frozen=True)
+class Home:
+    """The schema of a ledger, and whether it is the role's own: then it may be written to."""
+
+    schema: str
+    mine: bool
+
+    @property
+    def quoted(self) -> str:
+        """The schema's name as SQL."""
+        return '"{}"'.format(self.schema.replace('"', '""'))
+
+
+def pin(engine: sa.Engine) -> list[str]:
+    """Let connections see the catalogue's operators alone; the path that they had, once one is."""
+    path: list[str] = []
+
+    @sa.event.listens_for(engine, "connect")
+    def stay(connection: Any, _: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]")
+            path[:] = cursor.fetchone()[0]
+            cursor.execute("SET search_path TO pg_catalog, pg_temp")
+        connection.commit()
+
+    return path
+
+
+def find_home(connection: sa.Connection, path: list[str], *, create: bool) -> Home:
+    """Where the role's ledger is; or one of others on the path, to be read; or where to make it."""
+    values = {"path": list(path), "table": "deniable_entries"}
+    found = [tuple(row) for row in connection.execute(_SCHEMAS, values)]
+    own = [(schema, safe) for schema, _, safe, _, mine in found if mine]
+    if len(own) > 1:
+        raise LedgerError("the role has ledgers in several schemas")
+    if own:
+        schema, safe = own[0]
+        if not safe:
+            raise LedgerError(
+                f"the ledger is in the schema {schema!r} of another role, who could put another "
+                "table in its place: ALTER SCHEMA ... OWNER TO the ledger's role"
+            )
+        return Home(schema, mine=True)
+    named = sorted(
+        (not safe, step, schema, held) for schema, step, safe, held, _ in found if step is not None
+    )
+    for unsafe, _, schema, held in named:
+        if create and not unsafe:
+            return Home(schema, mine=not held)
+        if held and not create:
+            return Home(schema, mine=False)
+    if not create:
+        raise LedgerError("the database holds no ledger of this role, nor does the search path")
+    raise LedgerError(
+        "no schema of the search path belongs to the role or to the database's owner; make one: "
+        "CREATE SCHEMA AUTHORIZATION CURRENT_USER"
+    )
+
+
+def check_tables(connection: sa.Connection, home: Home) -> set[str]:
+    """Refuse tables on which something of others could run; the names of those that exist."""
+    values = {"schema": home.schema, "mine": home.mine}
+    found = {str(table): fault for table, fault in connection.execute(_FAULTS, values)}
+    for table, fault in found.items():
+        if fault is not None:
+            raise LedgerError(
+                f"the table {table} in the schema {home.schema!r} {fault}: what others put there "
+                "would run with the rights of this role; nothing was read or released"
+            )
+    return set(found)
