@@ -112,7 +112,7 @@ def test_a_name_that_is_taken_is_refused_until_there_is_a_schema_of_ones_own(rol
     roles.run("hostile", TABLES.format("public") + ";" + GRAB.format("public"))
     others = {"deniable_entries", "deniable_schema"} - {table}
     roles.run("hostile", f"DROP TABLE public.{others.pop()}")
-    with pytest.raises(dp.LedgerError, match=r"only read|another role"):
+    with pytest.raises(dp.LedgerError, match=r"only read|another role:"):
         use(roles.url("keeper"))
     roles.run("deniable", "CREATE SCHEMA keeper AUTHORIZATION keeper")
     assert use(roles.url("keeper")) == 1
@@ -192,10 +192,10 @@ def test_each_role_has_its_own_and_members_share_one(roles):
     with pytest.raises(dp.LedgerError, match="permission denied"):
         use(roles.url("second"))
     roles.run("keeper", "GRANT ALL ON deniable_entries, deniable_schema TO second")
-    roles.run("keeper", "REVOKE TRIGGER ON deniable_entries, deniable_schema FROM second")
     with pytest.raises(dp.LedgerError, match="only read"):
         use(roles.url("second"))
     roles.run("deniable", "GRANT keeper TO second")
+    roles.run("keeper", "REVOKE TRIGGER ON deniable_entries, deniable_schema FROM second")
     assert use(roles.url("second", "?options=-crole%3Dkeeper")) == 2
     roles.run("deniable", "CREATE SCHEMA second AUTHORIZATION second")
     assert use(roles.url("second")) == 1
@@ -218,9 +218,6 @@ READ = {
 @pytest.mark.parametrize("fault", READ)
 def test_who_reads_a_ledger_of_others_runs_nothing_of_theirs(roles, fault):
     roles.run("hostile", TABLES.format("public") + ";" + GRAB.format("public"))
-    roles.run("hostile", "DROP TRIGGER grab ON deniable_entries")
-    roles.run("hostile", "DROP TRIGGER grab ON deniable_schema")
-    roles.run("hostile", "REVOKE TRIGGER ON deniable_entries, deniable_schema FROM PUBLIC")
     with Ledger(roles.url("reader"), key=KEY, create=False) as reader:
         assert reader.populations() == []  # plain tables may be read
     roles.run("hostile", READ[fault].format("public"))

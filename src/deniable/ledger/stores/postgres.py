@@ -26,7 +26,8 @@ _SCHEMAS = sa.text("""
         JOIN pg_roles me ON me.rolname = current_user
         LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = :table""")
 
-# Of the first that holds of a table it is told; the last three, only of tables of others.
+# The first that holds of a table: what runs when it is written to, for one's own; what runs when it
+# is read or when a question to it is planned, for those of others.
 _FAULTS = sa.text("""
     SELECT c.relname, CASE
         WHEN c.relowner <> me.oid AND :mine THEN 'belongs to another role'
@@ -35,13 +36,14 @@ _FAULTS = sa.text("""
         WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid) THEN 'has rules'
         WHEN EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhrelid, inhparent))
             THEN 'inherits, or is inherited from'
-        WHEN EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
-                     WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND f.proowner <> c.relowner)
+        WHEN :mine AND EXISTS (
+                SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+                WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND f.proowner <> me.oid)
             THEN 'has a trigger of another role'
-        WHEN EXISTS (SELECT FROM aclexplode(c.relacl)
-                     WHERE privilege_type = 'TRIGGER' AND grantee <> c.relowner)
+        WHEN :mine AND EXISTS (SELECT FROM aclexplode(c.relacl)
+                               WHERE privilege_type = 'TRIGGER' AND grantee <> me.oid)
             THEN 'lets other roles make triggers (REVOKE TRIGGER)'
-        WHEN c.relowner = me.oid THEN NULL
+        WHEN :mine THEN NULL
         WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0
                      AND NOT attisdropped AND (atthasdef OR atttypid NOT IN
                          ('text'::regtype, 'bigint'::regtype, 'integer'::regtype)))
