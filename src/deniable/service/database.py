@@ -3,7 +3,7 @@
 `Database.turn` is the only way to write. While one turn lasts nobody else writes, in no thread and
 no process, so that what was checked at its start still holds when it is written (SQLite:
 `BEGIN IMMEDIATE`; Postgres: one advisory lock). `Database.looking` gives connections on which the
-database itself refuses to write.
+database itself refuses to write. In Postgres the tables are the connecting role's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from deniable.errors import MissingExtraError, ParameterError, SurveyStoreError
+from deniable.errors import LedgerError, MissingExtraError, ParameterError, SurveyStoreError
+from deniable.ledger.stores.postgres import Home, check_tables, find_home, pin
+from deniable.service.tables import METADATA, SURVEYS
 
 _PATIENCE = 60  # seconds that a writer waits for others
 _TURN = 0x64656E69  # the number of the lock in Postgres
@@ -33,11 +35,27 @@ class Database:
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
         self._engine = _open(where, create=create)
         self._threads = threading.Lock()  # they queue here: waiting in SQLite is a slow poll
+        self._home: Home | None = None
+        if self.dialect == "postgresql":
+            try:
+                self._settle_schema()
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def dialect(self) -> str:
         """The kind: "sqlite" or "postgresql"."""
         return self._engine.dialect.name
+
+    def check(self, connection: sa.Connection) -> set[str]:
+        """The tables that exist; SurveyStoreError where something of others could run on one."""
+        if self._home is None:
+            return set(sa.inspect(connection).get_table_names())
+        try:
+            return check_tables(connection, self._home, METADATA.tables)
+        except LedgerError as cause:
+            raise SurveyStoreError(str(cause)) from None
 
     @contextmanager
     def looking(self) -> Iterator[sa.Connection]:
@@ -72,6 +90,27 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    def _settle_schema(self) -> None:
+        path = pin(self._engine)
+        with self.looking() as connection:
+            try:
+                self._home = find_home(connection, SURVEYS.name, path, create=True)
+            except LedgerError as cause:
+                raise SurveyStoreError(str(cause)) from None
+        if not self._home.mine:
+            raise SurveyStoreError(
+                f"the surveys in the schema {self._home.schema!r} belong to another role; connect "
+                "as it, or make a schema of your own"
+            )
+        names = {None: self._home.schema}
+        self._engine = self._engine.execution_options(schema_translate_map=names)
+
+
+def named(connection: sa.Connection, table: sa.Table) -> str:
+    """A table as SQL, with its schema where it has one."""
+    schema = connection.get_execution_options().get("schema_translate_map", {}).get(None)
+    return table.name if schema is None else f"{Home(schema, mine=True).quoted}.{table.name}"
 
 
 @contextmanager

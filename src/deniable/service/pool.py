@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from deniable.service.database import Database
+from deniable.service.database import Database, named
 from deniable.service.tables import (
     ANSWERS,
     ANSWERS_FRESH,
@@ -129,7 +129,7 @@ def settle(database: Database) -> None:
     if database.dialect == "postgresql":
         with database.turn() as connection:
             # All at first, in the order in which readers take them: nobody waits in a circle.
-            names = ", ".join(table.name for table in _ALL)
+            names = ", ".join(named(connection, table) for table in _ALL)
             connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
             for table in _ALL:
                 _rewrite(connection, table)
@@ -137,11 +137,12 @@ def settle(database: Database) -> None:
 
 
 def _rewrite(connection: sa.Connection, table: sa.Table) -> None:
+    name = named(connection, table)
     keys = ", ".join(column.name for column in table.primary_key)
     for statement in (
-        f"CREATE TEMPORARY TABLE settled ON COMMIT DROP AS SELECT * FROM {table.name}",  # noqa: S608
-        f"TRUNCATE {table.name}",
-        f"INSERT INTO {table.name} SELECT * FROM settled ORDER BY {keys}",  # noqa: S608
+        f"CREATE TEMPORARY TABLE settled ON COMMIT DROP AS SELECT * FROM {name}",  # noqa: S608
+        f"TRUNCATE {name}",
+        f"INSERT INTO {name} SELECT * FROM settled ORDER BY {keys}",  # noqa: S608
         "DROP TABLE settled",
     ):
         connection.exec_driver_sql(statement)
@@ -158,6 +159,6 @@ def _all(connection: sa.Connection, table: sa.Table) -> list[Row]:
 def _clear(connection: sa.Connection, table: sa.Table) -> None:
     """Nothing of old rows stays in the file: SQLite overwrites them, Postgres begins a new one."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"TRUNCATE {table.name}")
+        connection.exec_driver_sql(f"TRUNCATE {named(connection, table)}")
     else:
         connection.execute(sa.delete(table))

@@ -72,13 +72,21 @@ class SurveyStore:
         self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
         self._signed: dict[str, bytes] = {}
         self._deposits = Batches(partial(take, self._database))
+        try:
+            self._make(create=create)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _make(self, *, create: bool) -> None:
         with self._database.looking() as connection:
-            held = sa.inspect(connection).get_table_names()
+            held = self._database.check(connection)
         if not create and SURVEYS.name not in held:
             raise ParameterError("store", "a database", "holds no surveys; check --store")
         if SPENT_FRESH.name not in held:
             with self._database.turn() as connection:
                 METADATA.create_all(connection)
+                self._database.check(connection)
             if SURVEYS.name in held:  # of an older version, which kept the order of arrival
                 self.settle()
 

@@ -1,4 +1,4 @@
-"""Which tables of a Postgres database are a ledger: those of the connecting role, and plain.
+"""Which tables of a Postgres database count: those of the connecting role, and plain.
 
 What stands on a table runs with the rights of whoever writes to it (triggers, rules) or reads from
 it (policies, casts, expressions of indexes). So a ledger is written to only where nobody else can
@@ -10,6 +10,7 @@ path of schemas is pinned before the first statement with a parameter.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,12 +58,12 @@ _FAULTS = sa.text("""
         END
     FROM pg_class c JOIN pg_roles me ON me.rolname = current_user
     WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)
-        AND c.relname IN ('deniable_entries', 'deniable_schema')""")
+        AND c.relname = ANY(CAST(:tables AS text[]))""")
 
 
 @dataclass(frozen=True)
 class Home:
-    """The schema of a ledger, and whether it is the role's own: then it may be written to."""
+    """The schema of some tables, and whether they are the role's own: to be written to."""
 
     schema: str
     mine: bool
@@ -88,19 +89,19 @@ def pin(engine: sa.Engine) -> list[str]:
     return path
 
 
-def find_home(connection: sa.Connection, path: list[str], *, create: bool) -> Home:
-    """Where the role's ledger is; or one of others on the path, to be read; or where to make it."""
-    values = {"path": list(path), "table": "deniable_entries"}
+def find_home(connection: sa.Connection, table: str, path: list[str], *, create: bool) -> Home:
+    """Where the role's table is; or one of others on the path, to be read; or where to make it."""
+    values = {"path": list(path), "table": table}
     found = [tuple(row) for row in connection.execute(_SCHEMAS, values)]
     own = [(schema, safe) for schema, _, safe, _, mine in found if mine]
     if len(own) > 1:
-        raise LedgerError("the role has ledgers in several schemas")
+        raise LedgerError(f"the role has tables {table} in several schemas")
     if own:
         schema, safe = own[0]
         if not safe:
             raise LedgerError(
-                f"the ledger is in the schema {schema!r} of another role, who could put another "
-                "table in its place: ALTER SCHEMA ... OWNER TO the ledger's role"
+                f"the table {table} is in the schema {schema!r} of another role, who could put "
+                "another in its place: ALTER SCHEMA ... OWNER TO the table's role"
             )
         return Home(schema, mine=True)
     named = sorted(
@@ -119,9 +120,9 @@ def find_home(connection: sa.Connection, path: list[str], *, create: bool) -> Ho
     )
 
 
-def check_tables(connection: sa.Connection, home: Home) -> set[str]:
+def check_tables(connection: sa.Connection, home: Home, tables: Iterable[str]) -> set[str]:
     """Refuse tables on which something of others could run; the names of those that exist."""
-    values = {"schema": home.schema, "mine": home.mine}
+    values = {"schema": home.schema, "mine": home.mine, "tables": list(tables)}
     found = {str(table): fault for table, fault in connection.execute(_FAULTS, values)}
     for table, fault in found.items():
         if fault is not None:

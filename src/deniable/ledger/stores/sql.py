@@ -297,8 +297,8 @@ class SqlStore:
         """Stay in the schema where the ledger is, whatever the search path says later."""
         path = pin(self._engine)
         with self._reading() as connection:
-            self._home = find_home(connection, path, create=create)
-            check_tables(connection, self._home)
+            self._home = find_home(connection, ENTRIES.name, path, create=create)
+            check_tables(connection, self._home, _metadata.tables)
         names = {None: self._home.schema}
         self._engine = self._engine.execution_options(schema_translate_map=names)
 
@@ -318,7 +318,7 @@ class SqlStore:
         with self._writing("") as connection:
             _VERSIONS.create(connection, checkfirst=True)
             if self._home is not None:  # what exists now stays: nobody else can put it away
-                check_tables(connection, self._home)
+                check_tables(connection, self._home, _metadata.tables)
                 connection.exec_driver_sql(f"SET LOCAL search_path TO {self._home.quoted}")
             for number in range(_done(connection), len(steps)):
                 for statement in steps[number]:
@@ -331,8 +331,9 @@ class SqlStore:
             schema = None if self._home is None else self._home.schema
             if not sa.inspect(connection).has_table(_VERSIONS.name, schema=schema):
                 return 0
+            names = _metadata.tables.keys()
             # A name that is free could be taken by others.
-            if self._home is not None and len(check_tables(connection, self._home)) < 2:
+            if self._home is not None and check_tables(connection, self._home, names) != names:
                 raise LedgerTamperedError(f"{self._name} has lost its entries")
             return _done(connection)
 
