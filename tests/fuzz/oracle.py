@@ -66,13 +66,18 @@ class Heard:
     def statistics(self) -> np.ndarray:
         """The exact numbers where the noisy ones stand; what is not heard of is not a number."""
         assert self.priced is not None
-        joint = [table for mechanism, table in self.tables if mechanism is self.priced.joint]
-        distinct = [
-            (place, table)
-            for mechanism, table in self.tables
-            for place, each in enumerate(self.priced.distinct)
-            if mechanism is each
-        ]
+        joint, distinct = [], []
+        waiting = list(enumerate(self.priced.distinct))
+        for mechanism, table in self.tables:  # a door draws with copies, in order
+            if mechanism == self.priced.joint and not joint:
+                joint.append(table)
+                continue
+            place = next((each for each in waiting if each[1] == mechanism), None)
+            if place is not None:
+                waiting.remove(place)
+                distinct.append((place[0], table))
+            elif mechanism == self.priced.joint:
+                joint.append(table)
         rows = sum(map(len, joint or [table for _, table in distinct[:1]]))  # groupings in a row
         exact = np.full((rows, len(self.priced.noise)), np.nan)
         first = len(self.priced.plan.statistics)
