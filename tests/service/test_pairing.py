@@ -16,6 +16,7 @@ from collections import Counter
 import pytest
 
 from deniable.service import pool
+from deniable.service.database import named
 from deniable.service.outcome import Outcome
 from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission
@@ -202,7 +203,8 @@ def test_every_writer_in_postgres_wrote_many_rows(postgres, monkeypatch):
 
 def fresh(store, table):
     with store._database.looking() as connection:
-        return connection.exec_driver_sql(f"SELECT count(*) FROM survey_{table}_fresh").scalar()
+        place = named(connection, METADATA.tables[f"survey_{table}_fresh"])
+        return connection.exec_driver_sql(f"SELECT count(*) FROM {place}").scalar()
 
 
 def test_who_comes_next_is_among_many(where, monkeypatch):
