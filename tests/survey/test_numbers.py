@@ -154,7 +154,9 @@ def test_ranges_are_unbiased_with_their_errors(k, branching):
     tree = survey.Hierarchy(k=k, epsilon=2, branching=branching)
     people = (np.arange(4000) * 7919) % k
     z = []
-    for _ in range(40):
+    # Errors are stated from above: with two values they are half as much again as they need be,
+    # and of 40 rounds one in fifty would have a spread below 0.5.
+    for _ in range(600 if k == 2 else 40):
         estimate = tree.aggregate(tree.randomize(people))
         for low, high in ((0, k // 2), (k // 4, k - 1), (k // 3, k)):
             if low < high and (low, high) != (0, k):
@@ -164,8 +166,7 @@ def test_ranges_are_unbiased_with_their_errors(k, branching):
         assert estimate.range(0, k) == (1.0, 0.0)
         assert estimate.consistent().sum() == pytest.approx(1)
     assert abs(np.mean(z)) < 6.2 * math.sqrt(3) / math.sqrt(len(z))
-    # Errors are stated from above: with two values they are half as much again as they need be.
-    assert 0.2 < np.std(z) < 1.5
+    assert 0.5 < np.std(z) < 1.5
 
 
 def test_nodes_of_a_range_are_disjoint_and_make_it_up():

@@ -52,6 +52,20 @@ def is_pandas(source: object) -> bool:
     return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
+def arrow_types() -> dict[ColumnType, Any]:
+    """How Arrow holds each canonical type."""
+    import pyarrow  # noqa: PLC0415  (slow to import)
+
+    return {
+        ColumnType.INTEGER: pyarrow.int64(),
+        ColumnType.NUMBER: pyarrow.float64(),
+        ColumnType.TEXT: pyarrow.string(),
+        ColumnType.BOOLEAN: pyarrow.bool_(),
+        ColumnType.DATE: pyarrow.date32(),
+        ColumnType.TIMESTAMP: pyarrow.timestamp("us"),
+    }
+
+
 def _drafted(source: Any) -> str:
     """What to write, from names and the types as they are now."""
     kinds = {"b": "boolean", "i": "integer", "u": "integer", "f": "number", "M": "timestamp"}
@@ -64,14 +78,7 @@ def _from_pandas(source: Any, columns: Mapping[str, ColumnType]) -> Any:
 
     check_names([str(name) for name in source.columns])
     by_name = {str(name): name for name in source.columns}
-    kinds = {
-        ColumnType.INTEGER: pyarrow.int64(),
-        ColumnType.NUMBER: pyarrow.float64(),
-        ColumnType.TEXT: pyarrow.string(),
-        ColumnType.BOOLEAN: pyarrow.bool_(),
-        ColumnType.DATE: pyarrow.date32(),
-        ColumnType.TIMESTAMP: pyarrow.timestamp("us"),
-    }
+    kinds = arrow_types()
     arrays = {}
     for name, kind in columns.items():
         if name in by_name:

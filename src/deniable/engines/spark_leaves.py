@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import types as native
 from sqlglot import exp, parse_one
 
+from deniable.engines.frames import arrow_types
 from deniable.engines.leaves import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, MOST_BYTES
 from deniable.tables import ColumnType, Schema
 
@@ -48,14 +49,7 @@ def as_arrow(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Any:
     """Canonical values as Spark takes them fastest."""
     import pyarrow  # noqa: PLC0415  (slow to import)
 
-    kinds = {
-        ColumnType.INTEGER: pyarrow.int64(),
-        ColumnType.NUMBER: pyarrow.float64(),
-        ColumnType.TEXT: pyarrow.string(),
-        ColumnType.BOOLEAN: pyarrow.bool_(),
-        ColumnType.DATE: pyarrow.date32(),
-        ColumnType.TIMESTAMP: pyarrow.timestamp("us"),
-    }
+    kinds = arrow_types()
     return pyarrow.table(
         {name: pyarrow.array(columns[name], kinds[kind]) for name, kind in schema.columns.items()}
     )
