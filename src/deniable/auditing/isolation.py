@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import pickle
 import select
@@ -134,6 +135,7 @@ def _be_the_child(work: Callable[[int], None], write_end: int) -> NoReturn:
     code = 1
     try:
         os.setsid()
+        faulthandler.disable()  # how it ended is told by its parent
         # Inherited streams may hold a lock of a thread that does not exist here.
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -241,8 +241,16 @@ class DuckDB:
         elif self._home is not where:
             raise ParameterError("source", table.name, "one open connection for each session")
         # Another cursor does not know which schema the owner's connection is in.
-        found = where.execute("SELECT current_database(), current_schema()").fetchall()
-        return [(str(database), str(schema)) for database, schema in found]
+        found = where.execute(
+            "SELECT current_database(), current_schema(), type FROM duckdb_databases() "
+            "WHERE database_name = current_database()"
+        ).fetchall()
+        if any(kind != "duckdb" for _, _, kind in found):
+            # Its catalogue may list views as tables, and its transactions hold nothing still.
+            raise ParameterError(
+                "source", table.name, "the connection uses an attached database of another kind"
+            )
+        return [(str(database), str(schema)) for database, schema, _ in found]
 
     @contextlib.contextmanager
     def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[DuckDBSnapshot]:
@@ -430,7 +438,7 @@ def _generated(
 
 
 def _attachment(where: str, alias: str) -> str:
-    return f"ATTACH {string_literal(where)} AS {alias} (READ_ONLY)"
+    return f"ATTACH {string_literal(where)} AS {alias} (READ_ONLY, TYPE duckdb)"
 
 
 def _opening(table: str, act: Callable[[], T]) -> T:
