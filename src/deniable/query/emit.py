@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -135,9 +136,6 @@ def _tables(
     tables = {ROWS: _base(plan, every_group=True)} if plan.stored else {}
     if plan.one_row:
         return tables
-    rows = ROWS
-    if not plan.stored:
-        rows = f"({plan.source.select(exp.alias_(plan.unit.copy(), 'u')).sql('duckdb')})"
     bought = pairs and plan.floor is not None
     if units or bought:
         tables[UNITS] = _units_table(plan, l2=l2)
@@ -145,10 +143,16 @@ def _tables(
         assert plan.floor is not None
         tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE b > {_double(plan.floor**2 * 0.999)}"
     elif heavy or pairs:
+        rows = ROWS if plan.stored else f"({_owners(plan)})"
         tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
     if pairs:
         tables[PAIRS] = _pairs(plan)
     return tables
+
+
+def _owners(plan: Plan) -> str:
+    """Whose each row is."""
+    return str(plan.source.select(exp.alias_(plan.unit.copy(), "u")).sql("duckdb", copy=False))
 
 
 def _units_table(plan: Plan, *, l2: bool) -> str:
@@ -197,6 +201,8 @@ def values_step(plan: Plan, place: int, cells: int) -> Step:
     """
     marks, name = plan.statistics[place].marks, f"t{place}"
     assert marks is not None
+    if not plan.stored:  # one column of its own, or many sums would be written many times
+        plan, name = _alone(plan, place), "t0"
     low, centre, high = marks
     above = f"(s + n::HUGEINT * {centre - low}) // n::HUGEINT"
     some = "WHERE HASH(u) % 16 = 0 " if plan.unit_has_name else ""
@@ -208,6 +214,11 @@ def values_step(plan: Plan, place: int, cells: int) -> Step:
         "WHERE n > 0) SELECT c, COUNT(*) AS units FROM means GROUP BY c"
     )
     return _step(plan, select, _tables(plan))
+
+
+def _alone(plan: Plan, place: int) -> Plan:
+    """The plan of one of its statistics."""
+    return replace(plan, statistics=(plan.statistics[place],), distinct=(), grids=(), ranks=())
 
 
 def _pairs(plan: Plan) -> str:
@@ -304,7 +315,7 @@ def _written(plan: Plan, *, every_group: bool) -> str:
         columns.append(exp.alias_(value.copy(), name, copy=False))
     for name, grid in zip(names("c", plan.grids), plan.grids, strict=True):
         columns.append(exp.alias_(grid.sql.copy(), name, copy=False))
-    return str(sql.select(*columns, copy=False).sql("duckdb"))
+    return str(sql.select(*columns, copy=False).sql("duckdb", copy=False))
 
 
 def _total(name: str, statistic: Statistic) -> str:
