@@ -50,13 +50,12 @@ from rich.console import Console
 from rich.table import Table
 
 import deniable as dp
-from deniable.query.price import rho_for
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 EPSILON, DELTA = 1.0, 1e-6
-RHO = float(rho_for(Fraction(1), dp.Budget(dp.ApproxDP(EPSILON, DELTA))))
+RHO = float(dp.Budget(dp.ApproxDP(EPSILON, DELTA)).rho_for(Fraction(1)))
 SEEDS = (20_261_121, 20_261_122)
 BOUNDS, NAMES = (0, 200_000), ("count", "sum", "mean")
 CITIES = [f"city {number:02d}" for number in range(100)]

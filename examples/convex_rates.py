@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable import plots
-from deniable.learning.exponential import BallExponential, moved_by
+from deniable.learning.exponential import BallExponential
 from deniable.learning.reals import normals
 from deniable.privacy.accountants import gdp
 from deniable.privacy.units import Relation
@@ -28,7 +28,7 @@ Problem = Callable[[Any], tuple[int, int, float]]
 
 DELTA, DRAWS = 1e-6, 40
 LENGTHS = np.geomspace(0.5, 8, 4)  # of the mean, in units of the noise
-MOVED = moved_by(Relation.ADD_REMOVE)
+MOVED = Relation.ADD_REMOVE.changed
 ROWS = np.geomspace(1e4, 1e6, 5).astype(int)
 DIMENSIONS = np.geomspace(4, 400, 5).astype(int)
 EPSILONS = np.geomspace(0.02, 2, 5)

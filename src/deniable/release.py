@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from types import TracebackType
 from typing import NoReturn, ParamSpec, Protocol, TypeVar
@@ -300,6 +300,27 @@ class Gate:
             return _answer(found, loss.price)
         _charges.set(_charges.get() + 1)
         return Door(self.ledger, found, Totals(), resumable=resumable)
+
+    def known(self, loss: Loss, question: Mapping[str, object]) -> Answer | None:
+        """What was answered before to the same question at the same price; free."""
+        loss = read_loss(loss)
+        found = self.ledger.recorded(self.population, loss, question)
+        return None if found is None else _answer(replace(found, repeated=True), loss.price)
+
+    def answer(
+        self,
+        loss: Loss,
+        question: Mapping[str, object],
+        make: Callable[[Door], object],
+        *,
+        purpose: str,
+    ) -> Answer:
+        """What is recorded; or what `make` draws through a door of this price, which is."""
+        door = self.open(loss, purpose=purpose, question=question)
+        if isinstance(door, Answer):
+            return door
+        with door:
+            return door.close(make(door))
 
     def resume(self, number: int) -> Door:
         """Go on with a resumable door that was never closed, for what it has not drawn."""

@@ -10,12 +10,13 @@ import deniable as dp
 from chance import FALSE_ALARM, laplace_pmf
 from corpus import hospital
 from deniable.engines.base import LazySnapshot
+from deniable.ledger.amounts import read_amount
 from deniable.ledger.filters import Budget
 from deniable.query.catalogue import Options
 from deniable.query.compile import compile_sql
 from deniable.query.drawing import _Reader
 from deniable.query.plan import SCALE
-from deniable.query.price import amount_of, price
+from deniable.query.price import price
 from deniable.query.shape import Noisy, shape
 
 RELEASES, CONFIDENCE, DEVIATIONS = 2_000, 0.95, 6.2  # the one-sided tail of 6.2 is below 1e-9
@@ -35,7 +36,7 @@ def priced(measure, budget):
     with hospital.session(budget=budget) as session:
         plan = compile_sql(QUESTION.format(measure), session._catalogue, Options())
         read = Budget(budget)
-        made = price(plan, read, amount_of(read, epsilon=2, rho=None))
+        made = price(plan, read, read_amount(read, epsilon=2))
         with LazySnapshot(session._engine) as snapshot:
             (exact,) = _Reader(snapshot, made, secret="").totals(0, [()])
     return made, exact

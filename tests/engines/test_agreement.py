@@ -9,6 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import deniable as dp
+from amounts import rho
 from corpus import hospital
 from deniable.engines.duckdb import DuckDB
 from deniable.query.catalogue import Options
@@ -65,7 +66,7 @@ def steps_of(question, catalogue):
         given.get("keys"), given.get("bounds"), given["max_rows"], given.get("max_groups")
     )
     plan = compile_sql(question.sql, catalogue, options)
-    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
+    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), rho(1000)).steps("secret")
 
 
 def rows_of(engine, steps):
@@ -105,7 +106,7 @@ def test_bought_bounds_are_found_alike(catalogue, duckdb, postgres, spark):
         "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward", catalogue, Options()
     )
     bought = dataclasses.replace(plan, rows=1, floor=10**8, norm=2 * 10**8, top=4 * 10**8)
-    steps = price(bought, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
+    steps = price(bought, dp.Budget(dp.ApproxDP(1e6, 1e-6)), rho(1000)).steps("secret")
     assert "lost" in steps
     assert rows_of(postgres, steps) == rows_of(duckdb, steps)
     assert rows_of(spark, steps) == rows_of(duckdb, steps)

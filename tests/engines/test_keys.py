@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import deniable as dp
+from amounts import rho
 from deniable.engines.duckdb import DuckDB
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.compile import compile_sql
@@ -92,7 +93,7 @@ def plan_of(columns, **declared):
 
 
 def steps_of(plan):
-    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), 1000).steps("secret")
+    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), rho(1000)).steps("secret")
 
 
 def rows_of(engine, step):

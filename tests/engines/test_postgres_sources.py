@@ -141,7 +141,9 @@ def test_what_the_server_tells_others_does_not_follow_the_answer(server, raw):
         engine = session.parts.engine
         plans = []
         with engine.snapshot():
-            asked = session._asked(dp.session.parse(grouped), dp.session.Options(), _spend())
+            asked = session._answering.planner.asked(
+                dp.session.parse(grouped), dp.session.Options(), _spend()
+            )
             for step in asked.steps:
                 *first, text = engine.write(step)
                 for statement in first:

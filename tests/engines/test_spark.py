@@ -6,13 +6,13 @@ import time
 import warnings
 from collections import Counter
 from datetime import date, datetime
-from fractions import Fraction
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 import deniable as dp
+from amounts import rho
 from deniable.engines import faults
 from deniable.engines.base import Step
 from deniable.engines.spark import Spark, SparkSnapshot, spark
@@ -153,7 +153,7 @@ def exact(session, question):
     ]
     bounds = {name: read_bounds((-1000, 1000)) for name in named}
     plan = compile_sql(question, session._catalogue, Options(bounds=bounds))
-    steps = price(plan, session._budget, Fraction(1000)).steps("secret")
+    steps = price(plan, session._budget, rho(1000)).steps("secret")
     with session._engine.snapshot() as taken:
         return [Counter(map(shown, taken.run(step))) for step in steps.values()]
 

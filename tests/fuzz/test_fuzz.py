@@ -99,7 +99,7 @@ def with_a_message_that_quotes(monkeypatch):
         except QueryError as error:
             raise QueryError(f"{error} near {hostile.MARK}") from None
 
-    monkeypatch.setattr("deniable.session.compile_tree", quoting)
+    monkeypatch.setattr("deniable.query.ranges.compile_tree", quoting)
 
 
 def with_an_error_of_another_kind(monkeypatch):

@@ -14,6 +14,7 @@ import deniable as dp
 from deniable.auditing.gaps import Gap, gap
 from deniable.learning.blocks import BlockAnswers, BlockSum, SubsampledEstimator
 from deniable.learning.rows import GRID
+from deniable.privacy.units import Relation
 from learning.models import made_up
 
 SHAPES = {"coef_": (3,), "intercept_": ()}
@@ -39,7 +40,9 @@ def test_the_price_is_the_budget(budget, relation):
 def test_one_block_moves_the_sum_by_what_is_charged():
     corner = np.full(5, GRID, dtype=object)
     answers = BlockAnswers(5)
-    assert (corner**2).sum() <= answers.moved("replace") ** 2 < (corner**2).sum() * (1 + 1e-6)
+    assert (
+        (corner**2).sum() <= answers.moved(Relation.REPLACE) ** 2 < (corner**2).sum() * (1 + 1e-6)
+    )
     assert corner.sum() == answers.moved_l1("add_remove", 1)
 
 

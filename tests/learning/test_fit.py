@@ -19,6 +19,7 @@ from deniable.learning.pushed import Source, pushed
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.ledger.filters import charge
+from deniable.privacy.units import Relation
 from deniable.tables import ColumnType
 from engines.loading import to_postgres
 from engines.spark_session import local_spark
@@ -178,7 +179,7 @@ def test_every_engine_finds_the_sums_of_arrays(make, few):
             wanted = sums.totals(rows_of(table, given))
             assert found.shape == wanted.shape
             apart = np.abs(found - wanted).max()
-            scale = sums.moved("add_remove")
+            scale = sums.moved(Relation.ADD_REMOVE)
             assert apart <= scale * (2 if isinstance(sums, CellCounts | GroupSums) else 1e-3), sums
             assert np.abs(wanted).max() > 10 * scale
 

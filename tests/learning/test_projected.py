@@ -100,7 +100,7 @@ def test_no_row_moves_a_gradient_further_than_is_charged(objective, scale):
             one = Rows(rows.units[[at]], rows.target[[at]], None, rows.present[[at]])
             alone.append(sums.totals(one).astype(object))
     assert max(int((each**2).sum()) for each in alone) <= sums.moved(Relation.ADD_REMOVE) ** 2
-    assert max(int((each**2).sum()) for each in alone) > 0.2 * sums.moved("add_remove") ** 2
+    assert max(int((each**2).sum()) for each in alone) > 0.2 * sums.moved(Relation.ADD_REMOVE) ** 2
     assert max(abs(each).sum() for each in alone) <= sums.moved_l1(Relation.ADD_REMOVE, 3)
     apart = max(int(((a - b) ** 2).sum()) for a in alone for b in alone)
     assert apart <= sums.moved(Relation.REPLACE) ** 2

@@ -227,7 +227,7 @@ def test_a_floor_above_the_norm_is_found(monkeypatch):
         plan = right(asked, stored)
         return dataclasses.replace(plan, floor=10**15, norm=1, top=1)
 
-    monkeypatch.setattr("deniable.session.bounded", planted)
+    monkeypatch.setattr("deniable.query.answering.bounded", planted)
 
     def pipeline(session):
         with session:

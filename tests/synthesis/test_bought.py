@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-from deniable.query.price import amount_of
+from deniable.ledger.amounts import read_amount
 from synthesis.doors import KEY
 from synthesis.test_synthesize import clinic, session, small
 
@@ -18,7 +18,7 @@ FOUND = ["ward", "sex", "age"]
 def test_all_that_is_bought_is_within_the_promised_price():
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger, **UNDECLARED) as each:
         table = small(each, epsilon=20, discover=FOUND)
-        promised = amount_of(each.parts.budget, epsilon=20, rho=None)
+        promised = read_amount(each.parts.budget, epsilon=20).value
         charged = ledger.balance("clinic/patient").totals[0].rho
         assert 0 <= promised * 10**18 - charged < 100
         assert 0 <= charged - table.cost.rho * 10**18 <= 4  # the ledger rounds each draw up

@@ -8,11 +8,13 @@ import pytest
 from scipy import stats
 
 import deniable as dp
+from amounts import rho
 from chance import FALSE_ALARM
 from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTypeError
+from deniable.privacy.amount import on_grid_below
 from deniable.synthesis.data import CodedRows
 from deniable.synthesis.journal import Journal
-from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
+from deniable.synthesis.measure import Draws
 from deniable.synthesis.scores import BoostedQuery, ClosestDatabase, WrongMarginal, in_steps
 from synthesis.doors import KEY, opened, related
 
@@ -154,11 +156,11 @@ def test_merged_values_are_measured_as_sums(ledger):
 def resumable(ledger, path, number=None):
     ledger.open("people", dp.Budget(dp.ZCDP(10)), who="owner")
     gate, data = dp.Gate(ledger, "people", "owner"), CodedRows(ROWS, SIZES)
-    loss = reserved_loss(Fraction(1), pure=False, relation=data.relation)
+    loss = rho(1).loss
     door = (
         gate.open(loss, purpose="a test", resumable=True) if number is None else gate.resume(number)
     )
-    return Draws(door, data, Fraction(1), pure=False, journal=Journal(path)), door.number
+    return Draws(door, data, rho(1), journal=Journal(path)), door.number
 
 
 def test_an_interrupted_run_goes_on_from_its_measurements(ledger, tmp_path):
@@ -206,7 +208,7 @@ def test_a_journal_of_another_run_is_refused(ledger, tmp_path):
 
 
 def test_without_a_door_nothing_is_drawn():
-    draws = Draws(None, CodedRows(ROWS, SIZES), Fraction(1), pure=False)
+    draws = Draws(None, CodedRows(ROWS, SIZES), rho(1))
     with pytest.raises(DoorError):
         draws.measure(("a",), Fraction(1, 2))
 

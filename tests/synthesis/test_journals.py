@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import deniable as dp
+from amounts import epsilon, rho
 from deniable.synthesis.data import CodedRows
 from deniable.synthesis.journal import Journal, alone
-from deniable.synthesis.measure import Draws, reserved_loss
+from deniable.synthesis.measure import Draws
 from synthesis.doors import KEY, related
 from synthesis.test_methods import METHODS, ON_SMALL, SIZES, SMALL
 from synthesis.test_synthesize import session, small
@@ -46,11 +47,11 @@ def test_every_method_goes_on_after_losing_draws_and_fits_its_price(name, pure, 
         budget = dp.Budget(dp.PureDP(2) if pure else dp.ZCDP(2))
         ledger.open("people", budget, who="owner")
         gate = dp.Gate(ledger, "people", "owner")
-        loss = reserved_loss(Fraction(1), pure=pure, relation=data.relation)
-        number = gate.open(loss, purpose="a test", resumable=True).number
+        amount = epsilon(1) if pure else rho(1)
+        number = gate.open(amount.loss, purpose="a test", resumable=True).number
 
         def again(journal):
-            return Draws(gate.resume(number), data, Fraction(1), pure=pure, journal=journal)
+            return Draws(gate.resume(number), data, amount, journal=journal)
 
         for lost in (0, 0) if name == "smalldb" else (1, 2):  # which has one large draw to lose
             with pytest.raises(StoppedError):
@@ -60,7 +61,7 @@ def test_every_method_goes_on_after_losing_draws_and_fits_its_price(name, pure, 
         assert last.left < Fraction(1, 10**6)
         totals = ledger.balance("people").totals[0]
         assert (totals.epsilon if pure else totals.rho) == 10**18
-        other = method.run(Draws(None, data, Fraction(1), pure=pure, journal=Journal(path)))
+        other = method.run(Draws(None, data, amount, journal=Journal(path)))
         columns = list(sizes)[:2]
         assert np.array_equal(other.marginal(columns), model.marginal(columns))
 

@@ -101,7 +101,7 @@ def test_reconstruction_and_schedule_never_see_data(ledger, name):
     rows = related(500, sizes)
     clean = opened(rows, sizes, ledger=ledger, rho=1)
     data = Poisoned(rows, sizes)
-    draws = Draws(clean._door, data, clean.whole, pure=False)
+    draws = Draws(clean._door, data, clean.amount)
     method = {**METHODS, **ON_SMALL}[name]
     method.run(draws).sample(10)
     assert data.read > 0
@@ -113,7 +113,7 @@ def test_a_model_is_made_of_the_journal_alone(ledger):
         draws = opened(ROWS, SIZES, ledger=ledger, rho=0.1)
         model = method.run(draws)
         nothing = CodedRows(np.zeros((0, 4), int), SIZES)
-        again = method.run(Draws(None, nothing, draws.whole, pure=False, journal=draws.journal))
+        again = method.run(Draws(None, nothing, draws.amount, journal=draws.journal))
         assert np.array_equal(model.marginal(("a", "d")), again.marginal(("a", "d"))), name
 
 

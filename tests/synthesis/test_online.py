@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import deniable as dp
-from deniable.query.price import amount_of
+from deniable.ledger.amounts import read_amount
 from synthesis.doors import KEY
 from synthesis.test_synthesize import clinic, session
 
@@ -23,7 +23,7 @@ def test_a_desk_answers_in_the_values_of_its_table_and_costs_its_price_once():
             both = desk.answer({"ward": ["A", "B"]})
             assert found.verified or desk.exhausted
             assert desk.updates_left < 12
-        promised = amount_of(opened.parts.budget, epsilon=20, rho=None)
+        promised = read_amount(opened.parts.budget, epsilon=20).value
         assert desk.cost.rho == promised
         assert ledger.balance("clinic/patient").totals[0].rho == promised * 10**18
         with pytest.raises(dp.DoorError):

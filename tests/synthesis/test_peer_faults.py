@@ -50,7 +50,7 @@ def test_the_exact_number_of_rows_is_never_used():
         model = dp.MST().run(draws)
         assert model.total == pytest.approx(500, abs=50)
         other = opened(related(900, sizes), sizes, ledger=ledger, rho=1)
-        recorded = Draws(None, other._data, draws.whole, pure=False, journal=draws.journal)
+        recorded = Draws(None, other._data, draws.amount, journal=draws.journal)
         again = dp.MST().run(recorded)
         assert again.total == model.total
 

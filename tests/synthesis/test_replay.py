@@ -87,7 +87,7 @@ def test_replay_finds_a_source_whose_bound_is_too_small():
             return 2 * self._inner.exact(clique)
 
     def pipeline(draws):
-        twice = Draws(draws._door, Doubled(draws._data), draws.whole, pure=False)
+        twice = Draws(draws._door, Doubled(draws._data), draws.amount)
         return dp.Independent().run(twice).total
 
     found = dp.replay(pipeline, *CODED["one more"], factory=door(SIZES))

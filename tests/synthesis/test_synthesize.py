@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
+from deniable.ledger.amounts import read_amount
 from deniable.ledger.entries import Kind
-from deniable.query.price import amount_of
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.model.dense import DenseModel
@@ -304,7 +304,7 @@ def test_private_evaluation_costs_its_price_and_sees_a_bad_table():
         before = ledger.balance("clinic/patient").totals[0].rho
         good = dp.evaluate(opened, "visits", table, epsilon=5)
         charged = ledger.balance("clinic/patient").totals[0].rho - before
-        assert charged == amount_of(opened.parts.budget, epsilon=5, rho=None) * 10**18
+        assert charged == read_amount(opened.parts.budget, epsilon=5).value * 10**18
         bad = dp.evaluate(opened, "visits", small(opened, method="independent"), epsilon=5)
         assert list(good) == [1, 2, 3]
         assert good[2] < bad[2] - 0.02

@@ -14,11 +14,12 @@ from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise
 from deniable.mechanisms.keys import KeySelection
+from deniable.query.asked import Asked
 from deniable.query.build import Spend
 from deniable.query.drawing import draw
 from deniable.query.plan import Plan
 from deniable.query.price import Priced, price
-from deniable.query.profile import Asked, bounded, buy, placeholder
+from deniable.query.profile import bounded, buy, placeholder
 from deniable.query.resolve import parse
 from deniable.session import Session, _options
 
@@ -70,7 +71,9 @@ def ask(session: Session, sql: str, options: dict, spend: dict) -> "Question":
     names = ("keys", "bounds", "max_rows", "max_groups")
     given = _options(*(options.get(name) for name in names))
     price = Spend(spend.get("epsilon"), spend.get("rho"), None)
-    return Question(session._asked(parse(sql), given, price), session.parts.budget)
+    return Question(
+        session._answering.planner.asked(parse(sql), given, price), session.parts.budget
+    )
 
 
 def outcome(ask_it: Callable[[], object]) -> tuple[str, str]:
@@ -144,9 +147,10 @@ class Question:
         session.parts.engine.check([*priced.steps(SECRET).values(), *bought])
 
     def _plan(self) -> Plan:
-        if self.asked.bought is None:
+        bought = self.asked.bought
+        if bought is None:
             return self.asked.plan
-        return bounded(self.asked, buy(self.asked, self.bought, self.bought))
+        return bounded(bought, buy(bought, self.bought, self.bought))
 
     def _price(self, plan: Plan) -> Priced:
         """Its noise, with statements that are written once."""

@@ -231,7 +231,7 @@ def _(mechanism: SparseVector, _verb: str, x: Arguments, y: Arguments) -> Gap:
 def _(mechanism: Histogram, _verb: str, x: Arguments, y: Arguments) -> Gap:
     before, after = (read_counts(value[0]) for value in (x, y))
     moved = sum(abs(before.get(cell, 0) - after.get(cell, 0)) for cell in mechanism.cells)
-    allowed = 2 if mechanism.relation == Relation.REPLACE else 1
+    allowed = mechanism.relation.changed
     return _gap(Fraction(moved), allowed, "counts, L1")
 
 
@@ -259,7 +259,7 @@ def _cells(x: Arguments, y: Arguments, most: int, relation: Relation) -> Gap:
     moves = [abs(before.get(c, 0) - after.get(c, 0)) for c in {*before, *after}]
     if max(moves, default=0) > 1:
         return _gap(Fraction(max(moves)), 1, "one count")
-    return _gap(Fraction(sum(moves)), most * (2 if relation == Relation.REPLACE else 1), "cells")
+    return _gap(Fraction(sum(moves)), most * relation.changed, "cells")
 
 
 @gap.register

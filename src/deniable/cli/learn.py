@@ -14,9 +14,8 @@ from deniable.cli.failures import told
 from deniable.cli.metadata import read_metadata
 from deniable.cli.query import left_line, plain_console, waiting
 from deniable.cli.question import AsJson, Epsilon, File, Rho
-from deniable.errors import ParameterError
-from deniable.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from deniable.query.price import amount_of
+from deniable.ledger.amounts import read_amount
+from deniable.privacy.guarantees import ZCDP, Guarantee, PureDP
 from deniable.session import Session
 
 
@@ -77,19 +76,8 @@ def learn(  # noqa: PLR0917
 
 def _budget(session: Session, epsilon: float | None, rho: float | None) -> Guarantee:
     """What the fit may cost: as a question, ε stands for the ρ that converts to it."""
-    budget = session.parts.budget
-    guarantee = budget.guarantee
-    if (epsilon is None) == (rho is None):
-        raise ParameterError("epsilon", epsilon, "say what the fit may cost: --epsilon, or --rho")
-    if isinstance(guarantee, PureDP):
-        if epsilon is None:
-            raise ParameterError("rho", rho, "a PureDP budget is spent in epsilon")
-        return PureDP(epsilon)
-    if rho is not None:
-        return ZCDP(rho)
-    if not isinstance(guarantee, ApproxDP):
-        raise ParameterError("epsilon", epsilon, "a budget without δ is spent in rho")
-    return ZCDP(amount_of(budget, epsilon=epsilon, rho=None))
+    amount = read_amount(session.parts.budget, epsilon=epsilon, rho=rho)
+    return PureDP(amount.value) if amount.pure else ZCDP(amount.value)
 
 
 def _model(kind: Kind, budget: Guarantee, count: int) -> Any:

@@ -38,11 +38,6 @@ class Label(StrEnum):
     SAMPLED = "(ε, δ) with δ_sampling, real-arithmetic model"
 
 
-def moved_by(relation: Relation) -> int:
-    """How many records' losses a neighbour may change."""
-    return 2 if relation == Relation.REPLACE else 1
-
-
 @dataclass(frozen=True, init=False)
 class LineExponential:
     """The minimiser of Σ|w - x| over an interval, by the exponential mechanism on a fine grid.
@@ -146,7 +141,7 @@ class BallExponential:
     @property
     def rate(self) -> float:
         """k."""
-        return self.epsilon / (moved_by(self.relation) * 2 * self.radius)
+        return self.epsilon / (self.relation.changed * 2 * self.radius)
 
     @traced
     def release(self, value: Floats) -> Floats:

@@ -36,7 +36,7 @@ from deniable.privacy.guarantees import ApproxDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.sampled import SampledLoss
-from deniable.release import Answer, Door, Gate, shielded
+from deniable.release import Door, Gate, shielded
 from deniable.session import Session
 from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
 
@@ -101,20 +101,19 @@ def fit(
         "y": columns.y,
         "tables": {name: private.describe()},
     }
-    door = gate.open(whole.loss, purpose=f"learn: {type(model).__name__}", question=question)
-    if isinstance(door, Answer):
-        _recall(model, door.value, source.ranges)
-        return model
-    with door, LazySnapshot(parts.engine, steps) as snapshot:
-        if isinstance(model, SumsEstimator):
+
+    def drawn(door: Door) -> object:
+        with LazySnapshot(parts.engine, steps) as snapshot:
+            if not isinstance(model, SumsEstimator):
+                return door.draw(whole, partial(_pull, source, snapshot))
             reader = _DoorReader(door, snapshot, source)
             with np.errstate(all="ignore"):  # noise may take released numbers beyond doubles
                 model._learn(reader, source.ranges)
-            door.close({"drawn": reader.drawn})
-        else:
-            learned = door.draw(whole, partial(_pull, source, snapshot))
-            door.close(learned)
-            _recall(model, learned, source.ranges)
+            return {"drawn": reader.drawn}
+
+    purpose = f"learn: {type(model).__name__}"
+    found = gate.answer(whole.loss, question, drawn, purpose=purpose)
+    _recall(model, found.value, source.ranges)
     return model
 
 

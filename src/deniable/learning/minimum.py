@@ -71,11 +71,6 @@ class PrivateMinimum:
     relation: Relation
 
     @property
-    def moved(self) -> int:
-        """How far one unit moves the gradient."""
-        return 2 if self.relation == Relation.REPLACE else 1
-
-    @property
     def label(self) -> str:
         """What the guarantee rests on."""
         kind = "pure" if isinstance(self.budget, PureDP) else "(ε, δ)"
@@ -99,18 +94,18 @@ class PrivateMinimum:
             raise ParameterError(
                 "penalty", self.penalty, f"this budget needs a penalty above {least:.3g}"
             )
-        moved = self.moved * _SLACK
+        moved = self.relation.changed * _SLACK
         if isinstance(self.budget, PureDP):
             return _checked(float_up(moved / left), self.budget)
         delta = float(self.budget.delta) / (1 if self.way == Way.OBJECTIVE else 2)
-        t = -float(ndtri(delta / (2 * self.moved)))
+        t = -float(ndtri(delta / (2 * self.relation.changed)))
         # moved·t/σ + moved²/2σ² = left, solved for 1/σ
         root = (math.sqrt(t * t + 2 * left) - t) / moved
         return _checked(float_up(1 / root), self.budget)
 
     def _output_noise(self, width: int) -> Gaussian | Laplace:
         share = Fraction(1) if self.way == Way.OUTPUT else _OUTPUT_PART
-        gap = 2 * GRADIENT + (self.moved * _SLACK if self.way == Way.OUTPUT else 0.0)
+        gap = 2 * GRADIENT + (self.relation.changed * _SLACK if self.way == Way.OUTPUT else 0.0)
         far = float_up(gap / self.penalty)
         epsilon = self.budget.epsilon * share
         if isinstance(self.budget, PureDP):

@@ -80,12 +80,12 @@ class Slopes:
 
     def moved(self, relation: Relation) -> int:
         """The length of the longest gradient."""
-        return 2 * GRID if relation == Relation.REPLACE else GRID
+        return relation.changed * GRID
 
     def moved_l1(self, relation: Relation, width: int) -> int:
         """What a row adds in all, once or twice."""
         del width
-        return (2 if relation == Relation.REPLACE else 1) * self._most
+        return relation.changed * self._most
 
     def read(self, noisy: npt.NDArray[Any]) -> Floats:
         """The released sum of gradients."""

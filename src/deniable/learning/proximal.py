@@ -24,7 +24,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.learning.exponential import Label, moved_by
+from deniable.learning.exponential import Label
 from deniable.learning.reals import normals, uniforms
 from deniable.learning.rows import Floats, Rows
 from deniable.learning.solver import GRADIENT, minimum
@@ -89,7 +89,7 @@ class RegularisedExponential:
     @lazy
     def weight(self) -> float:
         """a = m·sqrt(Λ)/moved, a hair less."""
-        return self.mu * math.sqrt(self.curvature) / moved_by(self.relation) * (1 - 1e-12)
+        return self.mu * math.sqrt(self.curvature) / self.relation.changed * (1 - 1e-12)
 
     @property
     def smoothness(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from deniable.errors import ParameterError
-from deniable.learning.exponential import Label, moved_by
+from deniable.learning.exponential import Label
 from deniable.learning.proximal import Exponent
 from deniable.learning.reals import normals, uniforms
 from deniable.learning.rows import Floats, Rows
@@ -74,7 +74,7 @@ class PerfectExponential:
     @property
     def rate(self) -> float:
         """k, a hair less."""
-        return self.epsilon / (moved_by(self.relation) * self.radius) * (1 - 1e-12)
+        return self.epsilon / (self.relation.changed * self.radius) * (1 - 1e-12)
 
     @property
     def acceptance(self) -> float:

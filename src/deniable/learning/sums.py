@@ -157,11 +157,11 @@ class GroupSums:
 
     def moved(self, relation: Relation) -> int:
         """The length of the longest row."""
-        return 2 * GRID if relation == Relation.REPLACE else GRID
+        return relation.changed * GRID
 
     def moved_l1(self, relation: Relation, width: int) -> int:
         """What a row adds in all, once or twice."""
-        return (2 if relation == Relation.REPLACE else 1) * self.most(width)
+        return relation.changed * self.most(width)
 
     def most(self, columns: int) -> int:
         """What the sizes of a row's whole numbers add up to; |u|₁ <= sqrt(d)|u|, and so for s."""
@@ -217,11 +217,11 @@ class Gradients:
 
     def moved(self, relation: Relation) -> int:
         """The length of the longest gradient."""
-        return 2 * GRID if relation == Relation.REPLACE else GRID
+        return relation.changed * GRID
 
     def moved_l1(self, relation: Relation, width: int) -> int:
         """What a row adds in all, once or twice."""
-        return (2 if relation == Relation.REPLACE else 1) * self.most(width)
+        return relation.changed * self.most(width)
 
     def most(self, columns: int) -> int:
         """What the sizes of a row's whole numbers add up to: Σ|p - e_y| is 2 at most."""
@@ -334,4 +334,4 @@ class CellCounts:
     def moved_l1(self, relation: Relation, width: int) -> int:
         """The same, two cells adding up."""
         del width
-        return 2 * GRID if relation == Relation.REPLACE else GRID
+        return relation.changed * GRID

@@ -38,7 +38,7 @@ Keeping tallies of pure and of other releases apart would break step 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -61,11 +61,13 @@ from deniable.privacy.guarantees import (
 from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.price import GRID, on_grid
+from deniable.privacy.price import GRID, Price, on_grid
 from deniable.privacy.search import greatest
 from deniable.privacy.units import Relation, read_relation
 
 _UNITS = GRID.denominator
+_FINE = 10**15
+_MOST_EPSILON = 10**9
 _LEVELS = 16
 _LEAST, _MOST = Fraction(1, 10**200), Fraction(10**9)
 
@@ -214,6 +216,33 @@ class Budget:
         left = float(self.conversion_delta) * (1 - 1e-15)
         return Fraction(zcdp.largest_rho(float(self.guarantee.epsilon) * (1 - 1e-15), left))
 
+    def rho_for(self, epsilon: Fraction) -> Fraction:
+        """The ρ of an `epsilon=`: that which converts to (ε, δ_c), rounded down."""
+        return rho_at(epsilon, self.conversion_delta)
+
+    def epsilon_for(self, rho: Fraction) -> float:
+        """The largest `epsilon=` that costs at most this ρ, rounded down."""
+        if rho <= 0:
+            return 0.0
+        delta = float(self.conversion_delta)
+        found = zcdp.epsilon(float(rho), delta)
+        while found > 0 and _rho_at(found, delta) > rho:
+            found *= 1 - 1e-9
+        return found if found > 0 and _rho_at(found, delta) > 0 else 0.0
+
+    def asked(self, price: Price) -> float | None:
+        """The `epsilon=` that a person would say for a price, to six digits; None where rho= is."""
+        if price.epsilon is not None and not isinstance(self.guarantee, ZCDP | GDP):
+            return float(price.epsilon)
+        if not isinstance(self.guarantee, ApproxDP):
+            return None
+        found = zcdp.epsilon(float(price.rho), float(self.conversion_delta))
+        return float(f"{found:.6g}")
+
+    def named(self, price: Price) -> Price:
+        """A price with the `epsilon=` that a person would say for it."""
+        return replace(price, asked=self.asked(price))
+
     def remaining(self, totals: Totals) -> dict[str, Fraction]:
         """What is left, by name: only what this budget counts."""
         limit = self._limit
@@ -229,7 +258,12 @@ class Budget:
         return {name: max(value, Fraction(0)) for name, value in left.items()}
 
     def largest_epsilon(self, totals: Totals) -> float:
-        """The largest ε of one more pure release; it is admitted, its decimal as it stands."""
+        """The largest `epsilon=` of one more question; it is admitted, its decimal as it stands.
+
+        Under a budget without one, the largest ε of one more pure release.
+        """
+        if isinstance(self.guarantee, ApproxDP):
+            return self.epsilon_for(self.remaining(totals)["rho"])
         found = min(self._about(totals), 1e6)  # losses are stated up to there
         for _ in range(60):
             if found < 1e-17:
@@ -248,11 +282,10 @@ class Budget:
             case GDP():
                 # A pure ε has μ = 2 Φ^-1(e^ε/(1+e^ε)) <= ε sqrt(π/2).
                 return math.sqrt(left.get("mu_squared", 0.0) * 2 / math.pi)
-        by_rho = 0.0
-        if left["rho"] > 1e-17:  # ρ = ε tanh(ε/2)
-            high = 2 * math.sqrt(left["rho"]) + 2 * left["rho"] + 1
-            by_rho = greatest(lambda e: e * math.tanh(e / 2) <= left["rho"], 0.0, high)
-        return max(by_rho, left.get("epsilon", 0.0))
+        if left["rho"] <= 1e-17:
+            return 0.0
+        high = 2 * math.sqrt(left["rho"]) + 2 * left["rho"] + 1  # ρ = ε tanh(ε/2)
+        return greatest(lambda e: e * math.tanh(e / 2) <= left["rho"], 0.0, high)
 
     def spent(self, totals: Totals) -> float:
         """An ε for what was released so far, whenever one looks, at no more than twice the δ.
@@ -281,6 +314,20 @@ class Budget:
     def __str__(self) -> str:
         extra = f", {show(self.keys_delta)} of δ for keys" if self.keys_delta else ""
         return f"{self.guarantee} under {self.relation}{extra}"
+
+
+def rho_at(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The ρ that converts to (ε, δ), rounded down."""
+    if epsilon > _MOST_EPSILON:
+        raise ParameterError("epsilon", float(epsilon), f"must be {_MOST_EPSILON:,} or less")
+    found = _rho_at(float(epsilon), float(delta))
+    if found <= 0:
+        raise ParameterError("epsilon", float(epsilon), "is too small to buy any answer")
+    return found
+
+
+def _rho_at(epsilon: float, delta: float) -> Fraction:
+    return Fraction(math.floor(zcdp.largest_rho(epsilon, delta) * (1 - 1e-12) * _FINE), _FINE)
 
 
 def read_budget(value: object, wanted: str) -> Budget:

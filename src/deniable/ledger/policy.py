@@ -6,12 +6,15 @@ The ledger decides by them, and `verify` computes every entry again by them.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
-from deniable.errors import BudgetError, DoorError
+from deniable.errors import BudgetError, DoorError, ParameterError
 from deniable.ledger.entries import Kind, State, Tranche
 from deniable.ledger.filters import Budget, Totals, charge
 from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
+
+_SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu_squared": "μ²"}
 
 
 def opened(budget: Budget) -> State:
@@ -95,7 +98,7 @@ def spent(state: State, loss: Loss, who: str) -> State:
     if (share := shares.get(who)) is not None:
         totals = share.totals + share.budget.charge(loss)
         if not share.budget.admits(totals):
-            raise BudgetError(_refusal(f"{who!r}'s share", share.budget, share.totals, loss))
+            raise BudgetError(_refusal(share.budget, share.totals, loss, who))
         shares[who] = replace(share, totals=totals)
     for number, tranche in enumerate(state.tranches):
         totals = tranche.totals + tranche.budget.charge(loss)
@@ -106,15 +109,45 @@ def spent(state: State, loss: Loss, who: str) -> State:
                 state, tranches=tuple(tranches), shares=shares, releases=state.releases + 1
             )
     best = max(state.tranches, key=lambda each: each.budget.largest_epsilon(each.totals))
-    raise BudgetError(_refusal("the budget", best.budget, best.totals, loss))
+    raise BudgetError(_refusal(best.budget, best.totals, loss))
 
 
-def _refusal(whose: str, budget: Budget, totals: Totals, loss: Loss) -> str:
-    left = ", ".join(f"{name} {float(v):.6g}" for name, v in budget.remaining(totals).items())
-    return (
-        f"{whose} of {budget} does not cover a release of {loss.price}; left: {left or 'nothing'}; "
-        f"the largest ε still affordable is {budget.largest_epsilon(totals):.6g}; nothing was spent"
-    )
+def _refusal(budget: Budget, totals: Totals, loss: Loss, who: str | None = None) -> str:
+    """What was asked for, what is left for it, and what to do."""
+    price, left = loss.price, budget.remaining(totals)
+    whose, remedy = "the budget", "have the owner top it up"
+    if who is not None:
+        whose, remedy = f"{who!r}'s share", "have the owner give a larger share"
+    spent = "nothing was spent"
+    if "delta" in left and price.rho <= left["rho"] and price.delta > left["delta"]:
+        return (
+            f"choosing groups takes δ = {float(price.delta):.3g}, and {whose} has δ = "
+            f"{float(left['delta']):.3g} left for that; declare the groups, keys={{...}}, which "
+            f"takes none, or {remedy}; {spent}"
+        )
+    epsilon = budget.asked(price)
+    if epsilon is None:
+        listed = " and ".join(f"{_SIGNS[name]} = {float(v):.4g}" for name, v in left.items())
+        asked = f"asked for {price}; {listed or 'no pure ε'} is left of {whose} of {budget}"
+        pure = isinstance(budget.guarantee, PureDP)
+        return f"{asked}; {'ask with epsilon=' if pure else 'ask for less'}, or {remedy}; {spent}"
+    largest, smaller = budget.largest_epsilon(totals), epsilon / 10
+    has = f"ε = {largest:.4g} is left of {whose} for a question like this" if largest else ""
+    if more := _more(budget, totals, smaller):
+        has += f", or {more:,} more at {smaller:.4g}"
+    asked = f"asked for ε = {epsilon:.6g}; {has or f'nothing is left of {whose} for a question'}"
+    return f"{asked}; ask for less, or {remedy}; {spent}"
+
+
+def _more(budget: Budget, totals: Totals, epsilon: float) -> int:
+    """How many more questions a smaller `epsilon=` buys."""
+    left = budget.remaining(totals)
+    if isinstance(budget.guarantee, PureDP):
+        return int(left.get("epsilon", Fraction(0)) / Fraction(epsilon)) if epsilon > 0 else 0
+    try:
+        return int(left["rho"] / budget.rho_for(Fraction(epsilon)))
+    except ParameterError:  # so little that it buys nothing
+        return 0
 
 
 def _sum(one: Budget, other: Budget) -> Budget | None:

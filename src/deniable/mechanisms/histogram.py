@@ -60,14 +60,14 @@ class Histogram:
 
     @property
     def _law(self) -> LaplaceLaw:
-        return LaplaceLaw(_moved(self.relation) / self.epsilon)
+        return LaplaceLaw(self.relation.changed / self.epsilon)
 
     @lazy
     def loss(self) -> DiscreteLaplaceLoss:
         """What one release of all cells costs."""
         return DiscreteLaplaceLoss(
             scale=self._law.scale,
-            sensitivity=Fraction(_moved(self.relation)),
+            sensitivity=Fraction(self.relation.changed),
             relation=self.relation,
         )
 
@@ -126,7 +126,7 @@ class StabilityHistogram:
 
     @property
     def _law(self) -> LaplaceLaw:
-        return LaplaceLaw(self.max_cells * _moved(self.relation) / self.epsilon)
+        return LaplaceLaw(self.max_cells * self.relation.changed / self.epsilon)
 
     @lazy
     def threshold(self) -> int:
@@ -180,7 +180,3 @@ def _label(cell: Hashable) -> Hashable:
     if isinstance(cell, int | np.integer) and not isinstance(cell, bool | np.timedelta64):
         return int(cell)
     raise PrivateValueError("cells are text, whole numbers or tuples of them")
-
-
-def _moved(relation: Relation) -> int:
-    return 2 if relation == Relation.REPLACE else 1

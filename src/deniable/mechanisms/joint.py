@@ -17,6 +17,7 @@ from deniable.lazy import lazy
 from deniable.mechanisms.base import exactly_one, read_confidence, represent
 from deniable.mechanisms.gaussian import gaussian_quantile
 from deniable.mechanisms.laplace import laplace_quantile
+from deniable.privacy.amount import Amount
 from deniable.privacy.exact import Number, positive, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
@@ -127,6 +128,17 @@ class JointNoise:
 
     def _noise(self, column: int) -> Noise:
         return noise(self.law(column))
+
+
+def additive(amount: Amount, contribution: int, weights: tuple[int, ...] = (1,)) -> JointNoise:
+    """Noise for numbers to which one unit adds so much at most, all of them together."""
+    return JointNoise(
+        epsilon=amount.epsilon,
+        rho=amount.rho,
+        bound=amount.relation.changed * contribution,
+        weights=weights,
+        relation=amount.relation,
+    )
 
 
 def read_table(value: Any, columns: int) -> Table:

@@ -76,7 +76,7 @@ class KeySelection:
     @property
     def _changed(self) -> int:
         """How many counts one unit moves, by one each."""
-        return self.max_groups * (2 if self.relation == Relation.REPLACE else 1)
+        return self.max_groups * self.relation.changed
 
     @property
     def _law(self) -> GaussianLaw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from deniable.privacy.exact import show
@@ -21,6 +21,8 @@ class Price:
     epsilon: Fraction | None
     rho: Fraction
     delta: Fraction
+    asked: float | None = field(default=None, compare=False)
+    """The `epsilon=` that a person says for it, where the budget it was paid from has a δ."""
 
     def __add__(self, other: Price) -> Price:
         pure = None
@@ -29,8 +31,12 @@ class Price:
         return Price(pure, self.rho + other.rho, self.delta + other.delta)
 
     def __str__(self) -> str:
-        pure = "not pure" if self.epsilon is None else f"ε={show(self.epsilon)}"
-        return f"{pure}, ρ={float(self.rho):.6g}, δ={float(self.delta):.6g}"
+        details = f"ρ = {float(self.rho):.4g}"
+        if self.delta:
+            details += f", δ = {float(self.delta):.3g}"
+        if self.asked is not None:
+            return f"ε = {self.asked:.6g} ({details})"
+        return details if self.epsilon is None else f"ε = {show(self.epsilon)}"
 
 
 def on_grid(value: Fraction) -> Fraction:

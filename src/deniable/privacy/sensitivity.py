@@ -78,7 +78,7 @@ def median(
 
 def histogram(relation: Relation | str = Relation.ADD_REMOVE) -> Sensitivity:
     """Counts in disjoint cells, however many: L1 of 1, or of 2 when a record changes its cell."""
-    moved = 2 if read_relation(relation) == Relation.REPLACE else 1
+    moved = read_relation(relation).changed
     return Sensitivity(Fraction(moved), sqrt_up(Fraction(moved)))
 
 

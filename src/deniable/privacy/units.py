@@ -19,6 +19,11 @@ class Relation(StrEnum):
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
 
+    @property
+    def changed(self) -> int:
+        """How many units' contributions differ between neighbours: one's, or those of two."""
+        return 2 if self == Relation.REPLACE else 1
+
 
 @dataclass(frozen=True)
 class Unit:

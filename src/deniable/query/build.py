@@ -14,6 +14,7 @@ from deniable.answer import Answer
 from deniable.closed import REAL, exactly, frozen, read_mapping
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
 from deniable.privacy.exact import Number, whole
+from deniable.privacy.guarantees import Guarantee, read_guarantee
 from deniable.query.catalogue import Options
 from deniable.query.explain import Explanation
 from deniable.tables import read_column_bounds, read_keys
@@ -66,6 +67,7 @@ class Spend:
 
     epsilon: Number | None = None
     rho: Number | None = None
+    guarantee: Guarantee | None = None
     error: Mapping[str, Number] | None = None
 
     def __post_init__(self) -> None:
@@ -73,6 +75,11 @@ class Spend:
         for name in ("epsilon", "rho"):
             if (given := getattr(self, name)) is not None:
                 exactly(given, REAL, name, "must be a number (int, float, Fraction or Decimal)")
+        if self.guarantee is not None:
+            wanted = "must be one, as dp.ApproxDP(1.0, 1e-6)"
+            object.__setattr__(
+                self, "guarantee", read_guarantee(self.guarantee, "guarantee", wanted)
+            )
         if self.error is not None:
             read = read_mapping(self.error, "error", "names columns: {'n': 50}")
             object.__setattr__(self, "error", frozen(read, "error"))
@@ -166,10 +173,11 @@ class Question:
         *,
         epsilon: Number | None = None,
         rho: Number | None = None,
+        guarantee: Guarantee | None = None,
         error: Mapping[str, Number] | None = None,
     ) -> Answer:
         """Ask it."""
-        answer: Answer = self.ask(self._tree(), self.options, Spend(epsilon, rho, error))
+        answer: Answer = self.ask(self._tree(), self.options, Spend(epsilon, rho, guarantee, error))
         return answer
 
     def explain(
@@ -177,10 +185,11 @@ class Question:
         *,
         epsilon: Number | None = None,
         rho: Number | None = None,
+        guarantee: Guarantee | None = None,
         error: Mapping[str, Number] | None = None,
     ) -> Explanation:
         """What it would cost and how wrong it would be."""
-        spend = Spend(epsilon, rho, error)
+        spend = Spend(epsilon, rho, guarantee, error)
         explanation: Explanation = self.tell(self._tree(), self.options, spend)
         return explanation
 

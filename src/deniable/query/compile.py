@@ -15,6 +15,7 @@ from deniable.query.expressions import find_bounds, known_values, lacking
 from deniable.query.grouping import Set, grouped_by
 from deniable.query.outer import plan_of, text_of
 from deniable.query.per_unit import UnitRows, public_aggregate, window
+from deniable.query.places import placed, places_in
 from deniable.query.plan import Plan
 from deniable.query.released import bare, check_public, over_released
 from deniable.query.resolve import parse, resolved
@@ -202,15 +203,14 @@ class _Compiler:
                     f"{clause.upper()} of private rows is not answered: which rows are kept would "
                     "depend on other people's"
                 )
-        sql, columns = read.sql, {}
+        made, columns = dict[str, exp.Expr](), {}
         whose = False
         simple = read.merged.simple and next(select.find_all(exp.Window), None) is None
         for projection in select.expressions:
             name, node = projection.alias, bare(projection)
-            made, column = self._projected(node, read, find)
+            made[name], column = self._projected(node, read, find)
             whose = whose or column.is_unit
             columns[name] = self.options.applied(name, column)
-            sql = sql.select(exp.alias_(made, name, quoted=True))
         distinct = select.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise QueryError("DISTINCT ON is not answered; use ROW_NUMBER() by the unit instead")
@@ -219,7 +219,13 @@ class _Compiler:
                 "SELECT DISTINCT of private rows is not answered; COUNT(DISTINCT ...) is, and "
                 "SELECT DISTINCT with the unit column"
             )
-        sql = sql.select(exp.alias_(read.merged.sql.copy(), UNIT, quoted=True))
+        made[UNIT] = read.merged.sql.copy()
+        numbered = len(places_in(made.values())) > 1
+        sql = read.sql
+        if numbered:
+            sql, made = placed(read, made)
+        for name, each in made.items():
+            sql.select(exp.alias_(each, name, quoted=True), copy=False)
         if distinct is not None:
             sql = sql.distinct()
         made_of = replace(read.merged, sql=sql, columns=columns, simple=simple)
@@ -227,7 +233,7 @@ class _Compiler:
         if windows or distinct is not None:
             # In a window rows are ordered by all columns that are there.
             scope = sum(replace(made_of, columns=known).width for known in read.columns.values())
-            width = made_of.width + (scope + _ordered(windows) if windows else 0)
+            width = made_of.width + ((1 + numbered) * scope + _ordered(windows) if windows else 0)
             made_of = replace(made_of, kept=(*made_of.kept, Kept(width, made_of.growth)))
         if distinct is not None and all(column.is_unit for column in columns.values()):
             return _one_row(made_of)

@@ -19,6 +19,7 @@ from deniable.privacy.composition import Composed, compose
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
+from deniable.query.asked import Unknown
 from deniable.query.emit import KEY_PLACEHOLDER
 from deniable.query.measures import Linear, Located, Measure
 from deniable.query.plan import SCALE, Plan
@@ -89,14 +90,6 @@ class Explanation:
         return capture.get().rstrip()
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """Bounds that are bought with a question: noisy histograms of what, and at what loss."""
-
-    parts: tuple[str, ...]
-    loss: Loss
-
-
 def explain(
     priced: Priced,
     budget: Budget,
@@ -136,7 +129,7 @@ def explain(
     )
     loss = compose(*(each.loss for each in unknown), priced.loss) if unknown else priced.loss
     return Explanation(
-        cost=loss.price,
+        cost=budget.named(loss.price),
         guarantee=_guarantee(priced, budget),
         columns=columns,
         groups=_groups(priced),

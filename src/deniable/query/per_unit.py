@@ -259,6 +259,11 @@ def window(
     return _as_number(made, whole=True) if summed else made, known
 
 
+def by_place(node: exp.Window) -> bool:
+    """Whether what it gives depends on the place of a row, among those that are equal too."""
+    return isinstance(node.this, (exp.RowNumber, *_SHIFTS)) or node.args.get("spec") is not None
+
+
 def _check_frame(node: exp.Window) -> None:
     """ROWS between constants, or the default."""
     spec = node.args.get("spec")
@@ -281,8 +286,7 @@ def _total_order(
     Ranks, and aggregates without a frame, treat ties alike, whatever their order.
     """
     given = node.args.get("order")
-    by_place = isinstance(node.this, (exp.RowNumber, *_SHIFTS)) or node.args.get("spec") is not None
-    if given is None and not by_place:
+    if given is None and not by_place(node):
         return None
     keys = [] if given is None else given.expressions
     ordered = [
@@ -293,7 +297,7 @@ def _total_order(
         )
         for key in keys
     ]
-    if not by_place:
+    if not by_place(node):
         return exp.Order(expressions=ordered)
     ties = [
         exp.Ordered(this=exp.column(name, table=table, quoted=True), desc=False)

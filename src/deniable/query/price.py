@@ -12,16 +12,14 @@ from deniable.errors import CalibrationError, ParameterError, QueryError
 from deniable.lazy import lazy
 from deniable.ledger.filters import Budget
 from deniable.mechanisms.grid_quantile import GridQuantile
-from deniable.mechanisms.joint import JointNoise
+from deniable.mechanisms.joint import JointNoise, additive
 from deniable.mechanisms.keys import KeySelection
-from deniable.privacy.accountants.zcdp import epsilon as epsilon_from
-from deniable.privacy.accountants.zcdp import largest_rho
+from deniable.privacy.amount import Amount, Kind
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import Number, positive
-from deniable.privacy.guarantees import ApproxDP, PureDP
+from deniable.privacy.guarantees import ApproxDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
-from deniable.privacy.units import Relation
 from deniable.query.emit import (
     cells_step,
     cut_step,
@@ -38,7 +36,6 @@ from deniable.query.shape import measure_of
 _KEYS_SHARE = Fraction(1, 5)
 _KEYS_DELTA = Fraction(1, 10)
 _LOST_SHARE = Fraction(1, 20)
-_MOST_EPSILON = 10**9
 _GRID = 10**15
 
 
@@ -130,9 +127,9 @@ def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
     )
 
 
-def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
-    """Spend ε (under a PureDP budget) or ρ on a plan."""
-    pure = isinstance(budget.guarantee, PureDP)
+def price(plan: Plan, budget: Budget, amount: Amount) -> Priced:
+    """Spend an amount on a plan."""
+    pure = amount.pure
     if pure and len(plan.sets) > 1:
         raise QueryError(
             "ROLLUP, CUBE and GROUPING SETS need a budget with δ or ρ; ask for each grouping"
@@ -140,33 +137,25 @@ def price(plan: Plan, budget: Budget, amount: Fraction) -> Priced:
     share, left = Fraction(1), len(plan.distinct) + bool(plan.statistics) + len(plan.ranks)
     keys = None
     if not plan.known_keys:
-        keys = _selection(plan, budget, amount * _KEYS_SHARE)
+        keys = _selection(plan, budget, amount.part(_KEYS_SHARE))
         share -= _KEYS_SHARE
-    each = amount * share / left
-    twice = 2 if budget.relation == Relation.REPLACE else 1
+    each = amount.part(share / left)
     try:
         joint = lost = cut = None
         if plan.statistics:
-            bound = twice * SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
-            share = each / len(plan.sets)
+            bound = SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
+            joined = each.part(Fraction(1, len(plan.sets)))
             if plan.top is not None and plan.known_keys and len(plan.sets) == 1:
                 columns = len(plan.weights)
                 times = columns if pure else math.isqrt(columns - 1) + 1
-                wide = twice * times * SCALE * plan.top
-                lost = _joint(pure, share * _LOST_SHARE, wide, plan.weights, budget.relation)
-                share *= 1 - _LOST_SHARE
+                lost = additive(joined.part(_LOST_SHARE), times * SCALE * plan.top, plan.weights)
+                joined = joined.part(1 - _LOST_SHARE)
             if _promised(plan, l2=not pure):
-                most = twice * _most_cut(plan)
-                cut = _joint(pure, share * _LOST_SHARE, most, (1,), budget.relation)
-                share *= 1 - _LOST_SHARE
-            joint = _joint(pure, share, bound, plan.weights, budget.relation)
-        distinct = tuple(
-            _joint(pure, each, twice * plan.rows, (1,), budget.relation) for _ in plan.distinct
-        )
-        ranks = tuple(
-            _rank(_Ranks(plan, pure, twice * SCALE * plan.rows, budget.relation), rank, each)
-            for rank in plan.ranks
-        )
+                cut = additive(joined.part(_LOST_SHARE), _most_cut(plan))
+                joined = joined.part(1 - _LOST_SHARE)
+            joint = additive(joined, bound, plan.weights)
+        distinct = tuple(additive(each, plan.rows) for _ in plan.distinct)
+        ranks = tuple(_rank(plan, rank, each) for rank in plan.ranks)
     except ParameterError as cause:
         raise QueryError(f"no noise fits this price and these bounds: {cause}") from None
     return Priced(plan, keys, joint, distinct, ranks, lost, cut)
@@ -185,64 +174,47 @@ def _promised(plan: Plan, *, l2: bool) -> bool:
     return plan.cap is not None and plan.cuts(l2=l2) and counted and alone
 
 
-@dataclass(frozen=True)
-class _Ranks:
-    """What all quantiles of a question have in common."""
-
-    plan: Plan
-    pure: bool
-    bound: int
-    relation: Relation
-
-    def mechanism(
-        self, rank: Rank, amount: Fraction, offset: int = 0, *, ends: bool = False
-    ) -> GridQuantile:
-        return GridQuantile(
-            epsilon=amount if self.pure else None,
-            rho=None if self.pure else amount,
-            share=rank.share,
-            offset=offset,
-            bound=self.bound,
-            cells=self.plan.grids[rank.grid].cells,
-            ends=ends,
-            relation=self.relation,
-        )
+def _located(
+    plan: Plan, rank: Rank, amount: Amount, offset: int = 0, *, ends: bool = False
+) -> GridQuantile:
+    return GridQuantile(
+        epsilon=amount.epsilon,
+        rho=amount.rho,
+        share=rank.share,
+        offset=offset,
+        bound=amount.relation.changed * SCALE * plan.rows,
+        cells=plan.grids[rank.grid].cells,
+        ends=ends,
+        relation=amount.relation,
+    )
 
 
-def _rank(common: _Ranks, rank: Rank, amount: Fraction) -> RankNoise:
+def _rank(plan: Plan, rank: Rank, amount: Amount) -> RankNoise:
     """A quantile and its interval.
 
     The ends aim so far below and above the rank as they may miss it, so that each lies on its side
     with probability 97.5 %. MIN and MAX have a public end on one side; they aim at the rank that
     may be missed by chance, for beyond the last value all cells are alike.
     """
-    each = amount * _ENDS_SHARE
+    each = amount.part(_ENDS_SHARE)
     low = high = None
     least, most = rank.share == 0, rank.share == 1
-    apart = common.mechanism(rank, each, ends=True).rank_error(confidence=Fraction(39, 40))
+    apart = _located(plan, rank, each, ends=True).rank_error(confidence=Fraction(39, 40))
     if not least:
-        low = common.mechanism(rank, each, -apart, ends=True)
+        low = _located(plan, rank, each, -apart, ends=True)
     if not most:
-        high = common.mechanism(rank, each, apart, ends=True)
-    rest = amount - each * sum(end is not None for end in (low, high))
-    value = common.mechanism(rank, rest)
+        high = _located(plan, rank, each, apart, ends=True)
+    rest = amount.part(1 - _ENDS_SHARE * sum(end is not None for end in (low, high)))
+    value = _located(plan, rank, rest)
     if least or most:
         inwards = SCALE // 2 + math.ceil(math.log(value.cells) / float(value.rate))
-        value = common.mechanism(rank, rest, inwards if least else -inwards)
+        value = _located(plan, rank, rest, inwards if least else -inwards)
     return RankNoise(value, low, high)
 
 
-def _joint(
-    pure: bool, amount: Fraction, bound: int, weights: tuple[int, ...], relation: Relation
-) -> JointNoise:
-    if pure:
-        return JointNoise(epsilon=amount, bound=bound, weights=weights, relation=relation)
-    return JointNoise(rho=amount, bound=bound, weights=weights, relation=relation)
-
-
-def _selection(plan: Plan, budget: Budget, rho: Fraction) -> KeySelection:
+def _selection(plan: Plan, budget: Budget, amount: Amount) -> KeySelection:
     unknown = ", ".join(group.name for group in plan.groups if group.keys is None)
-    if not isinstance(budget.guarantee, ApproxDP) or not budget.keys_delta:
+    if amount.rho is None or not isinstance(budget.guarantee, ApproxDP) or not budget.keys_delta:
         raise QueryError(
             f"the groups of {unknown} are not public, and choosing them takes a δ that this budget "
             f"does not have; declare keys={{'{unknown.split(', ')[0]}': [...]}}"
@@ -253,52 +225,14 @@ def _selection(plan: Plan, budget: Budget, rho: Fraction) -> KeySelection:
             "groups one unit counts while they are chosen"
         )
     return KeySelection(
-        rho=rho,
+        rho=amount.rho,
         delta=budget.keys_delta * _KEYS_DELTA,
         max_groups=plan.max_groups,
         relation=budget.relation,
     )
 
 
-def amount_of(budget: Budget, *, epsilon: Number | None, rho: Number | None) -> Fraction:
-    """ε under a PureDP budget, else the ρ that is spent."""
-    if (epsilon is None) == (rho is None):
-        raise ParameterError(
-            "epsilon", epsilon, "say what the question may cost: epsilon=, or rho="
-        )
-    if rho is not None:
-        if isinstance(budget.guarantee, PureDP):
-            raise ParameterError("rho", rho, "a PureDP budget is spent in epsilon=")
-        return positive(rho, "rho")
-    assert epsilon is not None
-    asked = positive(epsilon, "epsilon")
-    if isinstance(budget.guarantee, PureDP):
-        return asked
-    if not isinstance(budget.guarantee, ApproxDP):
-        raise ParameterError("epsilon", epsilon, "a budget without δ is spent in rho=")
-    return rho_for(asked, budget)
-
-
-def rho_for(epsilon: Fraction, budget: Budget) -> Fraction:
-    """The ρ that converts to (ε, δ_c), rounded down."""
-    if epsilon > _MOST_EPSILON:
-        raise ParameterError("epsilon", float(epsilon), f"must be {_MOST_EPSILON:,} or less")
-    found = largest_rho(float(epsilon), float(budget.conversion_delta))
-    whole = Fraction(math.floor(found * (1 - 1e-12) * _GRID), _GRID)
-    if whole <= 0:
-        raise ParameterError("epsilon", float(epsilon), "is too small to buy any answer")
-    return whole
-
-
-def epsilon_of(rho: Fraction, budget: Budget) -> float:
-    """The largest ε whose question costs at most this ρ, rounded down."""
-    found = epsilon_from(float(rho), float(budget.conversion_delta))
-    while found > 0 and rho_for(Fraction(found), budget) > rho:
-        found *= 1 - 1e-9
-    return found
-
-
-def amount_for_error(plan: Plan, budget: Budget, error: Mapping[str, Number]) -> Fraction:
+def amount_for_error(plan: Plan, budget: Budget, kind: Kind, error: Mapping[str, Number]) -> Amount:
     """The least amount at which every named column has at most this 95 % half-width."""
     if not error:
         raise ParameterError("error", "empty", "name a column: error={'n': 50}")
@@ -314,9 +248,12 @@ def amount_for_error(plan: Plan, budget: Budget, error: Mapping[str, Number]) ->
             )
         wanted.append((measure, float(positive(width, "error"))))
 
+    def amount(value: Fraction) -> Amount:
+        return Amount(kind, value, budget.relation)
+
     def enough(log_amount: float) -> bool:
         try:
-            noise = price(plan, budget, Fraction(math.exp(log_amount))).noise
+            noise = price(plan, budget, amount(Fraction(math.exp(log_amount)))).noise
         except QueryError:
             return log_amount > 0  # no such noise: too wide below, too narrow above
         return all(measure.half_width(noise, 0.95) <= width for measure, width in wanted)
@@ -325,4 +262,4 @@ def amount_for_error(plan: Plan, budget: Budget, error: Mapping[str, Number]) ->
     if not enough(top):
         raise CalibrationError("no price makes the error that small; allow a larger one")
     found = math.exp(least(enough, math.log(1e-15), top))
-    return Fraction(math.ceil(found * (1 + 1e-9) * _GRID), _GRID)
+    return amount(Fraction(math.ceil(found * (1 + 1e-9) * _GRID), _GRID))

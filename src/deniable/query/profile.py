@@ -16,12 +16,10 @@ from functools import partial
 from typing import Any
 
 from deniable.engines.base import LazySnapshot, Rows, Step
-from deniable.ledger.filters import Budget
-from deniable.mechanisms.joint import JointNoise
+from deniable.mechanisms.joint import JointNoise, additive
+from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
-from deniable.privacy.guarantees import PureDP
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.units import Relation
 from deniable.query.emit import groups_step, norms_step, rows_step, upper_step, values_step
 from deniable.query.moments import Centres
 from deniable.query.plan import SCALE, Plan
@@ -45,17 +43,28 @@ def _edges(first: int, steps: int) -> list[int]:
     return sorted({math.floor(first * 2 ** (step / 4)) for step in range(steps + 1)})
 
 
+Recentre = Callable[[Centres], Plan]
+
 _ROW_EDGES = _edges(1, 4 * _MOST_ROWS)
 _UPPER_EDGES = [math.floor(2 ** (step / 4)) for step in range(_NORM_BINS)]
 
 
 @dataclass(frozen=True)
 class Purchase:
-    """The histograms that a plan needs: which, with what noise, and what that costs."""
+    """What is estimated privately before a question can be priced: histograms of units."""
 
     plan: Plan
+    """The plan whose bounds are not known."""
     parts: tuple[str, ...]
+    """Which histograms."""
     noise: JointNoise
+    """The noise of each of them."""
+    rest: Amount
+    """What is left for the question."""
+    centred: Recentre
+    """Compiles the plan again, with columns centred elsewhere."""
+    rank: float
+    """How many units may lie beyond a bound."""
 
     @property
     def loss(self) -> Loss:
@@ -114,22 +123,6 @@ def _values_step(plan: Plan, place: int) -> Step:
     return values_step(plan, place, _CELLS)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question with its price: what is bought before it, and what is left for it.
-
-    `centred` compiles it again, with columns centred elsewhere. `steps` are those of the question
-    itself, with made-up bounds where they are not known yet.
-    """
-
-    plan: Plan
-    centred: Callable[[Centres], Plan]
-    bought: Purchase | None
-    amount: Fraction
-    rank: float
-    steps: tuple[Step, ...]
-
-
 def placeholder(plan: Plan) -> Plan:
     """The plan with made-up bounds where none are known yet, to see that it can be run."""
     if plan.buys_rows:
@@ -137,7 +130,7 @@ def placeholder(plan: Plan) -> Plan:
     return replace(plan, max_groups=1) if plan.buys_groups else plan
 
 
-def purchase(plan: Plan, budget: Budget, amount: Fraction) -> Purchase | None:
+def purchase(plan: Plan, amount: Amount, centred: Recentre) -> Purchase | None:
     """What is to be bought before a plan is priced, for a twentieth of its price or less.
 
     Prices are powers of two, so that questions of similar prices share what they buy.
@@ -152,32 +145,24 @@ def purchase(plan: Plan, budget: Budget, amount: Fraction) -> Purchase | None:
         parts.append("groups")
     if not parts:
         return None
-    price = Fraction(2) ** math.floor(math.log2(amount * _SHARE / len(parts)) - 1e-9)
-    pure = isinstance(budget.guarantee, PureDP)
-    noise = JointNoise(
-        epsilon=price if pure else None,
-        rho=None if pure else price,
-        bound=2 if budget.relation == Relation.REPLACE else 1,
-        weights=(1,),
-        relation=budget.relation,
-    )
-    return Purchase(plan, tuple(parts), noise)
+    price = Fraction(2) ** math.floor(math.log2(amount.value * _SHARE / len(parts)) - 1e-9)
+    rest = amount.less(price * len(parts))
+    rank = rank_of(plan, rest)
+    return Purchase(plan, tuple(parts), additive(amount.of(price), 1), rest, centred, rank)
 
 
-def buy(asked: Asked, door: Door, snapshot: LazySnapshot) -> dict[str, Any]:
+def buy(bought: Purchase, door: Door, snapshot: LazySnapshot) -> dict[str, Any]:
     """The noisy histograms, as the ledger stores them."""
-    bought = asked.bought
-    assert bought is not None
     plan, stored = bought.plan, dict[str, Any]()
     for place in bought.sums:
         read = partial(snapshot.run, _values_step(plan, place))
         stored[_values(place)] = bought.draw(door, range(_CELLS), read)
     if "upper" in bought.parts:
-        made = asked.centred(_centres(bought, stored))
+        made = bought.centred(_centres(bought, stored))
         read = partial(snapshot.run, upper_step(made, l2=bought.l2))
         stored["upper"] = bought.draw(door, range(_NORM_BINS), read)
         counts = bought.cleaned(stored["upper"])
-        floor = _ranked(_UPPER_EDGES, counts, _LIGHT * asked.rank)
+        floor = _ranked(_UPPER_EDGES, counts, _LIGHT * bought.rank)
         stored["floor"] = floor
         light = replace(made, rows=1, floor=floor, norm=floor)
         step = norms_step(light, l2=bought.l2)
@@ -219,13 +204,11 @@ def _centres(bought: Purchase, stored: Mapping[str, Any]) -> Centres:
     return found
 
 
-def bounded(asked: Asked, stored: Mapping[str, Any]) -> Plan:
+def bounded(bought: Purchase, stored: Mapping[str, Any]) -> Plan:
     """The plan with the bounds that were bought."""
-    bought = asked.bought
-    assert bought is not None
-    plan, rank = bought.plan, asked.rank
+    plan, rank = bought.plan, bought.rank
     if plan.buys_rows:
-        plan = replace(asked.centred(_centres(bought, stored)), rows=1)
+        plan = replace(bought.centred(_centres(bought, stored)), rows=1)
     if "rows" in stored:
         counts = bought.cleaned(stored["rows"])
         plan = replace(plan, rows=_ranked(_ROW_EDGES, counts, rank))
@@ -243,16 +226,14 @@ def bounded(asked: Asked, stored: Mapping[str, Any]) -> Plan:
     return plan
 
 
-def rank_of(plan: Plan, budget: Budget, amount: Fraction) -> float:
+def rank_of(plan: Plan, amount: Amount) -> float:
     """How many units may lie beyond the bound.
 
     A wider bound adds noise to every group, a narrower one takes from every unit beyond it; both
     are in balance where so many units lie beyond as all groups have noise for one unit's bound
     (Amin, Kulesza, Munoz & Vassilvitskii 2019); more, for what is cut off is estimated.
     """
-    pure = isinstance(budget.guarantee, PureDP)
-    noise = math.sqrt(2) / float(amount) if pure else 1 / math.sqrt(2 * float(amount))
-    return max(1.0, _RANKS * (plan.cells or _USUAL_GROUPS) * noise)
+    return max(1.0, _RANKS * (plan.cells or _USUAL_GROUPS) * amount.deviation)
 
 
 def _ranked(edges: Sequence[int], counts: Sequence[int], rank: float) -> int:

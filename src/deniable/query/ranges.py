@@ -17,14 +17,15 @@ from sqlglot import exp
 from deniable.answer import Answer
 from deniable.errors import ReleaseFailedError
 from deniable.ledger.filters import Budget
+from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
+from deniable.query.asked import Asked, Unknown
 from deniable.query.catalogue import Catalogue, Options
 from deniable.query.columns import UnboundedError
 from deniable.query.compile import compile_tree
-from deniable.query.explain import Unknown
 from deniable.query.expressions import SUPPOSED
+from deniable.query.plan import Plan
 from deniable.query.price import price
-from deniable.query.profile import Asked
 from deniable.query.resolve import parse
 from deniable.tables import MOST_WHOLE, Bounds, ColumnType
 
@@ -123,7 +124,7 @@ class Offered:
     """
 
     ends: Mapping[Range, Sequence[Asked]]
-    rest: Fraction
+    rest: Amount
     main: Asked
 
     def unknown(
@@ -144,23 +145,27 @@ class Offered:
         )
 
 
-def lacking_bounds(tree: exp.Expr, catalogue: Catalogue, options: Options) -> tuple[Range, ...]:
-    """The columns that a question needs bounds of and that have none."""
+def planned(
+    tree: exp.Expr, catalogue: Catalogue, options: Options
+) -> tuple[Plan, tuple[Range, ...]]:
+    """The plan of a question, and the columns that it needs bounds of and that have none.
+
+    Those have made-up bounds in the plan.
+    """
     found: dict[Range, Bounds] = {}
     while True:
         try:
-            compile_tree(tree, catalogue, with_bounds(options, found))
+            plan = compile_tree(tree, catalogue, with_bounds(options, found))
         except UnboundedError as missing:
             found |= {_range(catalogue, *place): SUPPOSED for place in missing.places}
         else:
-            return tuple(found)
+            return plan, tuple(found)
 
 
 def with_bounds(options: Options, bounds: Mapping[Range, Bounds]) -> Options:
     """What a question declares, and bounds that were bought."""
-    return replace(
-        options, bought={(each.table, each.column): pair for each, pair in bounds.items()}
-    )
+    found = {(each.table, each.column): pair for each, pair in bounds.items()}
+    return replace(options, bought={**options.bought, **found})
 
 
 def seen_cells(histogram: Answer) -> list[bool]:
@@ -179,13 +184,13 @@ def label(bounds: Mapping[Range, Bounds]) -> str:
     return f"bounds bought: {', '.join(listed)} (values beyond are clamped)"
 
 
-def price_of_end(ranges: Sequence[Range], amount: Fraction) -> Fraction:
+def price_of_end(ranges: Sequence[Range], amount: Amount) -> Amount:
     """What one histogram costs: a twentieth of the question's price for all of them, or less.
 
     Prices are powers of two, so that questions of similar prices share what they buy.
     """
     ends = sum(len(each.questions()) for each in ranges)
-    return Fraction(2) ** math.floor(math.log2(amount * _SHARE / ends) - 1e-9)
+    return amount.of(Fraction(2) ** math.floor(math.log2(amount.value * _SHARE / ends) - 1e-9))
 
 
 def _range(catalogue: Catalogue, table: str, column: str) -> Range:

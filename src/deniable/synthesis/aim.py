@@ -87,7 +87,7 @@ class AIM:
                 break
             moved = float(np.abs(fitted.model.marginal(measured.clique) - before).sum())
             if moved <= measured.noise:
-                share *= 2 if draws.pure else 4  # half the noise
+                share *= 2 if draws.amount.pure else 4  # half the noise
             progress(float(draws.spent / draws.whole))
         return Unmerged(fitted.model, merges, declared)
 

@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.errors import ParameterError, ReleaseFailedError
-from deniable.privacy.guarantees import PureDP
+from deniable.privacy.amount import Amount
+from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
-from deniable.query.profile import Asked, Purchase, bounded, buy, purchase, rank_of
+from deniable.query.profile import bounded, buy, purchase, rank_of
 from deniable.query.ranges import Range, seen_cells
-from deniable.release import Answer
+from deniable.release import Door
 from deniable.session import Session
-from deniable.synthesis.measure import on_grid_below, reserved_loss
 from deniable.synthesis.run import Run
 from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, read_keys, unfit
 
@@ -32,13 +32,13 @@ _ROUNDED = 16 * GRID  # the ledger rounds every draw of a question up
 class Bought:
     """What was found, what is left of the price, and what was paid for what."""
 
-    left: Fraction
+    left: Amount
     keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     receipt: tuple[tuple[str, Price], ...] = ()
 
 
-def placeholders(schema: Schema, discover: Sequence[str]) -> Bought:
+def placeholders(schema: Schema, discover: Sequence[str], amount: Amount) -> Bought:
     """Made-up values and bounds, to see what is wrong with everything else first."""
     kinds = {schema.find(name): schema.columns[schema.find(name)] for name in discover}
     for name, kind in kinds.items():
@@ -47,7 +47,7 @@ def placeholders(schema: Schema, discover: Sequence[str]) -> Bought:
                 "discover", name, f"holds {kind}; only text and numbers are found privately"
             )
     return Bought(
-        Fraction(0),
+        amount,
         keys={name: ("?",) for name, kind in kinds.items() if kind == ColumnType.TEXT},
         bounds={
             name: (Fraction(0), Fraction(1)) for name, kind in kinds.items() if kind in NUMERIC
@@ -56,7 +56,7 @@ def placeholders(schema: Schema, discover: Sequence[str]) -> Bought:
 
 
 def discovered(
-    session: Session, table: str, owner: PrivateTable, discover: Sequence[str], amount: Fraction
+    session: Session, table: str, owner: PrivateTable, discover: Sequence[str], amount: Amount
 ) -> Bought:
     """Buy the values or bounds of columns, each for a twentieth of the price or less.
 
@@ -67,29 +67,27 @@ def discovered(
         return found
     schema = session.parts.catalogue.schemas[table]
     names = list(dict.fromkeys(schema.find(name) for name in discover))
-    share = on_grid_below(amount * min(_EACH, _MOST / len(names)))
+    share = amount.part(min(_EACH, _MOST / len(names))).on_grid()
     asked = {name: _questions(table, owner, schema, name) for name in names}
-    budget = session.parts.budget
-    pure = isinstance(budget.guarantee, PureDP)
-    prices = {name: on_grid_below(share / len(each)) for name, each in asked.items()}
+    prices = {
+        name: share.part(Fraction(1, len(each))).on_grid().value for name, each in asked.items()
+    }
 
-    def spent(name: str) -> tuple[Fraction | None, Fraction | None]:
-        return (prices[name], None) if pure else (None, prices[name])
+    def guarantee(name: str) -> PureDP | ZCDP:
+        return PureDP(prices[name]) if amount.pure else ZCDP(prices[name])
 
     losses: list[Loss] = []
     for name, each in asked.items():
-        epsilon, rho = spent(name)
         for text, keys in each:
-            losses += session.unpaid(text, epsilon=epsilon, rho=rho, keys=keys)
+            losses += session.unpaid(text, guarantee=guarantee(name), keys=keys)
     if losses:
-        left = amount - sum(prices[name] * len(each) for name, each in asked.items())
-        rest = reserved_loss(left - _ROUNDED * len(names), pure=pure, relation=owner.relation)
+        spent = sum(prices[name] * len(each) for name, each in asked.items())
+        rest = amount.less(spent + _ROUNDED * len(names)).loss
         session.parts.ledger.afford(owner.population, [*losses, rest], who=session.parts.who)
     for name, each in asked.items():
-        epsilon, rho = spent(name)
-        answers = [session.sql(t, epsilon=epsilon, rho=rho, keys=keys) for t, keys in each]
+        answers = [session.sql(t, guarantee=guarantee(name), keys=keys) for t, keys in each]
         paid = sum((answer.cost for answer in answers[1:]), answers[0].cost)
-        found = replace(found, left=found.left - prices[name] * len(each) - _ROUNDED)
+        found = replace(found, left=found.left.less(prices[name] * len(each) + _ROUNDED))
         if schema.columns[name] == ColumnType.TEXT:
             found_values = answers[0].to_arrow().column("value").to_pylist()
             values = [v for v in found_values if not unfit(ColumnType.TEXT, v)]
@@ -134,12 +132,11 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
         plan = run.data(snapshot).plan(())
         if not plan.buys_rows:
             return run, ()
-        like = purchase(plan, run.parts.budget, run.amount)
+        like = purchase(plan, run.amount, lambda _: plan)
         assert like is not None
-        bought = Purchase(plan, ("rows",), like.noise)
-        rest = on_grid_below(run.amount - like.noise.amount) - GRID
-        rank = rank_of(plan, run.parts.budget, rest / len(run.domain))
-        asked = Asked(plan, lambda _: plan, bought, rest, rank, ())
+        rest = run.amount.less(like.noise.amount).on_grid().less(GRID)
+        rank = rank_of(plan, rest.part(Fraction(1, len(run.domain))))
+        bought = replace(like, parts=("rows",), rest=rest, rank=rank)
         question: dict[str, object] = {
             "bought": "rows of a unit",
             "columns": [each.inside() for each in run.coded],
@@ -147,15 +144,15 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
         }
         ledger, population = run.parts.ledger, run.owner.population
         if ledger.recorded(population, bought.loss, question) is None:
-            after = reserved_loss(rest, pure=run.pure, relation=run.owner.relation)
-            ledger.afford(population, [bought.loss, after], who=run.parts.who)
-        door = run.gate.open(bought.loss, purpose="synthesis: rows of a unit", question=question)
-        if isinstance(door, Answer):
-            stored = door.value
-        else:
-            with door:
-                stored = door.close(buy(asked, door, snapshot)).value
-    assert isinstance(stored, dict)
-    rows = bounded(asked, stored).rows
+            ledger.afford(population, [bought.loss, rest.loss], who=run.parts.who)
+
+        def estimate(door: Door) -> object:
+            return buy(bought, door, snapshot)
+
+        found = run.gate.answer(
+            bought.loss, question, estimate, purpose="synthesis: rows of a unit"
+        )
+    assert isinstance(found.value, dict)
+    rows = bounded(bought, found.value).rows
     price = bought.loss.price
     return replace(run, amount=rest, max_rows=rows), (("rows of a unit", price),)

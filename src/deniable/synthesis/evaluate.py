@@ -11,13 +11,14 @@ import numpy as np
 
 from deniable.closed import exactly, read_text
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
-from deniable.query.price import amount_of
-from deniable.release import Answer, shielded
+from deniable.privacy.guarantees import Guarantee
+from deniable.release import Door, shielded
 from deniable.session import Session
 from deniable.synthesis.columns import frozen
 from deniable.synthesis.domain import Clique, Domain, Floats
-from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
+from deniable.synthesis.measure import Draws
 from deniable.synthesis.model.base import Model
 from deniable.synthesis.model.conditioned import Conditioned
 from deniable.synthesis.model.dense import DenseModel
@@ -39,6 +40,7 @@ def evaluate(
     *,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    guarantee: Guarantee | None = None,
     max_rows: int | None = None,
 ) -> dict[int, float]:
     """The mean total variation of all 1-, 2- and 3-way marginals from the private ones, noisy.
@@ -53,7 +55,7 @@ def evaluate(
         )
     parts = session.parts
     owner = private_table(session, table)
-    amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
+    amount = read_amount(parts.budget, epsilon=epsilon, rho=rho, guarantee=guarantee).on_grid()
     model, coded = _own_model(synthetic.model), tuple(map(frozen, synthetic.codings))
     domain = Domain({each.name: each.size for each in coded})
     if (domain.columns, domain.sizes) != (model.domain.columns, model.domain.sizes):
@@ -67,23 +69,21 @@ def evaluate(
     rows = max(1.0, float(model.total))
     with run.snapshot() as snapshot:
         data = run.data(snapshot)
-        loss = reserved_loss(amount, pure=run.pure, relation=data.relation)
-        door = run.gate.open(
-            loss, purpose="synthesis: private evaluation", question=_question(run, models)
-        )
-        if isinstance(door, Answer):
-            assert isinstance(door.value, dict)
-            return {int(way): float(far) for way, far in door.value.items()}
-        found = {}
-        with door:
-            draws = Draws(door, data, amount, pure=run.pure)
+
+        def measured(door: Door) -> dict[str, float]:
+            draws, found = Draws(door, data, amount), {}
             for way, cliques in enumerate(ways):
                 flat = [1] * len(cliques)
                 wrong = WrongMarginal(cliques, models[way], flat, [0.0] * len(cliques))
-                error = draws.error_of(wrong, amount / len(ways))
-                found[way + 1] = float(np.clip(error / rows / 2, 0.0, 1.0))
-            draws.close({str(way): value for way, value in found.items()})
-    return found
+                error = draws.error_of(wrong, amount.value / len(ways))
+                found[str(way + 1)] = float(np.clip(error / rows / 2, 0.0, 1.0))
+            return found
+
+        answer = run.gate.answer(
+            amount.loss, _question(run, models), measured, purpose="synthesis: private evaluation"
+        )
+    assert isinstance(answer.value, dict)
+    return {int(way): float(far) for way, far in answer.value.items()}
 
 
 def _own_model(model: object) -> Model:

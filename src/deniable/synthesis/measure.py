@@ -19,13 +19,14 @@ import numpy as np
 
 from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTypeError
 from deniable.held import Held
+from deniable.mechanisms.base import exactly_one
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.mechanisms.selection import Exponential
 from deniable.mechanisms.sparse_vector import AboveThreshold, SparseStream, SparseVector
+from deniable.privacy.amount import Amount, Kind, on_grid_below
 from deniable.privacy.exact import Number, positive, sqrt_up
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
 from deniable.privacy.price import GRID
 from deniable.privacy.units import Relation
 from deniable.release import Answer, Door, Gate
@@ -46,18 +47,6 @@ from deniable.synthesis.scores import (
 _MOST_KEPT = 1 << 25
 
 
-def reserved_loss(amount: Fraction, *, pure: bool, relation: Relation) -> Loss:
-    """The price of a whole synthesis: ε where it is pure, else ρ."""
-    if pure:
-        return PureLoss(bound=amount, relation=relation)
-    return ConcentratedLoss(bound=amount, relation=relation)
-
-
-def on_grid_below(amount: Fraction) -> Fraction:
-    """The largest multiple of the ledger's grid that is no larger: shares never add up to more."""
-    return math.floor(amount / GRID) * GRID
-
-
 def open_draws(
     gate: Gate,
     data: PrivateMarginals,
@@ -67,19 +56,17 @@ def open_draws(
     rho: Number | None = None,
 ) -> Draws:
     """Reserve ε (pure) or ρ (zCDP) through a gate, and open the door to these data."""
-    if (epsilon is None) == (rho is None):
-        raise ParameterError("epsilon", epsilon, "give epsilon= (pure) or rho= (zCDP)")
-    amount = positive(epsilon, "epsilon") if epsilon is not None else positive(rho or 0, "rho")
-    loss = reserved_loss(amount, pure=epsilon is not None, relation=data.relation)
-    door = gate.open(loss, purpose=purpose)
+    name, given = exactly_one(epsilon=epsilon, rho=rho)
+    amount = Amount(Kind(name), positive(given, name), data.relation)
+    door = gate.open(amount.loss, purpose=purpose)
     assert isinstance(door, Door)  # no question is named, so none is found again
-    return Draws(door, data, amount, pure=epsilon is not None)
+    return Draws(door, data, amount)
 
 
 class Draws:
     """A reserved price, and draws of marginals until it is used up.
 
-    Formal guarantee. All draws together are ε-DP (`pure`) or ρ-zCDP for the reserved amount,
+    Formal guarantee. All draws together are ε-DP (a pure amount) or ρ-zCDP for the reserved amount,
     however marginals, candidates and shares are chosen from earlier draws:
 
     * a marginal is released with discrete Laplace noise of scale bound/share, or discrete Gaussian
@@ -97,9 +84,8 @@ class Draws:
         self,
         door: Door | None,
         data: PrivateMarginals,
-        amount: Fraction,
+        amount: Amount,
         *,
-        pure: bool,
         journal: Journal | None = None,
     ) -> None:
         self._door, self._data = door, data
@@ -107,13 +93,17 @@ class Draws:
         self._kept = 0
         self._journal = Journal() if journal is None else journal
         self._known = list(self._journal.entries)
-        self.pure = pure
-        self.whole = on_grid_below(amount)
+        self.amount = amount.on_grid()
         self._shrunk = self._factor_left()
         self._spent = Fraction(0)
         self._merges: dict[str, Codes] = {}
         self.domain = data.domain
         self.measurements: list[Measurement] = []
+
+    @property
+    def whole(self) -> Fraction:
+        """What all draws may cost."""
+        return self.amount.value
 
     @property
     def unit(self) -> float:
@@ -128,7 +118,7 @@ class Draws:
     @property
     def left(self) -> Fraction:
         """What is not yet drawn."""
-        return self.whole - self._spent
+        return self.amount.value - self._spent
 
     @property
     def _opened(self) -> Door:
@@ -172,7 +162,7 @@ class Draws:
     def noise_size(self, amount: Fraction) -> float:
         """E|noise| of one cell of a marginal measured for this share, in rows."""
         wide = self.deviation(amount)
-        return wide / math.sqrt(2) if self.pure else wide * math.sqrt(2 / math.pi)
+        return wide / math.sqrt(2) if self.amount.pure else wide * math.sqrt(2 / math.pi)
 
     def measure(self, clique: Clique, amount: Fraction) -> Measurement:
         """A noisy marginal, for a share of the price."""
@@ -185,7 +175,7 @@ class Draws:
             noisy = self._opened.draw(mechanism, lambda: self._marginal(clique).ravel())
             assert isinstance(noisy, np.ndarray)
             entry = {"values": noisy.tolist(), "deviation": self._wide(share)}
-            return entry, self._price(mechanism.loss)
+            return entry, self.amount.price_of(mechanism.loss)
 
         found = self._drawn(["measure", list(clique)], live)
         values = np.array(found["values"], dtype=np.float64).reshape(shape) / self._data.steps
@@ -200,7 +190,7 @@ class Draws:
         def live() -> tuple[Entry, Fraction]:
             share = self._share(amount)
             mechanism = Exponential(
-                epsilon=share if self.pure else root_below(8 * share),
+                epsilon=self.amount.of(share).choice_epsilon,
                 sensitivity=asked.sensitivity(self._moved),
                 relation=self._data.relation,
             )
@@ -208,7 +198,7 @@ class Draws:
             steps = self._data.steps
             place = self._opened.draw(choice, lambda: asked.scores(self._marginal, steps))
             assert isinstance(place, int)
-            return {"place": place}, self._price(mechanism.loss)
+            return {"place": place}, self.amount.price_of(mechanism.loss)
 
         return int(self._drawn(["choose", asked.count], live)["place"])
 
@@ -223,7 +213,7 @@ class Draws:
             noisy = self._opened.draw(mechanism, read)
             assert isinstance(noisy, int)
             entry = {"values": noisy, "deviation": self._wide(share)}
-            return entry, self._price(mechanism.loss)
+            return entry, self.amount.price_of(mechanism.loss)
 
         what = ["count", list(query.clique), [list(codes) for codes in query.codes]]
         found = self._drawn(what, live)
@@ -234,14 +224,14 @@ class Draws:
         """A sparse vector that tells of one query whose estimate is off by about `threshold`."""
         share = self._share(amount)
         mechanism = SparseVector(
-            epsilon=share if self.pure else root_below(2 * share),
+            epsilon=self.amount.of(share).pure_epsilon,
             threshold=round(threshold * self._data.steps),
             sensitivity=self._moved,
             relation=self._data.relation,
         )
         stream = self._opened.draw(_Opening(mechanism), lambda: None)
         assert isinstance(stream, SparseStream)
-        self._spent += self._price(mechanism.loss)
+        self._spent += self.amount.price_of(mechanism.loss)
         return Watch(self._opened, stream, self._marginal, self.domain, self._data.steps)
 
     def error_of(self, question: WrongMarginal, amount: Fraction) -> float:
@@ -256,7 +246,7 @@ class Draws:
         moved, relation = self._moved * sum(asked.weights), self._data.relation
         mechanism = (
             Geometric(epsilon=share, sensitivity=moved, relation=relation)
-            if self.pure
+            if self.amount.pure
             else DiscreteGaussian(
                 sigma=sqrt_up(moved**2 / (2 * share), 30), sensitivity=moved, relation=relation
             )
@@ -264,7 +254,7 @@ class Draws:
         steps = self._data.steps
         noisy = self._opened.draw(mechanism, lambda: sum(asked.scores(self._marginal, steps)))
         assert isinstance(noisy, int)
-        self._spent += self._price(mechanism.loss)
+        self._spent += self.amount.price_of(mechanism.loss)
         return noisy / steps / sum(asked.weights)
 
     def close(self, value: object) -> Answer:
@@ -298,13 +288,13 @@ class Draws:
             return Fraction(1)
         kept = sum((Fraction(entry["price"]) for entry in self._known), Fraction(0))
         drawn = self._door.drawn
-        charged = Fraction((drawn.epsilon or 0) if self.pure else drawn.rho) * GRID
+        charged = Fraction((drawn.epsilon or 0) if self.amount.pure else drawn.rho) * GRID
         if charged < kept:
             raise ParameterError("resume", "a journal", "holds draws that this door never made")
-        planned = self.whole - sum((_share_of(entry) for entry in self._known), Fraction(0))
-        if charged == kept and planned == self.whole - kept:
+        planned = self.amount.value - sum((_share_of(entry) for entry in self._known), Fraction(0))
+        if charged == kept and planned == self.amount.value - kept:
             return Fraction(1)
-        return max(Fraction(0), self.whole - charged) / max(GRID, planned)
+        return max(Fraction(0), self.amount.value - charged) / max(GRID, planned)
 
     def _frozen(self, question: Question) -> Question:
         """Only the library's own questions score, made again of plain numbers read once."""
@@ -324,20 +314,15 @@ class Draws:
             raise BudgetError("nothing is left of this synthesis for one more draw")
         return share
 
-    def _price(self, loss: Loss) -> Fraction:
-        price = loss.price.epsilon if self.pure else loss.price.rho
-        assert price is not None
-        return price
-
     @property
     def _moved(self) -> int:
         """How far a marginal moves in L1 between neighbours, in steps."""
-        return self._data.bound * (2 if self._data.relation == Relation.REPLACE else 1)
+        return self._data.bound * self._data.relation.changed
 
     def _noise(self, share: Fraction) -> DiscreteGaussian | Geometric:
         """Noise for a marginal, as `Draws` promises."""
         relation, bound = self._data.relation, Fraction(self._data.bound)
-        if self.pure:
+        if self.amount.pure:
             return Geometric(epsilon=share, sensitivity=self._moved, relation=relation)
         moved = bound if relation == Relation.ADD_REMOVE else sqrt_up(2 * bound**2, 30)
         return DiscreteGaussian(
@@ -427,8 +412,3 @@ class _Choice:
     def release(self, scores: list[int] | Counts, /) -> int:
         """The place that was chosen."""
         return int(self.mechanism.choose(range(self.count), scores))
-
-
-def root_below(value: Fraction) -> Fraction:
-    """A rational at or below the square root, within 1e-24 of it."""
-    return Fraction(math.isqrt(math.floor(value * 10**48)), 10**24)

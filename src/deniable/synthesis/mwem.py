@@ -44,7 +44,7 @@ class MWEM:
         counted = draws.measure((), draws.whole * _TOTAL)
         total = max(1.0, float(counted.values))
         share = draws.left / rounds
-        measured = share * (Fraction(1, 2) if draws.pure else _MEASURED)
+        measured = share * (Fraction(1, 2) if draws.amount.pure else _MEASURED)
         model, history = DenseModel.uniform(draws.domain, total), []
         cliques = list(self.workload.cliques)
         handicap = draws.noise_size(measured)

@@ -11,16 +11,17 @@ from typing import Any
 from deniable.closed import read_mapping, read_names
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import Held
+from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
+from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.price import Price
-from deniable.query.price import amount_of
 from deniable.release import Door, shielded
 from deniable.session import Session
 from deniable.synthesis.bought import with_rows
 from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Clique, Counts, Domain
 from deniable.synthesis.evaluate import private_table
-from deniable.synthesis.measure import Draws, on_grid_below, reserved_loss
+from deniable.synthesis.measure import Draws
 from deniable.synthesis.model.dense import check_dense
 from deniable.synthesis.pmw import OnlineAnswer, PrivateMultiplicativeWeights
 from deniable.synthesis.queries import Counting
@@ -38,10 +39,9 @@ class OnlineDesk:
         self._coded = {each.name: each for each in run.coded}
         self._turn = Lock()
         data = _Counted(run)
-        loss = reserved_loss(run.amount, pure=run.pure, relation=data.relation)
-        door = run.gate.open(loss, purpose="synthesis: online answers")
+        door = run.gate.open(run.amount.loss, purpose="synthesis: online answers")
         assert isinstance(door, Door)  # no question is named, so none is found again
-        self._door, self._draws = door, Draws(door, data, run.amount, pure=run.pure)
+        self._door, self._draws = door, Draws(door, data, run.amount)
         self._weights = PrivateMultiplicativeWeights(self._draws, queries=queries, updates=updates)
 
     def __enter__(self) -> OnlineDesk:
@@ -126,6 +126,7 @@ def answer_online(
     queries: int,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    guarantee: Guarantee | None = None,
     columns: Sequence[str] | None = None,
     bins: Mapping[str, Bins] | None = None,
     keys: Mapping[str, Sequence[Any]] | None = None,
@@ -139,7 +140,7 @@ def answer_online(
     """
     parts, owner = session.parts, private_table(session, table)
     expected, most = whole(queries, "queries"), whole(updates, "updates")
-    amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
+    amount = read_amount(parts.budget, epsilon=epsilon, rho=rho, guarantee=guarantee).on_grid()
     coded = codings(
         owner,
         parts.catalogue.schemas[table.lower()],

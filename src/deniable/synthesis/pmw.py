@@ -102,7 +102,7 @@ class PrivateMultiplicativeWeights:
 
 def _threshold(draws: Draws, share: Fraction, queries: int) -> float:
     """Where noise alone rarely reaches in so many queries: 0.75 ln(queries) scales of 4/ε."""
-    epsilon = float(share) if draws.pure else math.sqrt(2 * float(share))
+    epsilon = float(share) if draws.amount.pure else math.sqrt(2 * float(share))
     return 4 / epsilon * _PRACTICAL * math.log(max(queries, 3)) * draws.unit
 
 

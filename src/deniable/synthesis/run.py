@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deniable.engines.base import LazySnapshot, Step, quoted
 from deniable.errors import ParameterError
-from deniable.privacy.guarantees import PureDP
+from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_to_json
 from deniable.release import Answer, Door, Gate
@@ -20,7 +20,7 @@ from deniable.session import Parts
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.journal import Entry, Journal, alone, begun
-from deniable.synthesis.measure import Draws, reserved_loss
+from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Method, Progress
 from deniable.synthesis.synthetic import SyntheticTable
 from deniable.synthesis.table_data import TableMarginals
@@ -41,13 +41,8 @@ class Run:
     owner: PrivateTable
     coded: tuple[Coding, ...]
     domain: Domain
-    amount: Fraction
+    amount: Amount
     max_rows: int | None
-
-    @property
-    def pure(self) -> bool:
-        """Whether the price is an ε."""
-        return isinstance(self.parts.budget.guarantee, PureDP)
 
     @property
     def gate(self) -> Gate:
@@ -72,27 +67,29 @@ class Run:
 
         `least` is the smallest share of the price that a draw gets.
         """
-        if self.amount < _LEAST:
+        if self.amount.value < _LEAST:
             raise ParameterError(
-                "epsilon", float(self.amount), "is too small for any synthesis; pay more"
+                "epsilon", str(self.amount), "is too small for any synthesis; pay more"
             )
-        if self.amount * least < _LEAST_SHARE:
+        if self.amount.value * least < _LEAST_SHARE:
             raise ParameterError(
-                "epsilon", float(self.amount), "is too small for so many draws; pay more, draw less"
+                "epsilon",
+                str(self.amount),
+                "is too small for so many draws; pay more, draw less",
             )
         with self.snapshot() as snapshot:  # none is taken: nothing is run
             data = self.data(snapshot)
             data.check(self.parts.engine)
             size = self.owner.size
-            draws = Draws(None, data, self.amount, pure=self.pure)
-            draws.deviation(self.amount * least)  # noise that cannot be drawn is refused here
+            draws = Draws(None, data, self.amount)
+            draws.deviation(self.amount.value * least)  # noise that cannot be drawn is refused here
             if size is None:
                 return
-            noise = draws.deviation(self.amount / len(self.domain))
+            noise = draws.deviation(self.amount.value / len(self.domain))
         if 3 * noise > size:
             raise ParameterError(
                 "epsilon",
-                float(self.amount),
+                str(self.amount),
                 f"is too small: the noise on one count, ±{3 * noise:,.0f}, is above the declared "
                 f"size of {size:,}; pay more, or take fewer columns. Nothing was spent",
             )
@@ -108,9 +105,9 @@ class Run:
         """The synthetic table: drawn now, gone on with, or made of the recorded answer."""
         with alone(path), self.snapshot() as snapshot:
             data = self.data(snapshot)
-            loss = reserved_loss(self.amount, pure=self.pure, relation=data.relation)
+            loss = self.amount.loss
             door, kept = self._door(loss, self._question(repr(method), wanted), path)
-            draws = Draws(door, data, self.amount, pure=self.pure, journal=kept)
+            draws = Draws(door, data, self.amount, journal=kept)
             if door is None:
                 model = method.run(draws, progress)
             else:

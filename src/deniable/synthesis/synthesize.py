@@ -11,8 +11,9 @@ import numpy as np
 
 from deniable.closed import read_mapping, read_names, read_text
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, positive, whole
-from deniable.query.price import amount_of
+from deniable.privacy.guarantees import Guarantee
 from deniable.release import of_caller, shielded
 from deniable.session import Session
 from deniable.synthesis.aim import AIM
@@ -21,7 +22,6 @@ from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.fixed import FixedMarginals, Independent
-from deniable.synthesis.measure import on_grid_below
 from deniable.synthesis.method import Method, Progress, silent
 from deniable.synthesis.mst import MST
 from deniable.synthesis.mwem import MWEM
@@ -40,6 +40,7 @@ def synthesize(
     *,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    guarantee: Guarantee | None = None,
     method: str = "aim",
     columns: Sequence[str] | None = None,
     bins: Mapping[str, Bins] | None = None,
@@ -65,6 +66,7 @@ def synthesize(
         table: its name.
         epsilon: the price; or `rho`.
         rho: the price under a budget without δ.
+        guarantee: the price, as a guarantee that the synthesis has by itself.
         method: "aim", "mst", "mwem" (all records must fit into memory), "fixed" (measures the
             workload) or "independent".
         columns: which columns; all but the unit unless said.
@@ -83,7 +85,7 @@ def synthesize(
     """
     parts, owner = session.parts, private_table(session, table)
     name, schema = table.lower(), parts.catalogue.schemas[table.lower()]
-    amount = on_grid_below(amount_of(parts.budget, epsilon=epsilon, rho=rho))
+    amount = read_amount(parts.budget, epsilon=epsilon, rho=rho, guarantee=guarantee).on_grid()
     declared = {
         column: read_keys(values)
         for column, values in read_mapping(keys or {}, "keys", "map columns to values").items()
@@ -113,7 +115,7 @@ def synthesize(
         return Run(parts, name, owner, found, domain, amount, limit), wanted, chosen
 
     # What is wrong with anything is told before values are bought.
-    supposed, _, _ = planned(coded(placeholders(schema, sought)))
+    supposed, _, _ = planned(coded(placeholders(schema, sought, amount)))
     replace(supposed, max_rows=limit or owner.max_rows or 1).check()
     known = discovered(session, name, owner, sought, amount)
     run, wanted, chosen = planned(coded(known))
