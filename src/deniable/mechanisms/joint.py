@@ -111,10 +111,7 @@ class JointNoise:
 
     def error(self, column: int, *, confidence: Number) -> int:
         """A w for which the noise of one entry is within ±w with this probability."""
-        law, level = self.law(column), read_confidence(confidence)
-        if isinstance(law, LaplaceLaw):
-            return laplace_quantile(law.scale, level)
-        return gaussian_quantile(law.variance, level)
+        return error_of(self.law(column), confidence)
 
     @traced
     def release(self, value: Any) -> Table:
@@ -127,6 +124,14 @@ class JointNoise:
 
     def _noise(self, column: int) -> Noise:
         return noise(self.law(column))
+
+
+def error_of(law: LaplaceLaw | GaussianLaw, confidence: Number) -> int:
+    """A w for which noise of this law is within ±w with this probability."""
+    level = read_confidence(confidence)
+    if isinstance(law, LaplaceLaw):
+        return laplace_quantile(law.scale, level)
+    return gaussian_quantile(law.variance, level)
 
 
 def read_table(value: Any, columns: int) -> Table:
