@@ -78,9 +78,8 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> tuple[exp.Expr, tuple[str,
             raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
     _check_expansion(tree)
     schema = catalogue.sqlglot_schema()
+    known = {*catalogue.schemas, *(cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE))}
     for table in tree.find_all(exp.Table):
-        inner = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
-        known = {*catalogue.schemas, *inner}
         if table.name.lower() not in known and isinstance(table.this, exp.Identifier):
             raise QueryError(
                 f"there is no table {table.name}; {nearest(table.name, catalogue.schemas)}"
