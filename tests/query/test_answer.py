@@ -136,6 +136,28 @@ def test_a_copy_of_parts_that_sum_to_their_total_has_their_intervals():
     assert ends(parts)["N", 0.95, "noise"] != ends(answer)["N", 0.95, "noise"]
 
 
+def test_intervals_are_those_of_the_rows_that_are_shown():
+    answer = asked(QUESTIONS["some rows"], max_rows=3, cap_rows=20)
+    assert answer["ward"] == ["C", "B"]
+    for name in ("r", "n"):
+        low, high = answer.interval_of(name, 0.95)
+        assert ((low + high) / 2).tolist() == pytest.approx(answer[name], rel=1e-12)
+    low, high = answer.interval_of("n", 0.95, "total")
+    assert (low < answer["n"]).all()
+    assert (answer["n"] < high).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 2])
+def test_ends_of_numbers_that_look_like_counts_are_cut_and_rounded_outwards(epsilon):
+    answer = asked(QUESTIONS["count"], epsilon=epsilon)
+    made = answer.consistent(non_negative=True, integer=True)
+    for level in LEVELS:
+        low, high = (np.maximum(end, 0) for end in answer.interval_of("n", level))
+        ends = [end.tolist() for end in made.interval_of("n", level)]
+        assert ends == [np.floor(low).tolist(), np.ceil(high).tolist()]
+    assert min(made["n"]) >= 0
+
+
 def test_a_pickled_answer_is_read_where_there_is_no_session(tmp_path):
     answer = asked(QUESTIONS["some rows"], max_rows=3, cap_rows=20)
     (tmp_path / "answer").write_bytes(pickle.dumps(answer))
