@@ -4,47 +4,46 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from deniable import plots
 from deniable.errors import MissingExtraError, ParameterError
+from deniable.intervals import Ends, Floats, Interval, Mended, Normal, normal_quantile, same
 from deniable.privacy.exact import Number, probability
 from deniable.privacy.price import Price
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = npt.NDArray[np.float64]
-Interval = tuple[Floats, Floats]
-Intervals = Callable[[str, float], Interval | None]
-
 _SHOWN = 50
-_Z95 = NormalDist().inv_cdf(0.975)
+_Z95 = normal_quantile(0.95)
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A released table. Everything about it may be shown, stored and computed with.
 
-    `cost` is what it was charged, `number` and `head` name its entry in the ledger, `repeated` says
-    that it was given before and cost nothing now. `intervals` tells where the exact values lie, as
-    far as noise is concerned: what bounds and contribution bounds cut off is not part of it.
+    It is data: it pickles, copies, is equal to another with the same parts, gives its rows one by
+    one as dicts, and is taken as a table by whatever reads Arrow (pandas, polars, DuckDB, ...).
+
+    `data` are its columns, named as the question names them. `noise` holds what the intervals of
+    noisy columns are made of, `total` the same with what contribution bounds cut off, where that is
+    known. `cost` is what it was charged, `number` and `head` name its entry in the ledger,
+    `repeated` says that it was given before and cost nothing now, `labels` what else to know.
     """
 
-    data: Mapping[str, list[Any]]
-    interval_of: Intervals = field(repr=False)
-    total_of: Intervals | None = field(repr=False, default=None, kw_only=True)
+    data: dict[str, list[Any]]
+    noise: dict[str, Ends] = field(repr=False)
+    total: dict[str, Ends] = field(repr=False, default_factory=dict, kw_only=True)
     cost: Price
     number: int
     head: str
@@ -59,25 +58,37 @@ class Answer:
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns that hold noisy numbers."""
-        return tuple(name for name in self.columns if self.interval_of(name, 0.95) is not None)
+        return tuple(name for name in self.columns if name in self.noise)
+
+    def __eq__(self, other: object) -> bool:
+        return same(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.head, self.number, self.columns))
 
     def __len__(self) -> int:
         return len(next(iter(self.data.values()), []))
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, from column to value."""
+        for row in zip(*self.data.values(), strict=True):
+            yield dict(zip(self.data, row, strict=True))
+
     def __getitem__(self, name: str) -> list[Any]:
-        """The values of a column."""
-        if name not in self.columns:
+        """The values of a column; its name is found whatever its case, as in SQL."""
+        found = _called(name, self.columns)
+        if found is None:
             raise ParameterError("column", name, f"the answer has {', '.join(self.columns)}")
-        return list(self.data[name])
+        return list(self.data[found])
 
     @property
     def table(self) -> pa.Table:
         """The numbers as an Arrow table."""
         return _arrow(self.data)
 
-    def _rows(self) -> list[dict[str, Any]]:
-        columns = zip(*self.data.values(), strict=True)
-        return [dict(zip(self.data, row, strict=True)) for row in columns]
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The numbers as an Arrow stream, for whatever takes one."""
+        return self.table.__arrow_c_stream__(requested_schema)
 
     def intervals(self, confidence: Number = 0.95, kind: str = "noise") -> pa.Table:
         """Every number with the ends of its interval, as `name`, `name_low` and `name_high`.
@@ -93,14 +104,24 @@ class Answer:
         level = float(probability(confidence, "confidence"))
         if kind not in {"noise", "total"}:
             raise ParameterError("kind", kind, "must be 'noise' or 'total'")
-        found = self.interval_of if kind == "noise" else self.total_of or _anywhere(self)
-        return _arrow(self._with_ends(level, found))
+        return _arrow(self._with_ends(level, kind))
 
-    def _with_ends(self, level: float, found: Intervals | None = None) -> dict[str, list[Any]]:
+    def interval_of(
+        self, name: str, confidence: float = 0.95, kind: str = "noise"
+    ) -> Interval | None:
+        """The ends of one column's intervals, as arrays; None where it holds no noisy numbers."""
+        if name not in self.noise:
+            return None
+        known = (self.noise if kind == "noise" else self.total).get(name)
+        if known is None:  # everything is possible
+            return np.full(len(self), -math.inf), np.full(len(self), math.inf)
+        return known.at(confidence)
+
+    def _with_ends(self, level: float, kind: str = "noise") -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {}
         for name, values in self.data.items():
             columns[name] = values
-            ends = (found or self.interval_of)(name, level)
+            ends = self.interval_of(name, level, kind)
             if ends is not None:
                 columns[f"{name}_low"], columns[f"{name}_high"] = (end.tolist() for end in ends)
         return columns
@@ -111,65 +132,45 @@ class Answer:
         Post-processing, and so free. Intervals are cut and rounded outwards likewise; they cover
         the exact value as often as before where that is a count. Numbers cut at 0 are biased.
         """
-
-        def mended(values: Floats, rounding: Callable[[Floats], Floats]) -> Floats:
-            made = np.maximum(values, 0.0) if non_negative else values
-            return rounding(made) if integer else made
-
-        data = {
-            name: mended(self._floats(name), np.round).tolist() if name in self.numbers else values
-            for name, values in self.data.items()
+        noise = {name: Mended(ends, non_negative, integer) for name, ends in self.noise.items()}
+        data = self.data | {
+            name: ends.cut(self._floats(name), np.round).tolist() for name, ends in noise.items()
         }
-        before = self.interval_of
-
-        def interval_of(name: str, confidence: float) -> Interval | None:
-            ends = before(name, confidence)
-            if ends is None:
-                return None
-            return mended(ends[0], np.floor), mended(ends[1], np.ceil)
-
         given = [("non-negative", non_negative), ("integer", integer)]
         labels = tuple(label for label, wanted in given if wanted)
-        return replace(self, data=data, interval_of=interval_of, labels=self.labels + labels)
+        return replace(self, data=data, noise=dict(noise), labels=self.labels + labels)
 
     def summing_to(self, total: Answer) -> tuple[Answer, Answer]:
         """Parts and a total made to agree: both moved by as little as their noise allows.
 
         `total` is an answer of one row about the same rows, asked apart. Each column that both have
-        is adjusted by generalised least squares, which is post-processing, and free; intervals
-        shrink accordingly. They rest on normal noise.
+        (whatever the case of its name) is adjusted by generalised least squares, which is
+        post-processing, and free; intervals shrink accordingly. They rest on normal noise.
         """
         if len(total) != 1:
             raise ParameterError("total", len(total), "must be an answer of one row")
-        shared = [name for name in self.numbers if name in total.numbers]
+        pairs = [(name, _called(name, total.numbers)) for name in self.numbers]
+        shared = [(name, other) for name, other in pairs if other is not None]
         if not shared:
             raise ParameterError("total", total.columns, "has no number in common with the parts")
         parts, whole = self, total
-        for name in shared:
-            parts, whole = _agreed(parts, whole, name)
+        for name, other in shared:
+            parts, whole = _agreed(parts, whole, name, other)
         return parts, whole
 
     def _floats(self, name: str) -> Floats:
         return np.array(self.data[name], dtype=np.float64)
 
     def _deviation(self, name: str) -> Floats:
-        ends = self.interval_of(name, 0.95)
-        assert ends is not None
-        return np.asarray((ends[1] - ends[0]) / 2 / _Z95)
+        low, high = self.noise[name].at(0.95)
+        return np.asarray((high - low) / 2 / _Z95)
 
     def _with(self, name: str, values: Floats, deviation: Floats) -> Answer:
         """The same answer with other values, of normal noise, in one column."""
         data = {**self.data, name: values.tolist()}
-        before = self.interval_of
-
-        def interval_of(column: str, confidence: float) -> Interval | None:
-            if column != name:
-                return before(column, confidence)
-            wide = -NormalDist().inv_cdf((1 - confidence) / 2) * deviation
-            return values - wide, values + wide
-
+        noise = {**self.noise, name: Normal(values, deviation)}
         label = f"{name} sums to its total"
-        return replace(self, data=data, interval_of=interval_of, labels=(*self.labels, label))
+        return replace(self, data=data, noise=noise, labels=(*self.labels, label))
 
     def to_arrow(self) -> pa.Table:
         """The table itself."""
@@ -214,15 +215,14 @@ class Answer:
     def plot(self, path: str | Path, *, column: str | None = None) -> Path:
         """Bars with their 95 % intervals; a line with a band where the first column is a date."""
         numbers = self.numbers
-        chosen = numbers[0] if column is None and numbers else column
-        if chosen is None or chosen not in numbers:
+        chosen = next(iter(numbers), None) if column is None else _called(column, numbers)
+        if chosen is None:
             raise ParameterError("column", column, f"choose one of {', '.join(numbers) or 'none'}")
-        ends = self.interval_of(chosen, 0.95)
-        assert ends is not None
+        low, high = self.noise[chosen].at(0.95)
         values = self._floats(chosen)
-        half = np.nan_to_num((ends[1] - ends[0]) / 2, posinf=0.0)
+        half = np.nan_to_num((high - low) / 2, posinf=0.0)
         keys = [name for name in self.columns if name not in numbers]
-        labels = [", ".join(_clean(_key(row[key])) for key in keys) for row in self._rows()]
+        labels = [", ".join(_clean(_key(row[key])) for key in keys) for row in self]
         title = f"{chosen}{' by ' + ', '.join(keys) if keys else ''}, 95 % intervals"
         if keys and all(isinstance(value, date) for value in self.data[keys[0]]):
             return plots.line_with_band(
@@ -251,7 +251,7 @@ class Answer:
     def _texts(self) -> list[list[str]]:
         texts = []
         for name in self.columns:
-            values = self[name]
+            values = self.data[name]
             ends = self.interval_of(name, 0.95)
             if ends is None:
                 texts.append([_clean(_key(value)) for value in values])
@@ -279,27 +279,22 @@ class Answer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _agreed(parts: Answer, total: Answer, name: str) -> tuple[Answer, Answer]:
+def _agreed(parts: Answer, total: Answer, name: str, other: str) -> tuple[Answer, Answer]:
     """x + r σ²/(Σσ² + τ²) for parts, T - r τ²/(Σσ² + τ²) for the total, r what is missing."""
-    x, t = parts._floats(name), total._floats(name)
-    square, tau = parts._deviation(name) ** 2, total._deviation(name) ** 2
+    x, t = parts._floats(name), total._floats(other)
+    square, tau = parts._deviation(name) ** 2, total._deviation(other) ** 2
     missing, all_noise = t[0] - x.sum(), square.sum() + tau[0]
     left = np.sqrt(square * (1 - square / all_noise))
     return (
         parts._with(name, x + missing * square / all_noise, left),
-        total._with(name, t - missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
+        total._with(other, t - missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
     )
 
 
-def _anywhere(answer: Answer) -> Intervals:
-    """Nothing is known: of numbers that were changed, for instance."""
-
-    def ends(name: str, _confidence: float) -> Interval | None:
-        if name not in answer.numbers:
-            return None
-        return np.full(len(answer), -math.inf), np.full(len(answer), math.inf)
-
-    return ends
+def _called(name: object, columns: tuple[str, ...]) -> str | None:
+    """The column of this name, whatever its case; no two differ by case only."""
+    small = name.lower() if isinstance(name, str) else None
+    return next((each for each in columns if each.lower() == small), None)
 
 
 def _arrow(data: Mapping[str, list[Any]]) -> pa.Table:

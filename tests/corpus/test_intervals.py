@@ -53,7 +53,7 @@ def released(made, exact):
     x = np.array([[int(number) / SCALE for number in row] for row in drawn])
     shaped = shape(made.plan, Noisy([()] * RELEASES, x, made.noise))
     values = np.array(shaped.data["x"], dtype=np.float64)
-    return values, *shaped.interval("x", CONFIDENCE)
+    return values, *shaped.noise["x"].at(CONFIDENCE)
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)

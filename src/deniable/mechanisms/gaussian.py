@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,7 @@ class Gaussian:
         return log_ratio(*places, self._law(coordinates_charged(len(places[0]))).variance)
 
 
+@lru_cache(maxsize=1024)  # an answer asks for the same ones each time that it is shown
 def gaussian_quantile(variance: Fraction, confidence: Fraction) -> int:
     """A w >= 0 with P(|Z| <= w) >= confidence for the discrete Gaussian, the least up to σ = 10^5.
 

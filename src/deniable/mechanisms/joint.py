@@ -112,10 +112,7 @@ class JointNoise:
 
     def error(self, column: int, *, confidence: Number) -> int:
         """A w for which the noise of one entry is within ±w with this probability."""
-        law, level = self.law(column), read_confidence(confidence)
-        if isinstance(law, LaplaceLaw):
-            return laplace_quantile(law.scale, level)
-        return gaussian_quantile(law.variance, level)
+        return error_of(self.law(column), confidence)
 
     @traced
     def release(self, value: Any) -> Table:
@@ -139,6 +136,14 @@ def additive(amount: Amount, contribution: int, weights: tuple[int, ...] = (1,))
         weights=weights,
         relation=amount.relation,
     )
+
+
+def error_of(law: LaplaceLaw | GaussianLaw, confidence: Number) -> int:
+    """A w for which noise of this law is within ±w with this probability."""
+    level = read_confidence(confidence)
+    if isinstance(law, LaplaceLaw):
+        return laplace_quantile(law.scale, level)
+    return gaussian_quantile(law.variance, level)
 
 
 def read_table(value: Any, columns: int) -> Table:

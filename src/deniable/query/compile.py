@@ -51,7 +51,7 @@ def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
 
 def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a parsed question."""
-    named = resolved(tree, catalogue)
+    named, typed = resolved(tree, catalogue)
     try:
         found = _Compiler(catalogue, options).compile(named, {})
     except DeniableError:
@@ -69,8 +69,10 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         )
     assert isinstance(found.plan, Plan)
     _check_options(named, catalogue, options)
+    outputs = zip(found.plan.outputs, typed, strict=True)
     plan = replace(
         found.plan,
+        outputs=tuple(replace(output, name=name) for output, name in outputs),
         text=named.sql("duckdb"),
         constants=constants_of(named),
         veiled=is_veiled(named, catalogue.numeric_columns()),

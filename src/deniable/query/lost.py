@@ -7,13 +7,13 @@ light ones are, and an assumption: answers say so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.query.measures import ColumnNoise, Floats
+from deniable.intervals import Floats
+from deniable.query.measures import ColumnNoise
 from deniable.query.plan import Plan
 
 LABEL = "what bounds cut off is estimated, as if spread like the rest"
@@ -42,7 +42,7 @@ def restored(
         added[:, place] = kept * total * shares
         made[:, place] += added[:, place]
         most = float(shares.max(initial=0.0)) * kept * deviation
-        laws[place] = _wider(noise[place], most)
+        laws[place] = noise[place].wider(most)
     return Restored(made, added, tuple(laws))
 
 
@@ -54,16 +54,3 @@ def _shares(plan: Plan, x: Floats, place: int) -> Floats:
     kept = np.maximum(x[:, place if own else counts[0]], 0.0)
     total = float(kept.sum())
     return kept / total if total else np.zeros(len(x))
-
-
-def _wider(law: ColumnNoise, more: float) -> ColumnNoise:
-    """The noise of both together."""
-    if not more:
-        return law
-    factor = math.sqrt(law.deviation**2 + more**2) / law.deviation
-    half_width = law.half_width
-    return replace(
-        law,
-        deviation=law.deviation * factor,
-        half_width=lambda confidence: half_width(confidence) * factor,
-    )

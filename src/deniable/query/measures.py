@@ -7,24 +7,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Interval = tuple[Floats, Floats]
+from deniable.intervals import Floats, Interval, Normal, normal_quantile
+from deniable.mechanisms.joint import error_of
+from deniable.randomness.noise import GaussianLaw, LaplaceLaw
 
 
 @dataclass(frozen=True)
 class ColumnNoise:
-    """The noise on one statistic: its standard deviation, and its exact half-width."""
+    """The noise on one statistic: its standard deviation, and its law in whole steps.
+
+    There are `steps` to one. `factor` widens the law where other noise was added to it; without a
+    law, nothing is known.
+    """
 
     deviation: float
-    half_width: Callable[[float], float]
-    gaussian: bool
+    law: LaplaceLaw | GaussianLaw | None
+    steps: int = 1
+    factor: float = 1.0
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether sums of such noise are normal, nearly."""
+        return isinstance(self.law, GaussianLaw)
+
+    def half_width(self, confidence: float) -> float:
+        """A w for which the noise is within ±w with this probability."""
+        if self.law is None:
+            return math.nan
+        return error_of(self.law, confidence) / self.steps * self.factor
+
+    def wider(self, more: float) -> ColumnNoise:
+        """The noise of this and of more, of another deviation, together."""
+        if not more:
+            return self
+        factor = math.sqrt(self.deviation**2 + more**2) / self.deviation
+        return replace(self, deviation=self.deviation * factor, factor=self.factor * factor)
 
 
 class Measure(Protocol):
@@ -218,7 +240,7 @@ class Spread:
 
     def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
         """Linearised; everything where there may be nobody."""
-        low, high = linearised(self._variance, x, noise, self.columns(), confidence)
+        low, high = linearised(self._variance, x, noise, self.columns()).at(confidence)
         few = self.count.value(x) <= 2 * self.count.half_width(noise, confidence)
         return (
             self._shown(np.where(few, 0.0, low)),
@@ -265,7 +287,7 @@ class Cross:
 
     def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
         """Linearised; everything where there may be nobody."""
-        low, high = linearised(self._free, x, noise, self.columns(), confidence)
+        low, high = linearised(self._free, x, noise, self.columns()).at(confidence)
         few = self.count.value(x) <= 2 * self.count.half_width(noise, confidence)
         low, high = np.where(few, -math.inf, low), np.where(few, math.inf, high)
         return np.clip(low, -self._most, self._most), np.clip(high, -self._most, self._most)
@@ -312,9 +334,8 @@ def linearised(
     x: Floats,
     noise: Sequence[ColumnNoise],
     columns: Sequence[int],
-    confidence: float,
-) -> Interval:
-    """An approximate interval: each statistic moved by its deviation, moves added as squares."""
+) -> Normal:
+    """Approximate intervals: each statistic moved by its deviation, moves added as squares."""
     middle, square = function(x), np.zeros(len(x))
     for column in columns:
         moved = []
@@ -325,14 +346,8 @@ def linearised(
         with np.errstate(invalid="ignore", over="ignore"):
             half = (moved[1] - moved[0]) / 2
             square = square + np.where(np.isfinite(half), half, math.inf) ** 2
-    wide = np.sqrt(square) * normal_quantile(confidence)
-    with np.errstate(invalid="ignore"):
-        return middle - wide, middle + wide
-
-
-def normal_quantile(confidence: float) -> float:
-    """z with P(|Z| <= z) = confidence."""
-    return -NormalDist().inv_cdf((1 - confidence) / 2)
+    known = np.isfinite(middle)
+    return Normal(middle, np.where(known, np.sqrt(square), math.inf))
 
 
 def _fieller(

@@ -60,7 +60,10 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Output:
-    """A column of the answer: a group's value, or an expression of measures m0, m1, ..."""
+    """A column of the answer: a group's value, or an expression of measures m0, m1, ...
+
+    Its `name` is as typed once the plan is whole; names that differ by case only are one.
+    """
 
     name: str
     sql: exp.Expr

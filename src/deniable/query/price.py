@@ -39,7 +39,7 @@ _LOST_SHARE = Fraction(1, 20)
 _GRID = 10**15
 
 
-_UNKNOWN = ColumnNoise(math.nan, lambda _: math.nan, gaussian=False)
+_UNKNOWN = ColumnNoise(math.nan, None)
 _ENDS_SHARE = Fraction(1, 25)  # of a quantile's price, for each end of its interval
 
 
@@ -109,7 +109,7 @@ class Priced:
         """How much of one unit is counted as lost, of each statistic."""
         return [SCALE * (self.plan.top or 0) // weight for weight in self.plan.weights]
 
-    @property
+    @lazy
     def noise(self) -> tuple[ColumnNoise, ...]:
         """The noise on each statistic, counts of distinct values last."""
         found = []
@@ -122,8 +122,8 @@ class Priced:
 def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
     return ColumnNoise(
         deviation=mechanism.deviation(place) / scale,
-        half_width=lambda confidence: mechanism.error(place, confidence=confidence) / scale,
-        gaussian=mechanism.norm == "l2",
+        law=mechanism.law(place),
+        steps=scale,
     )
 
 
@@ -236,12 +236,14 @@ def amount_for_error(plan: Plan, budget: Budget, kind: Kind, error: Mapping[str,
     """The least amount at which every named column has at most this 95 % half-width."""
     if not error:
         raise ParameterError("error", "empty", "name a column: error={'n': 50}")
-    outputs = {output.name: output for output in plan.outputs}
+    outputs = {output.name.lower(): output for output in plan.outputs}
     wanted = []
     for name, width in error.items():
-        if name not in outputs:
-            raise ParameterError("error", name, f"the question has {', '.join(outputs)}")
-        measure = measure_of(plan, outputs[name])
+        output = outputs.get(name.lower())
+        if output is None:
+            listed = ", ".join(output.name for output in plan.outputs)
+            raise ParameterError("error", name, f"the question has {listed}")
+        measure = measure_of(plan, output)
         if not isinstance(measure, Linear) or not measure.columns():
             raise ParameterError(
                 "error", name, "only of counts and sums is the error known beforehand; use epsilon="

@@ -170,8 +170,7 @@ def with_bounds(options: Options, bounds: Mapping[Range, Bounds]) -> Options:
 
 def seen_cells(histogram: Answer) -> list[bool]:
     """Which cells stand out of the noise."""
-    ends = histogram.interval_of("units", _SURE)
-    assert ends is not None
+    ends = histogram.noise["units"].at(_SURE)
     return [bool(low > 0) for low in ends[0]]
 
 

@@ -65,8 +65,11 @@ def _uncommented(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
-    """Every column with its table, every output with a name."""
+def resolved(tree: exp.Expr, catalogue: Catalogue) -> tuple[exp.Expr, tuple[str, ...]]:
+    """Every column with its table, every output with a name; and the outermost names as typed.
+
+    Names are in small letters in the tree: they are found whatever their case.
+    """
     _check_size(tree)
     check_structure(tree)
     using = [_using(select) for select in tree.find_all(exp.Select)]
@@ -75,15 +78,15 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
     _check_expansion(tree)
     schema = catalogue.sqlglot_schema()
+    known = {*catalogue.schemas, *(cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE))}
     for table in tree.find_all(exp.Table):
-        inner = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
-        known = {*catalogue.schemas, *inner}
         if table.name.lower() not in known and isinstance(table.this, exp.Identifier):
             raise QueryError(
                 f"there is no table {table.name}; {nearest(table.name, catalogue.schemas)}"
             )
     try:
         copied = _named(_uncommented(tree.copy()))
+        typed = tuple(each.alias_or_name for each in copied.selects)
         halved(copied)
         for name in copied.find_all(exp.Identifier):
             name.set("this", name.name.lower())  # as columns are called in the engine's views
@@ -107,8 +110,7 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> exp.Expr:
             ours = node.parent_select is select and not node.meta.get(_WRITTEN)
             if ours and all(isinstance(each, exp.Column) and each.name in names for each in same):
                 node.replace(node.this)  # rows of the first table are kept: its value is the one
-    whole: exp.Expr = made
-    return whole
+    return made, typed
 
 
 def _percentile(node: exp.Expr) -> exp.Expr:
@@ -154,7 +156,7 @@ def _using(select: exp.Select) -> set[str]:
     return {name.name.lower() for join in joins for name in join.args.get("using") or []}
 
 
-def _named(tree: exp.Expr) -> exp.Expr:
+def _named(tree: exp.Expr) -> exp.Query:
     """Columns without a name are called by their function: count, avg, avg_2."""
     for select in tree.find_all(exp.Select):
         taken = {each.alias_or_name.lower() for each in select.expressions}
@@ -169,6 +171,7 @@ def _named(tree: exp.Expr) -> exp.Expr:
                 chosen = f"{name}_{number}"
             taken.add(chosen)
             each.replace(exp.alias_(each.copy(), chosen))
+    assert isinstance(tree, exp.Query)
     return tree
 
 

@@ -6,11 +6,9 @@ Everything here is post-processing: it sees released numbers, public keys and th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -21,18 +19,12 @@ from sqlglot import exp
 from deniable.engines.literals import kind_of_value
 from deniable.engines.scratch import borrowed
 from deniable.errors import QueryError
+from deniable.intervals import Ends, Floats, Normal
 from deniable.query.aggregates import measure_form
 from deniable.query.columns import Column
+from deniable.query.ends import Cut, Measured, Total
 from deniable.query.grouping import agreeing
-from deniable.query.measures import (
-    ColumnNoise,
-    Floats,
-    Interval,
-    Linear,
-    Measure,
-    Ratio,
-    linearised,
-)
+from deniable.query.measures import ColumnNoise, Linear, Measure, Ratio, linearised
 from deniable.query.plan import Group, Output, Plan, names
 from deniable.query.values.operators import condition, read_column
 from deniable.query.values.value import finished
@@ -54,63 +46,55 @@ class Noisy:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
-    """What is known of what bounds cut off: how many rows at most, and the numbers without it.
+class Shaped:
+    """The rows that are shown, in order, and the intervals of columns that hold noisy numbers.
 
-    `most` tells a number of rows that holds with a probability; None where nothing is known.
+    `total` are intervals with what bounds cut off, where something is known of that.
     """
 
-    x: Floats
-    noise: tuple[ColumnNoise, ...]
-    most: Callable[[float], float]
-
-
-@dataclass(frozen=True, eq=False)
-class Shaped:
-    """The rows that are shown, in order, and how to find the intervals of a column."""
-
     data: dict[str, Values]
-    interval: Callable[[str, float], Interval | None]
-    total: Callable[[str, float], Interval | None]
+    noise: dict[str, Ends]
+    total: dict[str, Ends]
 
 
 def shape(plan: Plan, noisy: Noisy) -> Shaped:
     """The answer, and its intervals."""
-    noisy = replace(noisy, x=_agreed(plan, noisy.x))
-    released = _Released(plan, noisy.keys, noisy.x)
+    x = _agreed(plan, noisy.x)
+    data, picked = _rows(plan, noisy.keys, x)
+    shown, cut = x[picked], None if noisy.cut is None else noisy.cut.picked(picked)
+    noise: dict[str, Ends] = {}
+    total: dict[str, Ends] = {}
+    for output in plan.outputs:
+        if not (_measures(output) and all(map(_is_number, data[output.name]))):
+            continue
+        known = measure_of(plan, output)
+        if known is None:
+            each = _linearised(plan, noisy, x, output)
+            noise[output.name] = Normal(each.middle[picked], each.deviation[picked])
+            continue
+        noise[output.name] = Measured(known, shown, noisy.noise)
+        if cut is not None and isinstance(known, Linear | Ratio):
+            total[output.name] = Total(known, cut)
+    return Shaped(data, noise, total)
+
+
+def _rows(
+    plan: Plan, keys: list[tuple[Any, ...]], x: Floats
+) -> tuple[dict[str, Values], list[int]]:
+    """The rows that are shown, by column, and which ones they are."""
+    released = _Released(plan, keys, x)
     picked = _picked(plan, released)
     data = {}
     for output in plan.outputs:
         values = released.evaluate(output.sql)
         data[output.name] = [values[place] for place in picked]
-    outputs = {output.name: output for output in plan.outputs}
-
-    @cache
-    def interval(name: str, confidence: float) -> Interval | None:
-        output = outputs[name]
-        measured = any(column.name[0] == "m" for column in output.sql.find_all(exp.Column))
-        if not measured or not all(map(_is_number, data[name])):
-            return None
-        low, high = _interval(plan, noisy, output, confidence)
-        return low[picked], high[picked]
-
-    def total(name: str, confidence: float) -> Interval | None:
-        ends = interval(name, confidence)
-        if ends is None or noisy.cut is None:
-            return None if ends is None else _unknown(len(picked))
-        known = measure_of(plan, outputs[name])
-        if not isinstance(known, Linear | Ratio):
-            return _unknown(len(picked))
-        each = 1 - (1 - confidence) / 2  # both the rows that are lost, and the number
-        cut = noisy.cut
-        low, high = known.total(cut.x, cut.noise, each, cut.most(each))
-        return low[picked], high[picked]
-
-    return Shaped(data, interval, total)
+    return data, picked
 
 
-def _unknown(size: int) -> Interval:
-    return np.full(size, -math.inf), np.full(size, math.inf)
+def _measures(output: Output) -> set[int]:
+    """The measures that a column is computed from."""
+    columns = output.sql.find_all(exp.Column)
+    return {int(column.name[1:]) for column in columns if column.name[0] == "m"}
 
 
 def _agreed(plan: Plan, x: Floats) -> Floats:
@@ -145,17 +129,15 @@ def measure_of(plan: Plan, output: Output) -> Measure | None:
     return measure_form(output.sql, found)
 
 
-def _interval(plan: Plan, noisy: Noisy, output: Output, confidence: float) -> Interval:
-    known = measure_of(plan, output)
-    if known is not None:
-        return known.interval(noisy.x, noisy.noise, confidence)
+def _linearised(plan: Plan, noisy: Noisy, x: Floats, output: Output) -> Normal:
+    """For arithmetic on measures whose law is not known."""
 
-    def value(x: Floats) -> Floats:
-        made = _Released(plan, noisy.keys, x).evaluate(output.sql)
+    def value(moved: Floats) -> Floats:
+        made = _Released(plan, noisy.keys, moved).evaluate(output.sql)
         return np.array([_number(each) for each in made], dtype=np.float64)
 
-    used = sorted({c for measure in plan.measures for c in measure.columns()})
-    return linearised(value, noisy.x, noisy.noise, used, confidence)
+    used = {c for place in _measures(output) for c in plan.measures[place].columns()}
+    return linearised(value, x, noisy.noise, sorted(used))
 
 
 def _is_number(value: Any) -> bool:
@@ -264,11 +246,10 @@ def _order_text(ordered: exp.Expr, released: _Released) -> str:
 
 def check_shape(plan: Plan) -> None:
     """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
-    noise = (ColumnNoise(1.0, lambda _: 1.0, gaussian=True),) * plan.columns
     for missing in (False, True):
         if not missing or any(None in (group.keys or ()) for group in plan.groups):
             keys = [tuple(_sample(group, missing=missing) for group in plan.groups)]
-            shape(plan, Noisy(keys, np.full((1, plan.columns), 100.0), noise))
+            _rows(plan, keys, _agreed(plan, np.full((1, plan.columns), 100.0)))
 
 
 def _sample(group: Group, *, missing: bool) -> Any:

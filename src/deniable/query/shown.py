@@ -11,10 +11,12 @@ from deniable.answer import Answer
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
 from deniable.query.drawing import as_released
+from deniable.query.ends import Cut
 from deniable.query.lost import LABEL, restored
+from deniable.query.measures import ColumnNoise
 from deniable.query.plan import SCALE
 from deniable.query.price import Priced
-from deniable.query.shape import Cut, Noisy, shape
+from deniable.query.shape import Noisy, shape
 from deniable.release import Answer as Recorded
 
 _MUCH = 0.05  # of the rows: a declared bound that cuts off more is worth a word
@@ -42,8 +44,8 @@ def shown(priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answe
     shaped = shape(priced.plan, Noisy(keys, x, noise, cut))
     return Answer(
         data=shaped.data,
-        interval_of=shaped.interval,
-        total_of=shaped.total,
+        noise=shaped.noise,
+        total=shaped.total,
         cost=recorded.cost if paid is None else compose(paid, priced.loss).price,
         number=recorded.number,
         head=recorded.head,
@@ -55,15 +57,12 @@ def shown(priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answe
 def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
     """What bounds cut off: nothing, or what was bought about it; None where that is not known."""
     if not priced.plan.cuts(l2=priced.joint is None or priced.joint.norm == "l2"):
-        return Cut(x, priced.noise, lambda _: 0.0)
+        return Cut(x, priced.noise)
     law = priced.cut
     if law is None:
         return None
-
-    def most(confidence: float) -> float:
-        return max(0.0, float(stored["cut"]) + law.error(0, confidence=confidence) / SCALE)
-
-    return Cut(x, priced.noise, most)
+    noise = ColumnNoise(law.deviation(0) / SCALE, law.law(0), SCALE)
+    return Cut(x, priced.noise, float(stored["cut"]), noise)
 
 
 def _cut_share(priced: Priced, x: Any, stored: Mapping[str, Any]) -> float:
