@@ -51,7 +51,7 @@ def test_from_a_file_to_an_empty_budget(data, folder):
     beyond = deniable("query", "visits.toml", "--epsilon", "0.6", COUNT)
     assert beyond.returncode == 2
     assert beyond.stdout == ""
-    assert beyond.stderr.startswith("deniable query: the budget of 1-DP")
+    assert beyond.stderr.startswith("deniable query: asked for ε = 0.6; ε = 0.5 is left")
     assert "nothing was spent" in beyond.stderr
     assert beyond.stderr.count("\n") == 1
 
@@ -164,7 +164,7 @@ def test_bad_questions_cost_nothing(file, run, sql, message):
 
 
 def test_a_question_needs_a_price(file, run):
-    assert "say what the question may cost" in run("query", file, COUNT, code=2)
+    assert "say what it may cost" in run("query", file, COUNT, code=2)
 
 
 ODD = '[/red] "quoted" :smile: [bold]'

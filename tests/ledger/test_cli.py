@@ -29,7 +29,7 @@ def test_show(file):
     assert "how many" in run("show", file)
     rows = json.loads(run("show", file, "--json"))
     assert [row["kind"] for row in rows] == ["open", "reserve", "answer to 2"]
-    assert rows[1]["price"].startswith("ε=0.25")
+    assert rows[1]["price"].startswith("ε = 0.25")
 
 
 def test_balance(file):

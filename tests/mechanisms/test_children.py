@@ -121,8 +121,11 @@ import sys
 sys.path[:0] = [sys.argv[3]]
 from pathlib import Path
 import time
+import signal
 import deniable as dp
 import test_children
+for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(each, signal.SIG_DFL)  # whoever runs the tests may ignore them
 path, start = Path(sys.argv[1]), getattr(test_children, sys.argv[2])
 
 def function(block):
@@ -143,10 +146,13 @@ def test_nothing_is_left_of_a_caller_that_is_ended(tmp_path, start, number):
     here = str(Path(__file__).parent)
     arguments = [sys.executable, "-c", CALLER, str(path), start.__name__, here]
     with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as process:
-        settled(path, 2)
-        assert alive(path)
-        process.send_signal(number)
-        process.wait(PATIENCE)
+        try:
+            settled(path, 2)
+            assert alive(path)
+            process.send_signal(number)
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
     assert gone(path, 2)
 
 

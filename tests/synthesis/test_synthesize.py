@@ -154,7 +154,7 @@ def test_a_table_comes_back_from_its_file(table, tmp_path):
 
 def test_the_report_tells_fit_noise_and_where_independence_would_do(table):
     page = table.report()
-    for part in ("Public evaluation", "Private evaluation", "plain independence", "<svg", "ρ="):
+    for part in ("Public evaluation", "Private evaluation", "plain independence", "<svg", "ρ = "):
         assert part in page
     assert "<script" not in page
     assert "12.30 %" in table.report({1: 0.123})

@@ -28,7 +28,7 @@ def read_amount(
         raise ParameterError(
             "epsilon",
             None if not given else "several",
-            "say in one way what it may cost: epsilon=, rho=, or guarantee=",
+            "say what it may cost, in one way: epsilon=, rho= or guarantee=",
         )
     if guarantee is not None:
         return _of_guarantee(budget, guarantee)
