@@ -5,9 +5,10 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from deniable.engines.base import LazySnapshot
+from deniable.privacy.units import Relation
 from deniable.synthesis.columns import codings
 from deniable.synthesis.domain import Domain
-from deniable.synthesis.table_data import TableMarginals
+from deniable.synthesis.table_data import TableMarginals, coded_rows
 
 _NUMBERS = [None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e308, -1e308, 2.5, 0.1]
 _WHOLE = [None, 2**63 - 1, -(2**63), 0, -1, 1, 7, -7]
@@ -48,7 +49,9 @@ def marginals(session, cliques):
     )
     domain = Domain({each.name: each.size for each in coded})
     with LazySnapshot(parts.engine) as snapshot:
-        data = TableMarginals(parts.catalogue, snapshot, "v", coded, None, domain)
+        data = TableMarginals(
+            coded_rows(parts.catalogue, "v", coded, None), snapshot, domain, Relation.ADD_REMOVE
+        )
         data.check(parts.engine)
         return [data.exact(domain.clique(clique)).tolist() for clique in cliques]
 

@@ -116,7 +116,7 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
 
 def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
     dense = frozenset({UNITS, HEAVY})
-    return Step(select, _base(plan), tables, dense, plan.constants, plan.veiled)
+    return Step(select, _base(plan.whole or plan), tables, dense, plan.constants, plan.veiled)
 
 
 def _tables(
@@ -133,7 +133,7 @@ def _tables(
     be. Where the norm was bought, they are those whose upper bound on it is above the floor, by a
     margin for what floats lose.
     """
-    tables = {ROWS: _base(plan, every_group=True)} if plan.stored else {}
+    tables = {ROWS: _base(plan.whole or plan, every_group=True)} if plan.stored else {}
     if plan.one_row:
         return tables
     bought = pairs and plan.floor is not None
@@ -242,8 +242,16 @@ def _with_base(plan: Plan, *, every_group: bool = False) -> str:
     """The rows as the first common table expression."""
     if plan.stored:
         where = "" if every_group else _where_declared(plan)
-        return f"WITH base AS (SELECT * FROM {ROWS}{where})"
+        return f"WITH base AS (SELECT * FROM {_stored(plan)}{where})"
     return f"WITH base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"
+
+
+def _stored(plan: Plan) -> str:
+    """The rows that were made once; of those of a plan by more groups, the columns of this one."""
+    if plan.whole is None:
+        return ROWS
+    groups = [f"g{place} AS g{new}" for new, place in enumerate(plan.places)]
+    return f"(SELECT {', '.join(['u', *groups, *names('t', plan.statistics)])} FROM {ROWS}) AS rows"
 
 
 def _totals(plan: Plan, *, l2: bool) -> str:
@@ -278,7 +286,7 @@ def _totals(plan: Plan, *, l2: bool) -> str:
 def _where_declared(plan: Plan) -> str:
     """Keep the declared groups, once the many rows have become few groups."""
     conditions = [
-        declared(exp.column(name), group.keys).sql("duckdb")
+        group.declared_as(name)
         for name, group in zip(names("g", plan.groups), plan.groups, strict=True)
         if group.keys is not None
     ]

@@ -24,7 +24,6 @@ from deniable.query.values.operators import Resolve, read_column
 from deniable.query.values.value import finished
 from deniable.tables import ColumnType, check_keys
 
-_MOST_CELLS = 1_000_000
 _MOST_WEIGHTS = 50_000_000
 
 Measured = Callable[[exp.Expr], exp.Expr]
@@ -43,8 +42,6 @@ def plan_of(
     cells = 1
     for group in made:
         cells *= len(group.keys) if group.keys else 1
-    if cells > _MOST_CELLS:
-        raise QueryError(f"{cells:,} groups are too many; declare fewer keys")
     statistics = Statistics(find, counted_rows(select), options.centres)
     measures: dict[str, Measure] = {}
 

@@ -35,6 +35,16 @@ class Group:
     kind: ColumnType | None
     keys: tuple[Any, ...] | None
 
+    def declared_as(self, column: str) -> str:
+        """The condition that a column has one of its keys, as SQL that is written once."""
+        if column not in self._conditions:
+            self._conditions[column] = declared(exp.column(column), self.keys).sql("duckdb")
+        return self._conditions[column]
+
+    @lazy
+    def _conditions(self) -> dict[str, str]:
+        return {}
+
 
 @dataclass(frozen=True)
 class Statistic:
@@ -115,6 +125,16 @@ class Plan:
     left_out: tuple[int, ...] = ()
     kept: tuple[Kept, ...] = ()
     width: int = 0
+    whole: Plan | None = None
+    """The plan by more groups whose rows are made once; this one reads some columns of them."""
+    places: tuple[int, ...] = ()
+    """Which groups of `whole` these are."""
+
+    def by(self, places: Sequence[int]) -> Plan:
+        """The same rows by some of the groups, in this order."""
+        groups = tuple(self.groups[place] for place in places)
+        sets = (tuple(range(len(groups))),)
+        return replace(self, groups=groups, sets=sets, whole=self, places=tuple(places))
 
     @property
     def buys_rows(self) -> bool:
@@ -139,6 +159,8 @@ class Plan:
         otherwise a second time, by the order of threads; a unit must not look light in one place
         and be heavy in another. And functions of text and times are not computed three times.
         """
+        if self.whole is not None:
+            return True
         return not self.one_row and (self.veiled or not (self.simple and self.unit_has_name))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +25,8 @@ from deniable.query.profile import Recentre, placeholder, purchase
 from deniable.query.ranges import Offered, planned, price_of_end
 from deniable.query.room import check_room
 from deniable.query.shape import check_shape
+
+_MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class Planner:
         return Asked(plan, bought, rest, steps)
 
     def _check(self, plan: Plan) -> None:
+        cells = math.prod(len(group.keys or (None,)) for group in plan.groups)
+        if cells > _MOST_CELLS:
+            raise QueryError(f"{cells:,} groups are too many; declare fewer keys")
         self.catalogue.neighbours(plan.tables)
         check_shape(plan)
         if all(self.catalogue.private[name].most_rows is not None for name in plan.tables):

@@ -22,6 +22,7 @@ from deniable.randomness.source import Source, words
 
 _CELLS_PER_SIGMA = 32
 _GUARD = 64
+_KEEP_BITS = 96
 
 # Places in the output and the first 16 bits of their coins.
 _Doubt = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]
@@ -94,9 +95,12 @@ class GaussianSampler:
         """floor(2^16 * least keeping probability) for each 16-bit cell number; 0 where unknown."""
         width = 1 << self._bits
         bounds = np.zeros(1 << 16, dtype=np.uint16)
+        # exp(-r (2k + 1)), one from the other by exp(-2r), always rounded down.
+        least = exp_minus(Fraction(width * width) / self._two_variances, _KEEP_BITS)
+        step = times(least, least, _KEEP_BITS)
         for k in range(reach):
-            least = exp_minus(Fraction(width * width * (2 * k + 1)) / self._two_variances, 64)
-            bounds[k] = bounds[(1 << 16) - 1 - k] = least.low >> 48
+            bounds[k] = bounds[(1 << 16) - 1 - k] = min(least.low >> (_KEEP_BITS - 16), 0xFFFF)
+            least = times(least, step, _KEEP_BITS)
         return bounds
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:

@@ -155,4 +155,4 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
     assert isinstance(found.value, dict)
     rows = bounded(bought, found.value).rows
     price = bought.loss.price
-    return replace(run, amount=rest, max_rows=rows), (("rows of a unit", price),)
+    return replace(run.counting(rows), amount=rest), (("rows of a unit", price),)

@@ -27,6 +27,7 @@ from deniable.synthesis.rare import Unmerged
 from deniable.synthesis.run import Run
 from deniable.synthesis.scores import WrongMarginal, plain
 from deniable.synthesis.synthetic import SyntheticTable
+from deniable.synthesis.table_data import coded_rows
 from deniable.tables import PrivateTable
 
 _MOST_CELLS = 1 << 25
@@ -63,10 +64,11 @@ def evaluate(
     limit = None if max_rows is None else whole(max_rows, "max_rows")
     ways = [list(combinations(domain.columns, way)) for way in range(1, min(3, len(domain)) + 1)]
     _check_cells(domain, ways)
-    run = Run(parts, table.lower(), owner, coded, domain, amount, limit)
+    rows = coded_rows(parts.catalogue, table.lower(), coded, limit)
+    run = Run(parts, table.lower(), owner, coded, domain, amount, limit, rows)
     run.check()
     models = [[plain(model.marginal(clique)) for clique in way] for way in ways]
-    rows = max(1.0, float(model.total))
+    total = max(1.0, float(model.total))
     with run.snapshot() as snapshot:
         data = run.data(snapshot)
 
@@ -76,7 +78,7 @@ def evaluate(
                 flat = [1] * len(cliques)
                 wrong = WrongMarginal(cliques, models[way], flat, [0.0] * len(cliques))
                 error = draws.error_of(wrong, amount.value / len(ways))
-                found[str(way + 1)] = float(np.clip(error / rows / 2, 0.0, 1.0))
+                found[str(way + 1)] = float(np.clip(error / total / 2, 0.0, 1.0))
             return found
 
         answer = run.gate.answer(

@@ -26,6 +26,7 @@ from deniable.synthesis.model.dense import check_dense
 from deniable.synthesis.pmw import OnlineAnswer, PrivateMultiplicativeWeights
 from deniable.synthesis.queries import Counting
 from deniable.synthesis.run import Run
+from deniable.synthesis.table_data import coded_rows
 from deniable.tables import read_keys
 
 
@@ -156,7 +157,8 @@ def answer_online(
     domain = Domain({each.name: each.size for each in coded})
     check_dense(domain)
     limit = None if max_rows is None else whole(max_rows, "max_rows")
-    supposed = Run(parts, table.lower(), owner, coded, domain, amount, limit or owner.max_rows or 1)
-    supposed.check(Fraction(1, 4 * most))
-    run, _ = with_rows(Run(parts, table.lower(), owner, coded, domain, amount, limit))
+    rows = coded_rows(parts.catalogue, table.lower(), coded, limit)
+    run = Run(parts, table.lower(), owner, coded, domain, amount, limit, rows)
+    run.counting(limit or owner.max_rows or 1).check(Fraction(1, 4 * most))
+    run, _ = with_rows(run)
     return OnlineDesk(run, expected, most)

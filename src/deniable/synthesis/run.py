@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from deniable.errors import ParameterError
 from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_to_json
+from deniable.query.plan import Plan
 from deniable.release import Answer, Door, Gate
 from deniable.session import Parts
 from deniable.synthesis.columns import Coding
@@ -43,6 +44,8 @@ class Run:
     domain: Domain
     amount: Amount
     max_rows: int | None
+    rows: Plan
+    """The rows of all marginals, compiled once."""
 
     @property
     def gate(self) -> Gate:
@@ -58,9 +61,13 @@ class Run:
 
     def data(self, snapshot: LazySnapshot) -> TableMarginals:
         """The marginals of the table, for the door."""
-        return TableMarginals(
-            self.parts.catalogue, snapshot, self.table, self.coded, self.max_rows, self.domain
-        )
+        return TableMarginals(self.rows, snapshot, self.domain, self.owner.relation)
+
+    def counting(self, max_rows: int) -> Run:
+        """The same, with so many rows of a unit, where nobody says how many."""
+        if not self.rows.buys_rows:
+            return self
+        return replace(self, max_rows=max_rows, rows=replace(self.rows, rows=max_rows))
 
     def check(self, least: Fraction = _SMALLEST) -> None:
         """Refuse, before anything is spent, what could only fail or teach nothing.

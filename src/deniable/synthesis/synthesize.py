@@ -27,6 +27,7 @@ from deniable.synthesis.mst import MST
 from deniable.synthesis.mwem import MWEM
 from deniable.synthesis.run import Run
 from deniable.synthesis.synthetic import SyntheticTable
+from deniable.synthesis.table_data import coded_rows
 from deniable.synthesis.workload import Workload
 from deniable.tables import read_keys
 
@@ -112,13 +113,15 @@ def synthesize(
         wanted = _workload(domain, cliques)
         chosen = _method(method, wanted, max_megabytes)
         chosen.check(domain)
-        return Run(parts, name, owner, found, domain, amount, limit), wanted, chosen
+        rows = coded_rows(parts.catalogue, name, found, limit)
+        return Run(parts, name, owner, found, domain, amount, limit, rows), wanted, chosen
 
     # What is wrong with anything is told before values are bought.
-    supposed, _, _ = planned(coded(placeholders(schema, sought, amount)))
-    replace(supposed, max_rows=limit or owner.max_rows or 1).check()
+    run, wanted, chosen = planned(coded(placeholders(schema, sought, amount)))
+    run.counting(limit or owner.max_rows or 1).check()
     known = discovered(session, name, owner, sought, amount)
-    run, wanted, chosen = planned(coded(known))
+    if sought:
+        run, wanted, chosen = planned(coded(known))
     run, rows = with_rows(replace(run, amount=known.left))
     tell = of_caller(progress or silent)
     made = run.synthesized(chosen, method, wanted, journal, tell)

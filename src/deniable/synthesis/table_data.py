@@ -6,6 +6,7 @@ than `max_rows` rows is scaled down so that its counts sum to `max_rows` at most
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,26 @@ from deniable.synthesis.domain import Clique, Counts, Domain
 _CHECKED_CELLS = 10_000
 
 
+def coded_rows(
+    catalogue: Catalogue, table: str, codings: Sequence[Coding], max_rows: int | None
+) -> Plan:
+    """The plan of a table's rows by the codes of all columns; rows outside of the domain are not.
+
+    It is compiled once. Engines make its rows once, and marginals of them.
+    """
+    names = [f"c{place}" for place in range(len(codings))]
+    coded = ", ".join(f"{each.sql()} AS {name}" for each, name in zip(codings, names, strict=True))
+    inside = [condition for condition in (each.inside() for each in codings) if condition]
+    where = f" WHERE {' AND '.join(inside)}" if inside else ""
+    shown = ", ".join(names)
+    text = (
+        f"SELECT {shown}, COUNT(*) AS n FROM "  # noqa: S608
+        f'(SELECT {coded} FROM "{table}"{where}) AS coded GROUP BY {shown}'
+    )
+    keys = {name: tuple(range(each.size)) for name, each in zip(names, codings, strict=True)}
+    return compile_tree(parse(text), catalogue, Options(keys=keys, max_rows=max_rows))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TableMarginals:
     """Marginals of one table of a session, in one snapshot of it.
@@ -33,12 +54,11 @@ class TableMarginals:
     A row with a value outside of the declared domain, in any column, is counted nowhere.
     """
 
-    catalogue: Catalogue
+    rows: Plan
+    """The rows of every marginal: COUNT(*) by the codes of all columns."""
     snapshot: LazySnapshot
-    table: str
-    codings: tuple[Coding, ...]
-    max_rows: int | None
     domain: Domain
+    relation: Relation
 
     steps = SCALE
 
@@ -52,38 +72,9 @@ class TableMarginals:
             )
         return plan.rows * SCALE
 
-    @lazy
-    def _texts(self) -> tuple[tuple[str, str], ...]:
-        """The code of every column and what is inside its domain, as SQL, written once."""
-        return tuple((each.sql(), each.inside()) for each in self.codings)
-
-    @property
-    def relation(self) -> Relation:
-        """That of the table."""
-        return self.catalogue.neighbours([self.table])
-
     def plan(self, clique: Clique) -> Plan:
-        """The plan of one marginal: COUNT(*) by codes."""
-        names = [f"c{self.domain.place(column)}" for column in clique]
-        shown = ", ".join(names)
-        coded = [
-            f"{code} AS c{place}"
-            for place, (code, _) in enumerate(self._texts)
-            if self.domain.columns[place] in clique
-        ]
-        inside = [condition for _, condition in self._texts if condition]
-        rows = (
-            f'SELECT {", ".join(coded) or "1 AS one"} FROM "{self.table}"'  # noqa: S608
-            + (f" WHERE {' AND '.join(inside)}" if inside else "")
-        )
-        text = (
-            f"SELECT {shown + ', ' if names else ''}COUNT(*) AS n FROM ({rows}) AS coded"  # noqa: S608
-            + (f" GROUP BY {shown}" if names else "")
-        )
-        sizes = self.domain.shape(clique)
-        keys = {name: tuple(range(size)) for name, size in zip(names, sizes, strict=True)}
-        options = Options(keys=keys, max_rows=self.max_rows)
-        return compile_tree(parse(text), self.catalogue, options)
+        """The plan of one marginal: COUNT(*) by codes, of rows that are coded once."""
+        return self.rows.by([self.domain.place(column) for column in clique])
 
     def check(self, engine: Engine) -> None:
         """Refuse, from names and types alone, what the engine would not run."""
