@@ -6,6 +6,7 @@ The ledger decides by them, and `verify` computes every entry again by them.
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 
 from deniable.errors import BudgetError, DoorError, ParameterError
@@ -132,11 +133,19 @@ def _refusal(budget: Budget, totals: Totals, loss: Loss, who: str | None = None)
         pure = isinstance(budget.guarantee, PureDP)
         return f"{asked}; {'ask with epsilon=' if pure else 'ask for less'}, or {remedy}; {spent}"
     largest, smaller = budget.largest_epsilon(totals), epsilon / 10
-    has = f"ε = {largest:.4g} is left of {whose} for a question like this" if largest else ""
+    has = ""
+    if largest:
+        has = f"ε = {_shortened(largest)} is left of {whose} for a question like this"
     if more := _more(budget, totals, smaller):
         has += f", or {more:,} more at {smaller:.4g}"
     asked = f"asked for ε = {epsilon:.6g}; {has or f'nothing is left of {whose} for a question'}"
     return f"{asked}; ask for less, or {remedy}; {spent}"
+
+
+def _shortened(value: float) -> str:
+    """Four digits, rounded down: what is said to be left can be asked for."""
+    exact = Decimal(value)
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_FLOOR)):.4g}"
 
 
 def _more(budget: Budget, totals: Totals, epsilon: float) -> int:
