@@ -82,49 +82,90 @@ class Output:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything about a question but its price and the data.
+    """Everything about a question but its price and the data."""
 
-    What `fan`, `most`, `growth`, `left_out` and `kept` are, the relation that it reads tells. The
-    rows that are counted have at most `width` bytes each. `promised`: all of its tables declare how
-    many rows they have at most, so that room is counted, and long keys are not kept whole.
-    """
-
+    # What is counted.
     source: exp.Select
+    """The rows, as a SELECT without columns."""
     unit: exp.Expr
+    """Whose a row is."""
     groups: tuple[Group, ...]
+    """What rows are grouped by."""
     sets: tuple[tuple[int, ...], ...]
+    """The groupings, as places in `groups`; more than one for ROLLUP and its like."""
     statistics: tuple[Statistic, ...]
+    """What is summed by group."""
     distinct: tuple[exp.Expr, ...]
+    """Of what different values are counted."""
     grids: tuple[Grid, ...]
+    """Cells in which values are counted for quantiles."""
     ranks: tuple[Rank, ...]
+    """The quantiles."""
+
+    # What is shown.
     measures: tuple[Measure, ...]
+    """What is computed from noisy statistics: m0, m1, ..."""
     outputs: tuple[Output, ...]
+    """The columns of the answer, made of measures and groups."""
     having: exp.Expr | None
+    """Which groups are shown, by released numbers."""
     order: tuple[exp.Expr, ...]
+    """In which order."""
     limit: int | None
+    """How many at most."""
     offset: int
+    """How many are passed over."""
+
+    # What one unit adds.
     rows: int
+    """Rows of a unit that count in full; BOUGHT where that is not known yet."""
     single: bool
+    """Whether no unit can have more rows than one."""
     simple: bool
+    """Whether rows come out alike however often they are computed."""
     unit_has_name: bool
+    """Whether a column says whose a row is; else each row is a unit."""
     cap: int | None
+    """The owner's promise: no unit has more rows."""
     max_groups: int | None
+    """In how many groups a unit counts while they are chosen; None where not known."""
+
+    # Whose it is, and what it is found by.
     population: str
+    """Whose budget is spent."""
     tables: tuple[str, ...]
+    """The private tables."""
     text: str
+    """The question with all names resolved."""
+
+    # Bounds that were estimated privately.
     floor: int | None = None
+    """The least norm that is looked at: units below it count in full."""
     norm: int | None = None
+    """The joint norm to which units are scaled down."""
     top: int | None = None
+    """The largest norm of which what is cut off is counted."""
+
     only: tuple[exp.Expr, ...] = ()
+    """Conditions on rows of a grouping, beside those of the source."""
     constants: tuple[Any, ...] = ()
+    """The public values in the question, to be tried."""
     veiled: bool = False
+    """Whether an engine must not choose functions by statistics of columns."""
     promised: bool = False
+    """Whether all tables declare how many rows they have: room is counted, long keys are cut."""
     fan: int = 1
+    """How many rows one row becomes by public tables, at most."""
     most: int | None = None
+    """How many rows a unit has at most; None: as many as the table."""
     growth: int = 1
+    """How many times as many rows there are as in the tables, at most."""
     left_out: tuple[int, ...] = ()
+    """To how many rows of a unit the sides of joins are cut."""
     kept: tuple[Kept, ...] = ()
+    """Rows that an engine holds to make them."""
     width: int = 0
+    """Bytes of a counted row at the worst."""
     whole: Plan | None = None
     """The plan by more groups whose rows are made once; this one reads some columns of them."""
     places: tuple[int, ...] = ()
