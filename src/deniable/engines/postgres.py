@@ -25,6 +25,7 @@ from deniable.errors import (
     QueryError,
 )
 from deniable.held import Held, frameless
+from deniable.postgres_tables import CODE, POLICIES, STILL, VIEW, behind, look, touched
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:
@@ -48,6 +49,8 @@ _BEGIN = "; ".join(
         "SET LOCAL jit = off",
         # Policies that choose rows are as views are: statements fail where there is one.
         "SET LOCAL row_security = off",
+        # Checks of others are not looked at when a question is planned.
+        "SET LOCAL constraint_exclusion = off",
         # The server counts the rows that indexes gave, for others to read; a scan gives all.
         "SET LOCAL enable_indexscan = off",
         "SET LOCAL enable_indexonlyscan = off",
@@ -135,10 +138,11 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Opened:
-    """What a table was when it was opened: its number, its kind, and its columns."""
+    """What a table was when it was opened: number, what speaks against it, lock, and columns."""
 
     oid: int
     what: str
+    lock: str
     columns: tuple[tuple[Any, ...], ...]
 
     @property
@@ -150,22 +154,34 @@ class _Opened:
 class PostgresSnapshot:
     """A transaction, and the views and functions that were made in it."""
 
-    def __init__(self, engine: Postgres) -> None:
+    def __init__(self, engine: Postgres, parts: frozenset[int]) -> None:
         self._engine = engine
+        self._parts = parts
         self._made: set[str] = set()
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
-        return self._engine.attempt(lambda: self._run(self._engine.write(step)))
+        return self._engine.attempt(lambda: self._run(step))
 
-    def _run(self, statements: list[str]) -> Rows:
+    def _run(self, step: Step) -> Rows:
         connection = self._engine.connection
-        *first, text = statements
-        for statement in first:
+        for known, opened in self._engine.read_by(step):
+            if known.name not in self._made:
+                connection.execute(known.view())
+                self._made.add(known.name)
+                if known.is_copied:
+                    self._parts |= touched(self._engine.catalogue)
+                elif behind(self._engine.catalogue, known.name) != {opened.oid}:
+                    raise EngineError(_CHANGED)
+        *functions, text = self._engine.translated(step)
+        for statement in functions:
             if statement not in self._made:
                 connection.execute(statement)
                 self._made.add(statement)
         (lists,) = connection.execute(text, prepare=True).fetchall()
+        # A part that was added meanwhile is in the rows, whatever the snapshot is.
+        if not touched(self._engine.catalogue) <= self._parts:
+            raise EngineError(_CHANGED)
         return list(zip(*lists, strict=True)) if lists[0] is not None else []
 
 
@@ -180,7 +196,7 @@ class Postgres:
         self._schemas: dict[str, Schema] = {}
         self._sources: dict[str, exp.Expr] = {}
         self._known: dict[str, _Known] = {}
-        self._opened: list[_Opened] = []
+        self._opened: dict[str, _Opened] = {}
         self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
@@ -220,7 +236,7 @@ class Postgres:
             if oid is None:
                 hint = nearest(source.name, _attempt("the tables", self._tables))
                 raise ParameterError("source", source.name, f"no such table; {hint}")
-            what, found = _attempt(
+            what, lock, found = _attempt(
                 f"table {name}", lambda: self._pinned(lambda: self._described(oid))
             )
         if what and not (row_by_row and what == _VIEW):
@@ -241,23 +257,41 @@ class Postgres:
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
         whose = None if unit is None else unit.lower()
         known = _Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
-        self._opened.append(_Opened(oid, what, tuple(found)))
+        self._opened[name] = _Opened(oid, what, lock, tuple(found))
         view = exp.table_(known.name, db="pg_temp", quoted=True)
         self._known[name], self._schemas[name] = known, schema
         listed = [exp.column(column.lower(), quoted=True) for column in kinds]
         self._sources[name] = exp.select(*listed).from_(view)
         return schema
 
-    def _still(self) -> None:
-        """Fail where a table is no longer what was opened; until the end nobody changes it."""
-        for opened in self._opened:
-            if not opened.what:
-                self.connection.execute(f"LOCK TABLE {opened.place} IN ACCESS SHARE MODE")
-            ((oid,),) = self.connection.execute(
-                "SELECT to_regclass(%s::text)::oid", (opened.place,)
-            ).fetchall()
-            if oid != opened.oid or self._described(oid) != (opened.what, list(opened.columns)):
-                raise EngineError("a table is no longer what it was when the session opened")
+    def _still(self) -> frozenset[int]:
+        """Fail where a table is no longer what was opened; the numbers of all that may be read.
+
+        All locks come first: they take no snapshot, so what is looked at is what they hold.
+        """
+        tables = [opened for opened in self._opened.values() if not opened.what]
+        for lock in sorted({opened.lock for opened in tables}):
+            places = sorted({opened.place for opened in tables if opened.lock == lock})
+            self.connection.execute(f"LOCK TABLE {', '.join(places)} IN {lock} MODE")
+        standing = look(self.catalogue, {opened.oid for opened in self._opened.values()})
+        parts: set[int] = set()
+        for opened in self._opened.values():
+            now = standing.get(opened.oid)
+            if now is None or _SENTENCES[now.fault] != opened.what:
+                raise EngineError(_CHANGED)
+            if not opened.what and not now.is_locked:
+                raise EngineError(_CHANGED)
+            if self._columns(opened.oid) != list(opened.columns):
+                raise EngineError(_CHANGED)
+            parts.update(now.parts)
+        return frozenset(parts)
+
+    def catalogue(self, text: str) -> list[tuple[Any, ...]]:
+        """Rows of the catalogue, by its indexes: they tell nothing of a table's rows."""
+        self.connection.execute("SET LOCAL enable_indexscan = on")
+        rows = self.connection.execute(text).fetchall()
+        self.connection.execute("SET LOCAL enable_indexscan = off")
+        return rows
 
     def _found(self, source: PostgresTable) -> int | None:
         """The number of a table in the catalogue, by the role's own path of schemas.
@@ -278,29 +312,34 @@ class Postgres:
         finally:
             self.connection.execute("ROLLBACK")
 
-    def _described(self, oid: int) -> tuple[str, list[tuple[Any, ...]]]:
-        """Why it cannot be asked, if so; schema, table, column and native type of each column.
+    def _described(self, oid: int) -> tuple[str, str, list[tuple[Any, ...]]]:
+        """Why it cannot be asked, if so; the lock it needs; its columns."""
+        columns = self._columns(oid)
+        now = look(self.catalogue, [oid])[oid]
+        what = _SENTENCES[now.fault]
+        if not what and now.lock == STILL:
+            place = ".".join(map(quoted, columns[0][:2])) if columns else ""
+            try:
+                self.connection.execute(f"LOCK TABLE {place} IN {STILL} MODE NOWAIT")
+            except psycopg.errors.LockNotAvailable:
+                pass  # it may be locked, and is by somebody else
+            except psycopg.Error:
+                what = _OTHERS
+        return what, now.lock, columns
+
+    def _columns(self, oid: int) -> list[tuple[Any, ...]]:
+        """Schema, table, column and native type of each column.
 
         Columns that are computed as they are read are not among them: one row could make that fail.
         """
-        ((kinds, policies),) = self.connection.execute(
-            "WITH RECURSIVE parts AS (SELECT %s::oid AS id UNION "
-            "SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.id) "
-            "SELECT string_agg(DISTINCT c.relkind::text, ''), bool_or(row_security_active(c.oid)) "
-            "FROM parts JOIN pg_class c ON c.oid = parts.id",
-            (oid,),
-        ).fetchall()
-        what = _VIEW if set(kinds) - {"r", "p"} else _POLICIES if policies else ""
-        found = self.connection.execute(
+        return self.catalogue(
             "SELECT n.nspname, c.relname, a.attname, CASE WHEN t.typtype = 'e' THEN 'enum' "
             "WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END "
             "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid "
-            "WHERE c.oid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v' "
-            "ORDER BY a.attnum",
-            (oid,),
-        ).fetchall()
-        return what, found
+            f"WHERE c.oid = {int(oid)} AND a.attnum > 0 AND NOT a.attisdropped "
+            "AND a.attgenerated <> 'v' ORDER BY a.attnum"
+        )
 
     def _tables(self) -> list[str]:
         return self._pinned(
@@ -317,11 +356,19 @@ class Postgres:
 
     def write(self, step: Step) -> list[str]:
         """The statements that the server runs for a step; views and functions come first."""
-        written = self._translated(step)
-        views = [known.view() for known in self._known.values() if known.is_read(written)]
-        return [*views, *written]
+        return [*(known.view() for known, _ in self.read_by(step)), *self.translated(step)]
 
-    def _translated(self, step: Step) -> list[str]:
+    def read_by(self, step: Step) -> list[tuple[_Known, _Opened]]:
+        """The tables that the statements of a step name."""
+        written = self.translated(step)
+        return [
+            (known, self._opened[name])
+            for name, known in self._known.items()
+            if known.is_read(written)
+        ]
+
+    def translated(self, step: Step) -> list[str]:
+        """The functions that a step needs, and its statement."""
         key = (step.select, tuple(step.tables.items()))
         if key not in self._written:
             writer = PostgresWriter(self._schemas, self._sources)
@@ -337,8 +384,7 @@ class Postgres:
         with self._lock:
             try:
                 self.attempt(self._begin)
-                self.attempt(self._still)
-                yield PostgresSnapshot(self)
+                yield PostgresSnapshot(self, self.attempt(self._still))
             finally:
                 self._end()
 
@@ -374,7 +420,7 @@ class Postgres:
     def check(self, steps: Sequence[Step]) -> None:
         """Run the statements on canaries in clones of the tables; the tables are not touched."""
         self._refuse_if_closed()
-        written = [self._translated(step) for step in steps]
+        written = [self.translated(step) for step in steps]
         key = (tuple(map(tuple, written)), tuple(step.constants for step in steps))
         with self._lock:
             if key in self._passed:
@@ -443,6 +489,19 @@ _POLICIES = (
     "has policies that choose which of its rows this role sees; ask as a role that sees all rows "
     "(BYPASSRLS), or give a table without policies"
 )
+_CODE = (
+    "has an index, statistics, partitions or a check with functions of another role, which would "
+    "run with the rights of this one when a question is planned. Drop that, let the functions "
+    "belong to this role or to an administrator, or give a copy (CREATE TABLE ... AS)"
+)
+_OTHERS = (
+    "belongs to another role, or a part of it does, who could hang functions on it that run with "
+    "the rights of this one. Connect as its owner, let it belong to this role or to an "
+    "administrator (ALTER TABLE ... OWNER TO), or grant this role what it takes to lock it "
+    "(UPDATE; from Postgres 17 on, MAINTAIN)"
+)
+_SENTENCES = {"": "", VIEW: _VIEW, POLICIES: _POLICIES, CODE: _CODE}
+_CHANGED = "a table is no longer what it was when the session opened"
 _OUTAGES = {"08", "25", "53", "57", "58"}  # of connections, transactions, resources, operators
 
 

@@ -139,6 +139,7 @@ def _open(where: str | Path, *, create: bool) -> sa.Engine:
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",
             hide_parameters=True,
+            use_native_hstore=False,  # nothing is asked about types that others may make
         )
     except ImportError:
         raise MissingExtraError("surveys in Postgres", "postgres") from None

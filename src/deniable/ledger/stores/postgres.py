@@ -5,7 +5,11 @@ it (policies, casts, expressions of indexes). So a ledger is written to only whe
 put such things: its tables belong to the role itself, in a schema that nobody but the role and the
 administrators can empty. Tables of others do not count, wherever they are; one that the search path
 names may be read, if nothing on it runs. Operators and functions are the catalogue's own, for the
-path of schemas is pinned before the first statement with a parameter.
+path of schemas is pinned before anything is asked on a connection.
+
+Tables of the role get nothing new but by the role: they are looked at when a store opens. The owner
+of others' could hang something on them at any time, whatever was looked at: those are copied first
+(`copy_theirs`), which plans nothing, and only the copy is asked.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from deniable.errors import LedgerError
+from deniable.postgres_tables import CODE, look
 
 _SCHEMAS = sa.text("""
     SELECT n.nspname, array_position(CAST(:path AS text[]), n.nspname::text),
@@ -30,7 +35,7 @@ _SCHEMAS = sa.text("""
 # The first that holds of a table: what runs when it is written to, for one's own; what runs when it
 # is read or when a question to it is planned, for those of others.
 _FAULTS = sa.text("""
-    SELECT c.relname, CASE
+    SELECT c.oid, c.relname, CASE
         WHEN c.relowner <> me.oid AND :mine THEN 'belongs to another role'
         WHEN c.relkind <> 'r' THEN 'is no plain table'
         WHEN c.relrowsecurity THEN 'has row security'
@@ -73,18 +78,28 @@ class Home:
         """The schema's name as SQL."""
         return '"{}"'.format(self.schema.replace('"', '""'))
 
+    @property
+    def asked(self) -> str:
+        """The schema that is asked: its own, or that of the copies."""
+        return self.schema if self.mine else "pg_temp"
+
 
 def pin(engine: sa.Engine) -> list[str]:
-    """Let connections see the catalogue's operators alone; the path that they had, once one is."""
+    """Let connections see the catalogue's operators alone; the path that they had, once one is.
+
+    Before anything else is asked on them: SQLAlchemy asks about types on its own.
+    """
     path: list[str] = []
 
-    @sa.event.listens_for(engine, "connect")
-    def stay(connection: Any, _: object) -> None:
+    @sa.event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _: object, given: Any, named: Any) -> Any:
+        connection = dialect.connect(*given, **named)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]")
             path[:] = cursor.fetchone()[0]
             cursor.execute("SET search_path TO pg_catalog, pg_temp")
         connection.commit()
+        return connection
 
     return path
 
@@ -123,11 +138,41 @@ def find_home(connection: sa.Connection, table: str, path: list[str], *, create:
 def check_tables(connection: sa.Connection, home: Home, tables: Iterable[str]) -> set[str]:
     """Refuse tables on which something of others could run; the names of those that exist."""
     values = {"schema": home.schema, "mine": home.mine, "tables": list(tables)}
-    found = {str(table): fault for table, fault in connection.execute(_FAULTS, values)}
-    for table, fault in found.items():
+    found = list(connection.execute(_FAULTS, values))
+    faults = {str(table): fault for _, table, fault in found}
+    standing = look(lambda text: list(connection.exec_driver_sql(text)), [row[0] for row in found])
+    for number, table, _ in found:
+        if standing[number].fault == CODE and faults[table] is None:
+            faults[table] = "has an index, statistics or a check with functions of another role"
+    for table, fault in faults.items():
         if fault is not None:
             raise LedgerError(
                 f"the table {table} in the schema {home.schema!r} {fault}: what others put there "
                 "would run with the rights of this role; nothing was read or released"
             )
-    return set(found)
+    return set(faults)
+
+
+def copy_theirs(connection: sa.Connection, home: Home, tables: Iterable[sa.Table]) -> None:
+    """Make temporary copies, for one transaction, of tables that are another role's.
+
+    A table is copied row by row as it is stored: no plan is made, so nothing that hangs on it is
+    computed, whatever was put there since it was looked at, or in its place. Where policies would
+    make a question of it, the server refuses.
+    """
+    connection.exec_driver_sql("SET LOCAL row_security = off")
+    driver: Any = connection.connection.driver_connection
+    for table in tables:
+        columns = ", ".join(column.name for column in table.columns)
+        kinds = ", ".join(f"{c.name} {c.type.compile(connection.dialect)}" for c in table.columns)
+        connection.exec_driver_sql(f"CREATE TEMP TABLE {table.name} ({kinds}) ON COMMIT DROP")
+        try:
+            with driver.cursor() as cursor:
+                with cursor.copy(f"COPY {home.quoted}.{table.name} ({columns}) TO STDOUT") as rows:
+                    held = [bytes(block) for block in rows]
+                with cursor.copy(f"COPY pg_temp.{table.name} FROM STDIN") as copied:
+                    for block in held:
+                        copied.write(block)
+        except connection.dialect.loaded_dbapi.Error as cause:
+            told = str(cause).strip().split("\n")[0][:200]
+            raise LedgerError(f"the ledger of another role: {told}; nothing was read") from None

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
 from deniable.ledger.stores.base import Decide
-from deniable.ledger.stores.postgres import Home, check_tables, find_home, pin
+from deniable.ledger.stores.postgres import Home, check_tables, copy_theirs, find_home, pin
 
 _PATIENCE = 60  # seconds that a writer waits for others
 _TRIES = 5
@@ -135,14 +135,15 @@ class SqlStore:
         return self._where
 
     def rows(self, population: str, after: int = 0) -> Iterator[Row]:
-        """All rows after one, in order, a thousand at a time."""
+        """All rows after one, in order, a thousand at a time; of a copy, all at once."""
         after = after or -(2**62)
+        most = 1000 if self._home is None or self._home.mine else None
         while True:
             wanted = (ENTRIES.c.population == population) & (ENTRIES.c.number > after)
-            query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number).limit(1000)
+            query = sa.select(ENTRIES).where(wanted).order_by(ENTRIES.c.number).limit(most)
             found = self._select(query)
             yield from found
-            if len(found) < 1000:
+            if most is None or len(found) < most:
                 return
             after = found[-1].number
 
@@ -207,6 +208,14 @@ class SqlStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
+        with self._looking() as connection:
+            if self._home is not None and not self._home.mine:
+                copy_theirs(connection, self._home, _metadata.sorted_tables)
+            yield connection
+
+    @contextmanager
+    def _looking(self) -> Iterator[sa.Connection]:
+        """A connection for what the catalogue knows."""
         with self._told(), self._own().connect() as connection:
             yield connection
 
@@ -240,7 +249,12 @@ class SqlStore:
     def _connect(self, url: sa.URL) -> sa.Engine:
         if self._dialect != "sqlite":
             try:
-                return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+                return sa.create_engine(
+                    url,
+                    pool_pre_ping=True,
+                    isolation_level="READ COMMITTED",
+                    use_native_hstore=False,  # nothing is asked about types that others may make
+                )
             except ImportError:
                 raise MissingExtraError("ledgers in Postgres", "postgres") from None
             except SQLAlchemyError:
@@ -296,10 +310,10 @@ class SqlStore:
     def _settle_schema(self, *, create: bool) -> None:
         """Stay in the schema where the ledger is, whatever the search path says later."""
         path = pin(self._engine)
-        with self._reading() as connection:
+        with self._looking() as connection:
             self._home = find_home(connection, ENTRIES.name, path, create=create)
             check_tables(connection, self._home, _metadata.tables)
-        names = {None: self._home.schema}
+        names = {None: self._home.asked}
         self._engine = self._engine.execution_options(schema_translate_map=names)
 
     def _migrate(self, *, create: bool) -> None:
@@ -327,7 +341,7 @@ class SqlStore:
 
     def _version(self) -> int:
         """How many migrations were run; who may only read can ask."""
-        with self._reading() as connection:
+        with self._looking() as connection:
             schema = None if self._home is None else self._home.schema
             if not sa.inspect(connection).has_table(_VERSIONS.name, schema=schema):
                 return 0
@@ -335,6 +349,7 @@ class SqlStore:
             # A name that is free could be taken by others.
             if self._home is not None and check_tables(connection, self._home, names) != names:
                 raise LedgerTamperedError(f"{self._name} has lost its entries")
+        with self._reading() as connection:
             return _done(connection)
 
 
