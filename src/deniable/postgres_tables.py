@@ -116,7 +116,7 @@ class Standing:
 
 
 def look(run: Run, numbers: Iterable[int]) -> dict[int, Standing]:
-    """How tables stand, by their numbers in the catalogue; for one path of schemas, the catalogue's.
+    """How tables stand, by their numbers in the catalogue, which is the only schema on the path.
 
     Nothing on the tables is computed by looking.
     """

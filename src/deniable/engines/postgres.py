@@ -15,6 +15,7 @@ from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
 from deniable.engines.postgres_leaves import NATIVE, is_exact, kind_of, leaf
+from deniable.engines.postgres_opened import CHANGED, OTHERS, SENTENCES, Known, Opened
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.errors import (
     DeniableError,
@@ -25,7 +26,7 @@ from deniable.errors import (
     QueryError,
 )
 from deniable.held import Held, frameless
-from deniable.postgres_tables import CODE, POLICIES, STILL, VIEW, behind, look, touched
+from deniable.postgres_tables import STILL, VIEW, behind, look, touched
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:
@@ -109,48 +110,6 @@ def postgres(url: str) -> PostgresDatabase:
     return PostgresDatabase(Held(url, "the address of a database"))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A table of the session: its leaves, and the name under which statements find them."""
-
-    schema: Schema
-    unit: str | None
-    leaves: str
-    name: str
-    is_copied: bool  # a view: its own conditions come before those of a question
-
-    def view(self) -> str:
-        """The statement that opens it, for one transaction."""
-        made = "TABLE" if self.is_copied else "VIEW"
-        return f"CREATE TEMP {made} {quoted(self.name)} AS {self.leaves}"
-
-    def shadow(self) -> str:
-        """The statement that makes an empty table of the same columns under the same name."""
-        columns = ", ".join(
-            f"{quoted(name.lower())} {NATIVE[kind]}" for name, kind in self.schema.columns.items()
-        )
-        return f"CREATE TEMP TABLE {quoted(self.name)} ({columns})"
-
-    def is_read(self, statements: Sequence[str]) -> bool:
-        """Whether a statement names it."""
-        return any(quoted(self.name) in text for text in statements)
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """What a table was when it was opened: number, what speaks against it, lock, and columns."""
-
-    oid: int
-    what: str
-    lock: str
-    columns: tuple[tuple[Any, ...], ...]
-
-    @property
-    def place(self) -> str:
-        """Its name, with its schema."""
-        return ".".join(map(quoted, self.columns[0][:2]))
-
-
 class PostgresSnapshot:
     """A transaction, and the views and functions that were made in it."""
 
@@ -172,7 +131,7 @@ class PostgresSnapshot:
                 if known.is_copied:
                     self._parts |= touched(self._engine.catalogue)
                 elif behind(self._engine.catalogue, known.name) != {opened.oid}:
-                    raise EngineError(_CHANGED)
+                    raise EngineError(CHANGED)
         *functions, text = self._engine.translated(step)
         for statement in functions:
             if statement not in self._made:
@@ -181,7 +140,7 @@ class PostgresSnapshot:
         (lists,) = connection.execute(text, prepare=True).fetchall()
         # A part that was added meanwhile is in the rows, whatever the snapshot is.
         if not touched(self._engine.catalogue) <= self._parts:
-            raise EngineError(_CHANGED)
+            raise EngineError(CHANGED)
         return list(zip(*lists, strict=True)) if lists[0] is not None else []
 
 
@@ -195,8 +154,8 @@ class Postgres:
         self.connection = self._connect()
         self._schemas: dict[str, Schema] = {}
         self._sources: dict[str, exp.Expr] = {}
-        self._known: dict[str, _Known] = {}
-        self._opened: dict[str, _Opened] = {}
+        self._known: dict[str, Known] = {}
+        self._opened: dict[str, Opened] = {}
         self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
@@ -239,7 +198,7 @@ class Postgres:
             what, lock, found = _attempt(
                 f"table {name}", lambda: self._pinned(lambda: self._described(oid))
             )
-        if what and not (row_by_row and what == _VIEW):
+        if what and not (row_by_row and what == SENTENCES[VIEW]):
             raise ParameterError("source", source.name, what)
         kinds: dict[str, ColumnType] = {}
         exact, leaves = set(), []
@@ -256,8 +215,8 @@ class Postgres:
         schema = Schema(kinds, frozenset(exact))
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
         whose = None if unit is None else unit.lower()
-        known = _Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
-        self._opened[name] = _Opened(oid, what, lock, tuple(found))
+        known = Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
+        self._opened[name] = Opened(oid, what, lock, tuple(found))
         view = exp.table_(known.name, db="pg_temp", quoted=True)
         self._known[name], self._schemas[name] = known, schema
         listed = [exp.column(column.lower(), quoted=True) for column in kinds]
@@ -277,12 +236,12 @@ class Postgres:
         parts: set[int] = set()
         for opened in self._opened.values():
             now = standing.get(opened.oid)
-            if now is None or _SENTENCES[now.fault] != opened.what:
-                raise EngineError(_CHANGED)
+            if now is None or SENTENCES[now.fault] != opened.what:
+                raise EngineError(CHANGED)
             if not opened.what and not now.is_locked:
-                raise EngineError(_CHANGED)
+                raise EngineError(CHANGED)
             if self._columns(opened.oid) != list(opened.columns):
-                raise EngineError(_CHANGED)
+                raise EngineError(CHANGED)
             parts.update(now.parts)
         return frozenset(parts)
 
@@ -316,7 +275,7 @@ class Postgres:
         """Why it cannot be asked, if so; the lock it needs; its columns."""
         columns = self._columns(oid)
         now = look(self.catalogue, [oid])[oid]
-        what = _SENTENCES[now.fault]
+        what = SENTENCES[now.fault]
         if not what and now.lock == STILL:
             place = ".".join(map(quoted, columns[0][:2])) if columns else ""
             try:
@@ -324,7 +283,7 @@ class Postgres:
             except psycopg.errors.LockNotAvailable:
                 pass  # it may be locked, and is by somebody else
             except psycopg.Error:
-                what = _OTHERS
+                what = OTHERS
         return what, now.lock, columns
 
     def _columns(self, oid: int) -> list[tuple[Any, ...]]:
@@ -358,7 +317,7 @@ class Postgres:
         """The statements that the server runs for a step; views and functions come first."""
         return [*(known.view() for known, _ in self.read_by(step)), *self.translated(step)]
 
-    def read_by(self, step: Step) -> list[tuple[_Known, _Opened]]:
+    def read_by(self, step: Step) -> list[tuple[Known, Opened]]:
         """The tables that the statements of a step name."""
         written = self.translated(step)
         return [
@@ -455,7 +414,7 @@ class Postgres:
             raise EngineError(faults.ended("the check", "Postgres"))
         raise QueryError(_sentence(state))
 
-    def _fill(self, known: _Known, made: Mapping[str, list[Any]]) -> None:
+    def _fill(self, known: Known, made: Mapping[str, list[Any]]) -> None:
         self.connection.execute(known.shadow())
         kinds = [NATIVE[kind].split()[0] for kind in known.schema.columns.values()]
         lists = ", ".join(f"%s::{kind}[]" for kind in kinds)
@@ -480,28 +439,6 @@ class Postgres:
         self.connection.close()
 
 
-_VIEW = (
-    "is a view, or has foreign tables in it: what it shows of one person may hang on others. Give "
-    "the table that it is made of; or, if each of its rows comes from one row of the same person, "
-    "without chance and without a cast that can fail, say row_by_row=True"
-)
-_POLICIES = (
-    "has policies that choose which of its rows this role sees; ask as a role that sees all rows "
-    "(BYPASSRLS), or give a table without policies"
-)
-_CODE = (
-    "has an index, statistics, partitions or a check with functions of another role, which would "
-    "run with the rights of this one when a question is planned. Drop that, let the functions "
-    "belong to this role or to an administrator, or give a copy (CREATE TABLE ... AS)"
-)
-_OTHERS = (
-    "belongs to another role, or a part of it does, who could hang functions on it that run with "
-    "the rights of this one. Connect as its owner, let it belong to this role or to an "
-    "administrator (ALTER TABLE ... OWNER TO), or grant this role what it takes to lock it "
-    "(UPDATE; from Postgres 17 on, MAINTAIN)"
-)
-_SENTENCES = {"": "", VIEW: _VIEW, POLICIES: _POLICIES, CODE: _CODE}
-_CHANGED = "a table is no longer what it was when the session opened"
 _OUTAGES = {"08", "25", "53", "57", "58"}  # of connections, transactions, resources, operators
 
 
