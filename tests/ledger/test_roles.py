@@ -209,6 +209,8 @@ READ = {
         ALTER TABLE {0}.deniable_entries ALTER population TYPE {0}.word""",
     "index": """CREATE INDEX ON {0}.deniable_entries (kind) WHERE length(kind) > 2""",
     "check": """ALTER TABLE {0}.deniable_entries ADD CHECK (length(kind) > 2)""",
+    "statistics": """CREATE STATISTICS {0}.s ON (kind || {0}.mark(1)), (who || {0}.mark(2))
+        FROM {0}.deniable_entries; ANALYZE {0}.deniable_entries""",
     "view": """ALTER TABLE {0}.deniable_entries RENAME TO other;
         CREATE VIEW {0}.deniable_entries AS SELECT * FROM {0}.other WHERE {0}.look();
         GRANT SELECT ON {0}.deniable_entries TO PUBLIC""",
@@ -220,10 +222,81 @@ def test_who_reads_a_ledger_of_others_runs_nothing_of_theirs(roles, fault):
     roles.run("hostile", TABLES.format("public") + ";" + GRAB.format("public"))
     with Ledger(roles.url("reader"), key=KEY, create=False) as reader:
         assert reader.populations() == []  # plain tables may be read
+    roles.run("hostile", MARK.format("public"))
     roles.run("hostile", READ[fault].format("public"))
     with pytest.raises(dp.LedgerError, match="deniable_entries in the schema 'public'"):
         Ledger(roles.url("reader"), key=KEY, create=False)
     assert roles.rows("SELECT what FROM h.loot") == []
+
+
+LATER = {
+    **READ,
+    "index": "CREATE INDEX ON {0}.deniable_entries ((kind || {0}.mark(1)))",
+    "index of versions": "CREATE INDEX ON {0}.deniable_schema ((version || {0}.mark(1)))",
+    "partial index": """CREATE INDEX ON {0}.deniable_entries (kind)
+        WHERE who <> {0}.mark(1) OR kind = 'open'""",
+    "check": "ALTER TABLE {0}.deniable_entries ADD CHECK (kind <> {0}.mark(1))",
+    "child": """CREATE TABLE {0}.kid (CHECK (kind <> {0}.mark(1)))
+        INHERITS ({0}.deniable_entries)""",
+}
+MARK = """
+    CREATE SEQUENCE {0}.runs; GRANT ALL ON {0}.runs TO PUBLIC;
+    CREATE FUNCTION {0}.mark(i INT) RETURNS TEXT IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+        IF current_user <> 'hostile' THEN PERFORM nextval('{0}.runs'); END IF;
+        RETURN ''; END $$"""
+
+
+@pytest.mark.parametrize("fault", LATER)
+def test_nor_what_they_hang_there_later(roles, fault):
+    """A copy is asked, and a table is copied without a plan."""
+    roles.run("hostile", TABLES.format("public") + ";" + GRAB.format("public"))
+    row = "'open', 'o', NULL, NULL, '{}', 'm'"
+    roles.run("hostile", f"INSERT INTO deniable_entries VALUES ('p', 1, {row}), ('q', 1, {row})")
+    roles.run("hostile", "DELETE FROM h.loot; GRANT USAGE ON SCHEMA public TO PUBLIC")
+    roles.run("hostile", MARK.format("public"))
+    with Ledger(roles.url("reader"), key=KEY, create=False) as reader:
+        assert reader.populations() == ["p", "q"]
+        roles.run("hostile", LATER[fault].format("public"))
+        try:
+            found = reader.populations()
+        except dp.LedgerError as refused:
+            found = refused  # of a view or of policies nothing is copied
+        assert (found == ["p", "q"]) == (fault not in {"policy", "view"})
+    assert roles.rows("SELECT what FROM h.loot") == []
+    assert roles.rows("SELECT is_called FROM public.runs") == [(False,)]
+
+
+def test_a_ledger_of_ones_own_with_functions_of_others_is_refused(roles):
+    assert use(roles.url("keeper")) == 1
+    roles.run("hostile", MARK.format("h"))
+    roles.run("keeper", "CREATE INDEX ON deniable_entries ((kind || h.mark(1)))")
+    (ran,) = roles.rows("SELECT last_value FROM h.runs")
+    with pytest.raises(dp.LedgerError, match="functions of another role"):
+        use(roles.url("keeper"))
+    assert roles.rows("SELECT last_value FROM h.runs") == [ran]
+
+
+def test_nothing_of_others_runs_when_a_connection_is_made(roles):
+    """Libraries ask about types as they connect."""
+    roles.run("hostile", MARK.format("h"))
+    roles.run("hostile", "GRANT USAGE ON SCHEMA h TO PUBLIC")
+    for left, right in (("oid", "regtype"), ("oid", "oid"), ("name", "name"), ("text", "text")):
+        roles.run(
+            "hostile",
+            f"""CREATE FUNCTION public.same({left}, {right}) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM h.mark(1); RETURN FALSE; END $$;
+            CREATE OPERATOR public.= (FUNCTION = public.same, LEFTARG = {left}, RIGHTARG = {right})
+            """,
+        )
+    for name in ("version()", "current_schema()", "to_regtype(varchar)", "to_regtype(text)"):
+        roles.run(
+            "hostile",
+            f"""CREATE FUNCTION public.{name} RETURNS TEXT LANGUAGE sql AS
+            $$ SELECT h.mark(1) $$""",
+        )
+    for path in ("", "?options=-csearch_path%3Dpublic,pg_catalog"):
+        use(roles.url("keeper", path))
+    assert roles.rows("SELECT is_called FROM h.runs") == [(False,)]
 
 
 def test_a_reader_names_the_schema(roles):

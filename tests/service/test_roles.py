@@ -94,3 +94,30 @@ def test_operators_of_others_do_not_run(server):
         )
     assert use(server) == 1
     assert robbed(server) == []
+
+
+def test_nothing_of_others_runs_when_a_connection_is_made(server):
+    """Libraries ask about types as they connect."""
+    hostile(server, "CREATE SEQUENCE runs; GRANT ALL ON runs TO PUBLIC")
+    for left, right in (("oid", "regtype"), ("oid", "oid"), ("name", "name")):
+        hostile(
+            server,
+            f"""CREATE FUNCTION same({left}, {right}) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM nextval('public.runs'); RETURN FALSE; END $$;
+            CREATE OPERATOR public.= (FUNCTION = same, LEFTARG = {left}, RIGHTARG = {right})""",
+        )
+    assert use(server) == 1
+    with psycopg.connect(server.url) as raw:
+        assert raw.execute("SELECT is_called FROM runs").fetchall() == [(False,)]
+
+
+def test_tables_with_functions_of_others_are_refused(server):
+    assert use(server) == 1
+    hostile(
+        server,
+        """CREATE FUNCTION mark() RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT '' $$""",
+    )
+    with psycopg.connect(server.url, autocommit=True) as raw:
+        raw.execute("CREATE INDEX ON survey_documents ((document || mark()))")
+    with pytest.raises(dp.SurveyStoreError, match="functions of another role"):
+        use(server)
