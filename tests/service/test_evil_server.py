@@ -295,6 +295,108 @@ def test_the_device_counts_whatever_left_it(browser, server, store):
         assert "1 submissions" in page.inner_text("#before")
 
 
+RENAMED = {
+    "name": lambda told, visit: told.update(id=f"drugs-{visit}"),
+    "name and setting": lambda told, visit: told.update(
+        id=f"drugs-{visit}", text=f"{told['text'].upper()}{'!' * visit}"
+    ),
+    "name and law": lambda told, visit: told.update(
+        id=f"drugs-{visit}", law={"thresholds": {"truth": str(3 * 2**62 + visit)}}
+    ),
+    "name and order": lambda told, visit: told.update(
+        id=f"drugs-{visit}", options=told["options"][:: (-1) ** visit]
+    ),
+    "name and options": lambda told, visit: told.update(
+        id=f"drugs-{visit}", options=[f"{option} {visit}" for option in told["options"]]
+    ),
+}
+
+
+@pytest.mark.parametrize("how", RENAMED)
+def test_the_first_throw_stands_whatever_the_question_is_called(browser, server, store, how):
+    """A server that takes nothing and names the question anew would average the throws."""
+    (code,) = store.invite(SAME, [None])
+    with Watched(browser) as seen:
+        page, visit = seen.page, [0]
+        tampered(page, lambda told: RENAMED[how](told["items"][0], visit[0]))
+        page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": "busy"}))
+        thrown = []
+        for visit[0] in range(4):
+            thrown.append(ways(page, f"{server.url}/s/{SAME.id}#{code}", [1]))
+        assert thrown == [1, 0, 0, 0]
+        sent = [json.loads(body)["reports"][0] for body in seen.sent]
+        first = sent[0]
+        turned = [first, 1 - first, first, 1 - first]
+        assert sent == (turned if how == "name and order" else [first] * 4)
+
+
+def test_nor_under_another_code(browser, server, store):
+    """Refused under one code, and renamed for the next."""
+    codes = store.invite(SAME, [None] * 2)
+    with Watched(browser) as seen:
+        page, visit = seen.page, [0]
+        tampered(page, lambda told: RENAMED["name"](told["items"][0], visit[0]))
+        page.route("**/reports", lambda route: route.fulfill(status=403, json={"error": "no"}))
+        assert ways(page, f"{server.url}/s/{SAME.id}#{codes[0]}", [1]) == 1
+        visit[0] = 1
+        page.goto("about:blank")
+        page.goto(f"{server.url}/s/{SAME.id}#{codes[1]}")
+        page.press("#agree", "Enter")
+        page.press("#mine-yes", "Enter")
+        assert ways(page, f"{server.url}/s/{SAME.id}#{codes[1]}", [1]) == 0
+        first, second = (json.loads(body)["reports"] for body in seen.sent)
+        assert first == second
+
+
+def test_nor_behind_a_decoy_of_its_old_name(browser, server, store):
+    (code,) = store.invite(SAME, [None])
+
+    def moved(told):
+        (item,) = told["items"]
+        told["items"] = [{**item, "text": "Tea?"}, {**item, "id": "drugs-1"}]
+
+    with Watched(browser) as seen:
+        page = seen.page
+        page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": "busy"}))
+        assert ways(page, f"{server.url}/s/{SAME.id}#{code}", [1]) == 1
+        tampered(page, moved)
+        assert ways(page, f"{server.url}/s/{SAME.id}#{code}", [1, 1]) == 0
+
+
+def test_what_was_thrown_in_other_words_is_counted_under_the_same_code(browser, server, store):
+    """Other words are another question, which is thrown for, and told before."""
+    (code,) = store.invite(SAME, [None])
+    with Watched(browser) as seen:
+        page, visit = seen.page, [0]
+        tampered(page, lambda told: told["items"][0].update(id=f"n{visit[0]}", text=f"v{visit[0]}"))
+        page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": "busy"}))
+        told = []
+        for visit[0] in range(3):
+            page.goto("about:blank")
+            page.goto(f"{server.url}/s/{SAME.id}#{code}")
+            page.wait_for_selector("#agree")
+            before = page.query_selector("#before")
+            shown = before and re.search(r"ε = (\d+\.\d+)", before.inner_text())
+            told.append(float(shown[1]) if shown else 0)
+            assert ways(page, f"{server.url}/s/{SAME.id}#{code}", [1]) == 1
+        once = float(SAME.epsilon)
+        assert told == pytest.approx([0, once, 2 * once], abs=3e-4)
+
+
+def test_two_questions_of_one_survey_in_nearly_the_same_words_are_two(browser, server, store):
+    document = survey(
+        [{**YES_NO, "id": name, "text": {"en": text}} for name, text in TWINS.items()], name="twins"
+    )
+    store.add(document)
+    (code,) = store.invite(document, [None])
+    with Watched(browser) as seen:
+        assert ways(seen.page, f"{server.url}/s/{document.id}#{code}", [1, 0]) == 2
+        seen.page.wait_for_selector("#done")
+
+
+TWINS = {"less": "Age < 30?", "more": "Age > 30?"}
+
+
 def test_all_languages_say_everything(browser, server):
     with Watched(browser, bypass_csp=True) as seen:
         with_modules(seen.page)

@@ -27,6 +27,7 @@ _ROW_STEPS = float(1 << 20)
 
 ROWS, UNITS = "deniable_rows", "deniable_units"
 HEAVY, PAIRS = "deniable_heavy", "deniable_pairs"
+# Common table expressions are named deniable_..., too: a table of the session has no such name.
 # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
 _ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
 
@@ -39,8 +40,9 @@ def totals_step(plan: Plan, *, l2: bool) -> Step:
 def rows_step(plan: Plan) -> Step:
     """SELECT a number of rows, and how many units have that many."""
     select = (
-        f"{_with_base(plan)}, counted AS (SELECT u, COUNT(*) AS n FROM base GROUP BY u) "
-        "SELECT n, COUNT(*) AS units FROM counted GROUP BY n"
+        f"{_with_base(plan)}, deniable_counted AS (SELECT u, COUNT(*) AS n FROM deniable_base "
+        "GROUP BY u) "
+        "SELECT n, COUNT(*) AS units FROM deniable_counted GROUP BY n"
     )
     return _step(plan, select, _tables(plan))
 
@@ -49,8 +51,8 @@ def upper_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT a bin of upper bounds on norms, four to each doubling, and the units in it."""
     # Fours of binary logarithms of roots: ln(b)/2 / ln(2) * 4.
     select = (
-        "WITH bins AS (SELECT CAST(FLOOR(LN(b) * 2.8853900817779268e0) AS BIGINT) AS c "
-        f"FROM {UNITS} WHERE b > 0) SELECT c, COUNT(*) AS units FROM bins GROUP BY c"
+        "WITH deniable_bins AS (SELECT CAST(FLOOR(LN(b) * 2.8853900817779268e0) AS BIGINT) AS c "
+        f"FROM {UNITS} WHERE b > 0) SELECT c, COUNT(*) AS units FROM deniable_bins GROUP BY c"
     )
     return _step(plan, select, _tables(plan, units=True, l2=l2))
 
@@ -58,7 +60,7 @@ def upper_step(plan: Plan, *, l2: bool) -> Step:
 def norms_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT joint norms beyond the bound (squared where they are roots), and the units of each."""
     select = (
-        f"WITH {_norms(plan, l2=l2)} SELECT q, COUNT(*) AS units FROM norms "
+        f"WITH {_norms(plan, l2=l2)} SELECT q, COUNT(*) AS units FROM deniable_norms "
         f"WHERE q > {_limit(plan, l2=l2)} GROUP BY q"
     )
     return _step(plan, select, _tables(plan, pairs=True, l2=l2))
@@ -68,9 +70,9 @@ def groups_step(plan: Plan) -> Step:
     """SELECT a number of groups, and how many units have rows in that many."""
     keys = ", ".join(names("g", plan.groups))
     select = (
-        f"{_with_base(plan)}, pairs AS (SELECT DISTINCT u, {keys} FROM base), "
-        "counted AS (SELECT u, COUNT(*) AS n FROM pairs GROUP BY u) "
-        "SELECT n, COUNT(*) AS units FROM counted GROUP BY n"
+        f"{_with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {keys} FROM deniable_base), "
+        "deniable_counted AS (SELECT u, COUNT(*) AS n FROM deniable_each GROUP BY u) "
+        "SELECT n, COUNT(*) AS units FROM deniable_counted GROUP BY n"
     )
     return _step(plan, select, _tables(plan))
 
@@ -86,8 +88,9 @@ def lost_step(plan: Plan, caps: Sequence[int], *, l2: bool) -> Step:
     )
     select = (
         f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
-        f"lost AS (SELECT pairs.u, {lost} FROM pairs JOIN beyond ON pairs.u = beyond.u "
-        f"GROUP BY pairs.u) SELECT {capped} FROM lost"
+        f"deniable_lost AS (SELECT deniable_each.u, {lost} FROM deniable_each JOIN deniable_above "
+        "ON deniable_each.u = deniable_above.u "
+        f"GROUP BY deniable_each.u) SELECT {capped} FROM deniable_lost"
     )
     return _step(plan, select, _tables(plan, pairs=True, l2=l2))
 
@@ -105,11 +108,12 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
     most = f"GREATEST({', '.join(counts)})" if len(counts) > 1 else counts[0]
     select = (
         f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
-        f"counted AS (SELECT pairs.u, {most} AS n, f "
-        "FROM pairs JOIN beyond ON pairs.u = beyond.u), "
-        f"lost AS (SELECT u, SUM({_cut('n')} + 1)::HUGEINT AS n FROM counted GROUP BY u) "
+        f"deniable_counted AS (SELECT deniable_each.u, {most} AS n, f "
+        "FROM deniable_each JOIN deniable_above ON deniable_each.u = deniable_above.u), "
+        f"deniable_lost AS (SELECT u, SUM({_cut('n')} + 1)::HUGEINT AS n FROM deniable_counted "
+        "GROUP BY u) "
         f"SELECT COALESCE(SUM(CASE WHEN n > {cap} THEN {cap} ELSE n END), 0)::HUGEINT AS n "
-        "FROM lost"
+        "FROM deniable_lost"
     )
     return _step(plan, select, _tables(plan, pairs=True, l2=l2))
 
@@ -178,8 +182,8 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
     base = _with_base(plan, every_group=True)
     steps = f"CEIL({row} * {_double(_ROW_STEPS / most)})"
     return (
-        f"{base}, sized AS (SELECT u, SUM({steps}) * {_double(most / _ROW_STEPS)} AS s "
-        "FROM base GROUP BY u) SELECT u, s * s AS b FROM sized"
+        f"{base}, deniable_sized AS (SELECT u, SUM({steps}) * {_double(most / _ROW_STEPS)} AS s "
+        "FROM deniable_base GROUP BY u) SELECT u, s * s AS b FROM deniable_sized"
     )
 
 
@@ -208,10 +212,11 @@ def values_step(plan: Plan, place: int, cells: int) -> Step:
     some = "WHERE HASH(u) % 16 = 0 " if plan.unit_has_name else ""
     select = (
         f"{_with_base(plan, every_group=True)}, "
-        f"totals AS (SELECT u, SUM({name})::HUGEINT AS s, COUNT({name}) AS n "
-        f"FROM base {some}GROUP BY u), "
-        f"means AS (SELECT ({above}) * {cells} // {high - low + 1}::HUGEINT AS c FROM totals "
-        "WHERE n > 0) SELECT c, COUNT(*) AS units FROM means GROUP BY c"
+        f"deniable_totals AS (SELECT u, SUM({name})::HUGEINT AS s, COUNT({name}) AS n "
+        f"FROM deniable_base {some}GROUP BY u), "
+        f"deniable_means AS (SELECT ({above}) * {cells} // {high - low + 1}::HUGEINT AS c "
+        "FROM deniable_totals "
+        "WHERE n > 0) SELECT c, COUNT(*) AS units FROM deniable_means GROUP BY c"
     )
     return _step(plan, select, _tables(plan))
 
@@ -233,7 +238,7 @@ def _pairs(plan: Plan) -> str:
         for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True)
     )
     return (
-        f"{_with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM base "
+        f"{_with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM deniable_base "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}"
     )
 
@@ -242,8 +247,8 @@ def _with_base(plan: Plan, *, every_group: bool = False) -> str:
     """The rows as the first common table expression."""
     if plan.stored:
         where = "" if every_group else _where_declared(plan)
-        return f"WITH base AS (SELECT * FROM {_stored(plan)}{where})"
-    return f"WITH base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"
+        return f"WITH deniable_base AS (SELECT * FROM {_stored(plan)}{where})"
+    return f"WITH deniable_base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"
 
 
 def _stored(plan: Plan) -> str:
@@ -263,12 +268,12 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
     base = _with_base(plan, every_group=True)
-    totals = f"SELECT {picked}{sums} FROM base{grouped}"
+    totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
     if plan.one_row:  # one row a unit: bounded as it stands
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
         return (
-            f"{base}, totals AS MATERIALIZED ({totals}) "
-            f"SELECT {picked}{scaled} FROM totals{_where_declared(plan)}"
+            f"{base}, deniable_totals AS MATERIALIZED ({totals}) "
+            f"SELECT {picked}{scaled} FROM deniable_totals{_where_declared(plan)}"
         )
     plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
     less = ", ".join(f"-{name} AS {name}" for name in stats)
@@ -276,10 +281,12 @@ def _totals(plan: Plan, *, l2: bool) -> str:
     answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
     return (
         f"{base}, {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
-        f"cut AS (SELECT {picked}{cut} FROM pairs JOIN beyond USING (u){grouped}), "
-        f"totals AS ({totals}) "
-        f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} FROM totals{_where_declared(plan)} "
-        f"UNION ALL SELECT {picked}{less} FROM cut) AS summed{grouped}"
+        f"deniable_cut AS (SELECT {picked}{cut} FROM deniable_each "
+        f"JOIN deniable_above USING (u){grouped}), "
+        f"deniable_totals AS ({totals}) "
+        f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} "
+        f"FROM deniable_totals{_where_declared(plan)} "
+        f"UNION ALL SELECT {picked}{less} FROM deniable_cut) AS summed{grouped}"
     )
 
 
@@ -348,11 +355,12 @@ def _norms(plan: Plan, *, l2: bool) -> str:
     where = f"{_where_declared(plan)} AND" if plan.declares_keys else " WHERE"
     most = float(_limit(plan, l2=l2)) * 0.999
     return (
-        f"maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
+        f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
         f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
-        f"pairs AS MATERIALIZED (SELECT * FROM {PAIRS}{where} u IN (SELECT u FROM maybe)), "
-        f"norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
-        f"FROM pairs GROUP BY u)"
+        f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}{where} u IN (SELECT u "
+        "FROM deniable_maybe)), "
+        f"deniable_norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
+        f"FROM deniable_each GROUP BY u)"
     )
 
 
@@ -363,7 +371,8 @@ def _beyond(plan: Plan, *, l2: bool) -> str:
     """
     scaled = plan.bound(l2=l2) * SCALE * SCALE
     return (
-        f"beyond AS (SELECT u, ({scaled}::HUGEINT // {_ROOT if l2 else 'q'}) AS f FROM norms "
+        f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {_ROOT if l2 else 'q'}) AS f "
+        "FROM deniable_norms "
         f"WHERE q > {_limit(plan, l2=l2)})"
     )
 
@@ -390,10 +399,12 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
     text = _hashed([*_name(plan), *keys], secret)
     return _step(
         plan,
-        f"{_with_base(plan)}, pairs AS (SELECT DISTINCT u, {', '.join(keys)} FROM base), "
-        f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
-        f"{', '.join(keys)}) AS n FROM pairs) "
-        f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM ranked WHERE n - 1 < {max_groups} "
+        f"{_with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {', '.join(keys)} "
+        "FROM deniable_base), "
+        f"deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
+        f"{', '.join(keys)}) AS n FROM deniable_each) "
+        f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM deniable_ranked "
+        f"WHERE n - 1 < {max_groups} "
         f"GROUP BY {', '.join(keys)}",
         _tables(plan),
     )
@@ -407,10 +418,13 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     return _step(
         plan,
         f"{_with_base(plan)}, "
-        f"pairs AS (SELECT DISTINCT u, {listed}{value} FROM base WHERE {value} IS NOT NULL), "
-        f"ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, {listed}{value}) "
-        f"AS n FROM pairs) "
-        f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM ranked WHERE n - 1 < {plan.rows}"
+        f"deniable_each AS (SELECT DISTINCT u, {listed}{value} FROM deniable_base "
+        f"WHERE {value} IS NOT NULL), "
+        "deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u "
+        f"ORDER BY {text}, {listed}{value}) "
+        f"AS n FROM deniable_each) "
+        f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM deniable_ranked "
+        f"WHERE n - 1 < {plan.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
         _tables(plan),
     )
@@ -424,14 +438,15 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
     """
     keys, cell = names("g", plan.groups), f"c{number}"
     listed = "".join(f"{key}, " for key in keys)
-    kept = "".join(f"kept.{key}, " for key in keys)
+    kept = "".join(f"deniable_kept.{key}, " for key in keys)
     base = (
-        f"{_with_base(plan)}, kept AS (SELECT u, {listed}{cell} FROM base WHERE NOT {cell} IS NULL)"
+        f"{_with_base(plan)}, deniable_kept AS (SELECT u, {listed}{cell} FROM deniable_base "
+        f"WHERE NOT {cell} IS NULL)"
     )
     if plan.one_row:
         return _step(
             plan,
-            f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM kept "
+            f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM deniable_kept "
             f"GROUP BY {listed}{cell}",
             _tables(plan),
         )
@@ -441,13 +456,16 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
     grouped = "".join(f", {key}" for key in keys)
     return _step(
         plan,
-        f"{base}, pairs AS (SELECT u{grouped}, COUNT(*) AS n FROM kept "
+        f"{base}, deniable_each AS (SELECT u{grouped}, COUNT(*) AS n FROM deniable_kept "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
-        f"norms AS (SELECT u, SUM({size})::HUGEINT AS q FROM pairs GROUP BY u), "
-        f"beyond AS (SELECT u, ({plan.rows * SCALE}::HUGEINT // {norm})::BIGINT AS w FROM norms "
+        f"deniable_norms AS (SELECT u, SUM({size})::HUGEINT AS q FROM deniable_each GROUP BY u), "
+        f"deniable_above AS (SELECT u, ({plan.rows * SCALE}::HUGEINT // {norm})::BIGINT AS w "
+        "FROM deniable_norms "
         f"WHERE q > {limit}) "
-        f"SELECT {kept}kept.{cell}, SUM(COALESCE(beyond.w, {SCALE})) AS n FROM kept "
-        f"LEFT JOIN beyond ON kept.u = beyond.u GROUP BY {kept}kept.{cell}",
+        f"SELECT {kept}deniable_kept.{cell}, SUM(COALESCE(deniable_above.w, {SCALE})) AS n "
+        "FROM deniable_kept "
+        "LEFT JOIN deniable_above ON deniable_kept.u = deniable_above.u "
+        f"GROUP BY {kept}deniable_kept.{cell}",
         _tables(plan, heavy=True),
     )
 

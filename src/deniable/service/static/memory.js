@@ -7,13 +7,14 @@ const PREFIX = "deniable:";
 
 /** What is kept for one code of one survey, shared by all tabs. */
 export class Memory {
-  constructor(survey, code, kept) {
+  constructor({ survey, items }, code, kept) {
     this.survey = survey;
+    this.items = items;
     this.key = `${PREFIX}${survey}:${code}`;
     this.kept = kept;
     this.state = {
       version: 1, nonce: toHex(crypto.getRandomValues(new Uint8Array(16))), token: null,
-      blinding: null, reports: {}, thrown: [], tried: false, refused: false, sent: false, from: [],
+      blinding: null, reports: {}, said: {}, thrown: [], tried: false, refused: false, sent: false, from: [],
       others: [],
     };
     this.keep(() => ({}));
@@ -23,24 +24,37 @@ export class Memory {
   keep(change) {
     if (this.kept) {
       const known = localStorage.getItem(this.key);
-      if (known !== null) this.state = JSON.parse(known);
+      if (known !== null) this.state = { said: {}, ...JSON.parse(known) };
     }
     this.state = { ...this.state, ...change(this.state) };
     if (this.kept) localStorage.setItem(this.key, JSON.stringify(this.state));
     return this.state;
   }
 
-  /** The report on a question, if it was thrown for before, in whatever tab. */
+  /**
+   * The report on a question, if it was thrown for before, in whatever tab: under its name, or in
+   * its words under another name, which a server could give it to see another throw.
+   */
   report(item) {
-    const { reports } = this.keep(() => ({}));
-    return Object.keys(reports).includes(item.id) ? reports[item.id] : null;
+    const { reports, said } = this.keep(() => ({}));
+    if (Object.keys(reports).includes(item.id)) return reports[item.id];
+    const words = plain(item.text);
+    if (!Object.keys(said).includes(words)) return null;
+    // Two questions of one survey in the same words are two, each with its ε.
+    const isAnother = ({ id, text }) => id === said[words].id && plain(text) === words;
+    if (this.items.some(isAnother)) return null;
+    const report = asBefore(item, said[words]);
+    this.keep((now) => ({ reports: { ...now.reports, [item.id]: report } }));
+    return report;
   }
 
   /** Keep what fell, and what it costs. */
   throwOnce(item, report) {
-    this.keep(({ reports, thrown }) => ({
+    const fell = { id: item.id, report, option: plain(item.options[report]) };
+    this.keep(({ reports, said, thrown }) => ({
       reports: { ...reports, [item.id]: report },
-      thrown: [...thrown, [printOf(item), epsilonOf(item)]],
+      said: { ...said, [plain(item.text)]: fell },
+      thrown: [...thrown, [printOf(item), epsilonOf(item), item.id, plain(item.text)]],
     }));
   }
 
@@ -60,8 +74,9 @@ export class Memory {
   /** They are this person's: they stand wherever nothing was thrown for under this code. */
   adopt(key) {
     const old = JSON.parse(localStorage.getItem(key));
-    this.keep(({ reports, from }) => ({
-      reports: { ...old.reports, ...reports }, from: [...from, key],
+    this.keep(({ reports, said, from }) => ({
+      reports: { ...old.reports, ...reports }, said: { ...old.said, ...said },
+      from: [...from, key],
     }));
   }
 
@@ -81,9 +96,9 @@ export class Memory {
 }
 
 /** The memory of this code; null where the browser keeps nothing. */
-export function openMemory(survey, code, kept) {
+export function openMemory(brief, code, kept) {
   try {
-    return new Memory(survey, code, kept);
+    return new Memory(brief, code, kept);
   } catch {
     return null;
   }
@@ -91,15 +106,20 @@ export function openMemory(survey, code, kept) {
 
 /**
  * What left this device for this site before, whatever became of it: how many submissions, their
- * ε, and the ε by question. One that was sent again under another code threw nothing anew.
+ * ε, and the ε by question. One that was sent again under another code threw nothing anew; of the
+ * present code counts what was thrown for questions that are not asked any more.
  */
-export function leftBefore(survey, code) {
+export function leftBefore(brief, code) {
   const before = { count: 0, spent: 0, questions: new Map() };
+  const asked = (id, words) =>
+    brief.items.some((item) => item.id === id || plain(item.text) === words);
   try {
     for (const [key, state] of memories()) {
-      if (key === `${PREFIX}${survey}:${code}` || !state.tried || state.thrown.length === 0) continue;
+      const isPresent = key === `${PREFIX}${brief.survey}:${code}`;
+      const left = state.thrown.filter(([, , id, words]) => !(isPresent && asked(id, words)));
+      if (!state.tried || left.length === 0) continue;
       before.count += 1;
-      for (const [print, epsilon] of state.thrown) {
+      for (const [print, epsilon] of left) {
         before.spent += epsilon;
         before.questions.set(print, (before.questions.get(print) ?? 0) + epsilon);
       }
@@ -112,8 +132,18 @@ export function leftBefore(survey, code) {
 
 /** A question by what it asks, so that another name or survey does not hide that it is the same. */
 export function printOf(item) {
-  const plain = (text) => text.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
   return JSON.stringify([plain(item.text), item.options.map(plain), item.law.thresholds.truth]);
+}
+
+/** Letters and numbers of a text; how it is set does not matter. */
+function plain(text) {
+  return text.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+}
+
+/** What fell before, among the options that a question has now: no throw, whatever they are. */
+function asBefore(item, { report, option }) {
+  const at = item.options.map(plain).indexOf(option);
+  return at >= 0 ? at : Math.min(report, item.options.length - 1);
 }
 
 /** All that is kept here, as [key, state]. */

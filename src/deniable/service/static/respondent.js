@@ -82,7 +82,7 @@ function readCode(text) {
 }
 
 function consent(brief, code) {
-  const before = leftBefore(brief.survey, preview ? null : code);
+  const before = leftBefore(brief, preview ? null : code);
   const epsilon = brief.items.reduce((sum, item) => sum + epsilonOf(item), 0);
   const told = brief.items.flatMap((item) => [
     make("p", { class: "help" }, `${item.text} – ${promise(item)}`), ...answeredBefore(item, before),
@@ -108,7 +108,7 @@ function consent(brief, code) {
       input.focus();
       return;
     }
-    const memory = openMemory(brief.survey, given, !preview);
+    const memory = openMemory(brief, given, !preview);
     if (memory === null) {
       error.textContent = words.no_memory;
       return;
