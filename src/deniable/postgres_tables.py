@@ -86,8 +86,8 @@ _LOOK = """
 _TOUCHED = """
     SELECT l.relation FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
     WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384
-        AND (c.oid IS NULL OR c.relkind NOT IN ('i', 'I', 't')
-             AND c.relnamespace <> pg_my_temp_schema())
+        AND CASE WHEN c.oid IS NULL THEN pg_get_indexdef(l.relation) IS NULL
+            ELSE c.relkind NOT IN ('i', 'I', 't') AND c.relnamespace <> pg_my_temp_schema() END
 """
 # The table from which a temporary view reads, whatever its name has come to mean since.
 _BEHIND = """

@@ -300,6 +300,37 @@ def test_a_part_that_is_added_between_statements_fails_the_question(roles, kind,
         engine.close()
 
 
+def test_an_index_that_is_made_meanwhile_is_no_part(roles):
+    roles.admin.execute(PARTED["partitions"])
+    roles.admin.execute("INSERT INTO priv.p1 SELECT 'p' || i, 1, 1 FROM generate_series(1, 100) i")
+    base = dp.postgres(roles.url("deniable"))
+    engine = Postgres(base)
+    try:
+        engine.add("t", base.table("priv.p"), None, "u")
+        with engine.snapshot([FIRST, SECOND]) as taken:
+            assert taken.run(FIRST) == [(100,)]
+            roles.admin.execute("CREATE INDEX ON priv.p (d)")
+            assert taken.run(SECOND) == [(100, 100)]
+    finally:
+        engine.close()
+
+
+def test_parts_of_another_role_are_held_still_with_the_whole(roles):
+    roles.evil.execute(
+        "DROP TABLE lists.w; CREATE TABLE lists.w (k TEXT, d TEXT) PARTITION BY LIST (k); "
+        "CREATE TABLE lists.w1 PARTITION OF lists.w DEFAULT; "
+        "INSERT INTO lists.w VALUES ('a', 'b'); GRANT SELECT, UPDATE ON lists.w TO asker"
+    )
+    with roles.session() as session:
+        assert counted(session) == 100
+        roles.evil.execute("SET lock_timeout = '200ms'")
+        with (
+            session.parts.engine.snapshot(),
+            pytest.raises(psycopg.errors.LockNotAvailable),
+        ):
+            roles.evil.execute("CREATE INDEX ON lists.w1 ((k || lists.g(1)))")
+
+
 def test_a_part_that_a_function_hangs_on_is_not_read(roles):
     roles.admin.execute(PARTED["partitions"])
     roles.admin.execute("GRANT USAGE ON SCHEMA lists TO deniable")
