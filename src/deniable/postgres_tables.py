@@ -3,8 +3,9 @@
 Whoever owns a table can hang expressions on it: in an index, in statistics, in the key of its
 partitions, in a check. The server computes their constant parts while it plans a question to the
 table, with the rights of who asks. So a table is read only if it is plain, in all of its parts, and
-if whatever its expressions name is the server's own, or belongs to the asking role or to an
-administrator (a superuser, the owner of the database). Defaults and triggers are not computed by
+if whatever its expressions name is the server's own, or belongs to the asking role, to an
+administrator (a superuser, the owner of the database) or to a role that the owner of the data
+trusts. Defaults and triggers are not computed by
 who reads.
 
 What was looked at must still hold when it is read. Tables of the role and of administrators get
@@ -39,6 +40,7 @@ _LOOK = """
     ), trusted AS (
         SELECT oid AS role FROM pg_roles WHERE rolsuper OR rolname = current_user
         UNION SELECT datdba FROM pg_database WHERE datname = current_database()
+        UNION SELECT oid FROM pg_roles WHERE rolname = ANY(CAST(ARRAY[{roles}] AS text[]))
     ), carriers (id, kind, number) AS (
         SELECT indrelid, 'pg_class'::regclass, indexrelid FROM pg_index
         UNION ALL SELECT stxrelid, 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext
@@ -115,12 +117,16 @@ class Standing:
         return SHARED if self.is_trusted else STILL
 
 
-def look(run: Run, numbers: Iterable[int]) -> dict[int, Standing]:
+def look(run: Run, numbers: Iterable[int], trusted: Sequence[str] = ()) -> dict[int, Standing]:
     """How tables stand, by their numbers in the catalogue, which is the only schema on the path.
 
-    Nothing on the tables is computed by looking.
+    Nothing on the tables is computed by looking. Beside administrators, `trusted` roles may own
+    tables and what hangs on them.
     """
-    text = _LOOK.format(numbers=_listed(numbers), view=VIEW, policies=POLICIES, code=CODE)
+    roles = ", ".join("'" + each.replace("'", "''") + "'" for each in trusted)
+    text = _LOOK.format(
+        numbers=_listed(numbers), roles=roles, view=VIEW, policies=POLICIES, code=CODE
+    )
     return {
         int(root): Standing(tuple(map(int, parts)), str(fault), bool(trusted), bool(locked))
         for root, parts, fault, trusted, locked in run(text)

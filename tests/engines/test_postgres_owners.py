@@ -86,8 +86,8 @@ class Roles:
             time.sleep(0.05)
         raise AssertionError
 
-    def session(self, role="asker", public="lists.w"):
-        base = dp.postgres(self.url(role))
+    def session(self, role="asker", public="lists.w", trusted=()):
+        base = dp.postgres(self.url(role), trusted=trusted)
         tables = {
             "t": dp.PrivateTable(base.table("priv.t"), **DECLARED),
             "w": dp.PublicTable(base.table(public)),
@@ -165,6 +165,22 @@ def test_the_servers_functions_and_those_of_administrators_may_stay(roles, own):
     with roles.session(public="safe.w") as session:
         assert counted(session) == 100
     assert not roles.runs()
+
+
+def test_a_role_that_is_trusted_may_own_tables_and_what_hangs_on_them(roles):
+    """A role that may only SELECT, as most do; the name of a role is nothing but a name."""
+    for others in (["asker"], ["e'vil"], ["nobody'] AS text[])) OR true --"], []):
+        with pytest.raises(dp.ParameterError, match=r"belongs to another role.*trusted=\["):
+            roles.session(trusted=others)
+    with roles.session(trusted=["evil"]) as session:
+        assert counted(session) == 100
+    roles.evil.execute(OWN["own function"].format("lists"))
+    with pytest.raises(dp.ParameterError, match="functions of another role"):
+        roles.session()
+    with roles.session(trusted=["evil"]) as session:
+        assert counted(session) == 100
+    with pytest.raises(dp.ParameterTypeError, match="trusted"):
+        roles.session(trusted="evil")
 
 
 def test_a_table_of_another_role_is_read_only_while_it_is_held_still(roles):

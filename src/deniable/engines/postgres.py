@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sqlglot import exp
 
+from deniable.closed import read_names
 from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
@@ -88,10 +89,12 @@ class PostgresDatabase:
     """A Postgres database, by its address, which may have a password in it."""
 
     address: Held[str]
+    trusted: tuple[str, ...] = ()
+    """Roles whose code may run with the rights of the connection."""
 
     def is_at(self, other: PostgresDatabase) -> bool:
-        """Whether two have the same address."""
-        return self.address.open() == other.address.open()
+        """Whether two have the same address, and trust the same roles."""
+        return self.address.open() == other.address.open() and self.trusted == other.trusted
 
     def table(self, name: str) -> PostgresTable:
         """One of its tables or views: "visits", or "clinic.visits" in a schema."""
@@ -102,12 +105,18 @@ class PostgresDatabase:
 
 
 @frameless
-def postgres(url: str) -> PostgresDatabase:
-    """A Postgres database whose tables can be opened to questions: "postgresql://..."."""
+def postgres(url: str, *, trusted: Sequence[str] = ()) -> PostgresDatabase:
+    """A Postgres database whose tables can be opened to questions: "postgresql://...".
+
+    Whoever owns a table can hang functions on it that run with the rights of the connection when a
+    question is planned. So tables of other roles are refused, unless they can be locked, or the
+    role is among those that are `trusted` with all that this connection may read.
+    """
     given: object = url
     if not (isinstance(given, str) and given.startswith((_WHERE, "postgres://"))):
         raise ParameterTypeError("url", type(url).__name__, f"must be an address: {_WHERE}...")
-    return PostgresDatabase(Held(url, "the address of a database"))
+    roles = tuple(read_names(trusted, "trusted"))
+    return PostgresDatabase(Held(url, "the address of a database"), roles)
 
 
 class PostgresSnapshot:
@@ -232,7 +241,11 @@ class Postgres:
         for lock in sorted({opened.lock for opened in tables}):
             places = sorted({opened.place for opened in tables if opened.lock == lock})
             self.connection.execute(f"LOCK TABLE {', '.join(places)} IN {lock} MODE")
-        standing = look(self.catalogue, {opened.oid for opened in self._opened.values()})
+        standing = look(
+            self.catalogue,
+            {opened.oid for opened in self._opened.values()},
+            self._database.trusted,
+        )
         parts: set[int] = set()
         for opened in self._opened.values():
             now = standing.get(opened.oid)
@@ -274,7 +287,7 @@ class Postgres:
     def _described(self, oid: int) -> tuple[str, str, list[tuple[Any, ...]]]:
         """Why it cannot be asked, if so; the lock it needs; its columns."""
         columns = self._columns(oid)
-        now = look(self.catalogue, [oid])[oid]
+        now = look(self.catalogue, [oid], self._database.trusted)[oid]
         what = SENTENCES[now.fault]
         if not what and now.lock == STILL:
             place = ".".join(map(quoted, columns[0][:2])) if columns else ""

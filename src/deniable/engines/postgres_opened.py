@@ -27,8 +27,9 @@ _CODE = (
 )
 OTHERS = (
     "belongs to another role, or a part of it does, who could hang functions on it that run with "
-    "the rights of this one. Connect as its owner, let it belong to this role or to an "
-    "administrator (ALTER TABLE ... OWNER TO), or grant this role what it takes to lock it "
+    "the rights of this one. If that role is trusted with all that this connection may read, say "
+    "dp.postgres(..., trusted=[role]); else connect as its owner, let it belong to this role or to "
+    "an administrator (ALTER TABLE ... OWNER TO), or grant this role what it takes to lock it "
     "(UPDATE; from Postgres 17 on, MAINTAIN)"
 )
 SENTENCES = {"": "", VIEW: _VIEW, POLICIES: _POLICIES, CODE: _CODE}
