@@ -14,6 +14,7 @@ import pytest
 
 import deniable as dp
 from deniable.closed import MECHANISMS, frozen, is_mechanism
+from deniable.learning.exponential import BallExponential
 from deniable.ledger.filters import charge
 from deniable.mechanisms.joint import JointNoise
 from deniable.privacy.losses.base import Loss
@@ -92,6 +93,36 @@ class Own(Rational):
         locals()[_name] = _no
 
 
+class Digits(int):
+    """A whole number that is another one whenever it is asked again."""
+
+    numerator = property(lambda self: self)
+    denominator = property(lambda self: 1)
+    asked = 0
+
+    def _now(self, *_):
+        Digits.asked += 1
+        return 1 if Digits.asked % 2 else 10**6
+
+    __int__ = __index__ = __abs__ = __mul__ = __rmul__ = __floordiv__ = _now
+
+
+class Made(Own):
+    """By which `Fraction` itself takes such a number over: what comes out is a Fraction."""
+
+    numerator, denominator = Digits(1), 1
+
+
+def fractions_of_objects():
+    """Genuine fractions, whose parts are not genuine."""
+    spoilt, flat, upside_down, other = (Fraction(1, 10) for _ in range(4))
+    spoilt._denominator = Whole(10)
+    flat._denominator = 0
+    upside_down._denominator = -10
+    other._numerator = Decimal(1)
+    return [Fraction(Made()), spoilt, flat, upside_down, other]
+
+
 def below(kind, value):
     """The same object, of a subclass that overrides nothing."""
     made = object.__new__(type(kind.__name__, (kind,), {}))
@@ -100,11 +131,12 @@ def below(kind, value):
 
 
 def numbers():
-    return [Float(0.1), Whole(1), Ratio(1, 10), Tenth("0.1"), Single(0.1), Own(), Looks(float), "1"]
+    own = [Float(0.1), Whole(1), Ratio(1, 10), Tenth("0.1"), Single(0.1), Own()]
+    return [*own, Looks(float), "1", *fractions_of_objects()]
 
 
 def wholes():
-    return [Whole(1), Looks(int), True, 1.0, "1"]
+    return [Whole(1), Digits(1), Looks(int), True, 1.0, "1"]
 
 
 def texts():
@@ -144,8 +176,18 @@ def mechanisms():
     object.__setattr__(wrapped, "mechanism", Mine())
     spoilt = dp.Geometric(epsilon=0.1, sensitivity=1)
     object.__setattr__(spoilt, "scale", Float(10.0))
+    sly = dp.Geometric(epsilon=0.1, sensitivity=1)
+    object.__setattr__(sly, "scale", fractions_of_objects()[0])
+    unlisted = dp.post_process(BallExponential(1.0, 1.0), abs)
+    deeper = dp.post_process(dp.post_process(unlisted, abs), abs)
+    round_about = dp.post_process(COUNT, abs)
+    object.__setattr__(round_about, "mechanism", round_about)
+    measure = sys.modules["deniable.synthesis.measure"]
+    inside = [measure._Choice(COUNT, 2), measure._Opening(measure._Opening(COUNT))]
     named = type("Geometric", (Mine,), {"__module__": dp.Geometric.__module__})()
-    return [Mine(), loud, wrapped, spoilt, named, Looks(dp.Geometric), dp.SubsampleAggregate, None]
+    others = [sly, unlisted, deeper, round_about, *inside, dp.post_process(inside[0], abs)]
+    own = [Mine(), loud, wrapped, spoilt, named, Looks(dp.Geometric), dp.SubsampleAggregate, None]
+    return [*own, *others]
 
 
 def estimators():

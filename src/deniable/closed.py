@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deniable.errors import ParameterTypeError
+from deniable.errors import DeniableError, ParameterTypeError
 
 Value = TypeVar("Value")
 
@@ -65,6 +65,13 @@ MECHANISMS = frozenset(
 )
 """What a door draws with."""
 
+_INSIDE = {
+    "deniable.mechanisms.base:PostProcessed": MECHANISMS,
+    "deniable.synthesis.measure:_Choice": {"deniable.mechanisms.selection:Exponential"},
+    "deniable.synthesis.measure:_Opening": {"deniable.mechanisms.sparse_vector:SparseVector"},
+}
+"""What may stand in those that draw with another one."""
+
 
 def exactly(value: Value, kinds: Collection[type], argument: str, wanted: str) -> Value:
     """The value, if its type is one of these; a subclass is not."""
@@ -78,19 +85,37 @@ def read_text(value: object, argument: str, wanted: str = "must be text") -> str
     return str(exactly(value, TEXT, argument, wanted))
 
 
+def read_fraction(value: Fraction, argument: str) -> Fraction:
+    """A fraction of plain whole numbers: what stands in one may be an object of a caller's."""
+    parts = value.numerator, value.denominator
+    if any(type(part) not in WHOLE for part in parts) or int(parts[1]) < 1:
+        raise ParameterTypeError(argument, "a fraction", "must be one of plain whole numbers")
+    return Fraction(*map(int, parts))
+
+
 def is_mechanism(value: object) -> bool:
-    """Whether a door may draw with it."""
-    return _name(type(value)) in MECHANISMS and _is_ours(type(value))
+    """Whether a door may draw with it, and with what stands in it, however deep."""
+    return _is_listed(value, MECHANISMS)
+
+
+def _is_listed(value: object, listed: Collection[str]) -> bool:
+    name = _name(type(value))
+    if name not in listed or not _is_ours(type(value)):
+        return False
+    return name not in _INSIDE or _is_listed(vars(value).get("mechanism"), _INSIDE[name])
 
 
 def frozen(value: Any, argument: str) -> Any:
     """A copy made of plain values and of this library's own data, which nobody else holds.
 
-    What was computed from the old values and kept beside them is left behind.
+    What was computed from the old values and kept beside them is left behind. The library's own is
+    made by its constructor, which looks at the values again: they may have been changed since.
     """
     kind = type(value)
     if kind is Fraction:
-        return Fraction(value.numerator, value.denominator)
+        return read_fraction(value, argument)
+    if kind is datetime and type(value.tzinfo) not in (NoneType, timezone):
+        raise ParameterTypeError(argument, "a time", "must be without a time zone, or in UTC")
     if kind in _PLAIN:
         return value
     if kind in (tuple, list, set, frozenset):
@@ -104,11 +129,14 @@ def frozen(value: Any, argument: str) -> Any:
     if _is_ours(kind) and issubclass(kind, Enum):
         return value
     if _is_ours(kind) and is_dataclass(kind):
-        made = object.__new__(kind)
-        for each in fields(kind):
-            copied = frozen(getattr(value, each.name), argument)
-            object.__setattr__(made, each.name, copied)
-        return made
+        copied = {each.name: frozen(getattr(value, each.name), argument) for each in fields(kind)}
+        make = getattr(kind, "of_fields", kind)  # of those whose constructor takes other names
+        try:
+            return make(**copied)
+        except DeniableError:
+            raise
+        except Exception:
+            raise ParameterTypeError(argument, kind.__name__, "is none any more") from None
     raise ParameterTypeError(
         argument, kind.__name__, "must be made of plain numbers, text and this library's own types"
     )

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
 from types import TracebackType
-from typing import NoReturn, ParamSpec, Protocol, TypeVar
+from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar
 
 from deniable.closed import exactly, frozen, is_mechanism
 from deniable.errors import (
@@ -354,7 +354,8 @@ def _read_draw(
 
     The loss that is charged and the noise that is drawn are both made of the same plain numbers.
     """
-    if not is_mechanism(mechanism):
+    drawn: Any = frozen(mechanism, "mechanism") if is_mechanism(mechanism) else None
+    if not is_mechanism(drawn):
         raise ParameterTypeError(
             "mechanism", type(mechanism).__name__, "must be one of the library's own, as dp.Laplace"
         )
@@ -362,8 +363,8 @@ def _read_draw(
         raise ParameterTypeError(
             "read", type(read).__name__, "must be a function without arguments"
         )
-    drawn: Releases[Value_contra] = frozen(mechanism, "mechanism")
-    return drawn
+    made: Releases[Value_contra] = drawn
+    return made
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:

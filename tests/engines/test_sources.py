@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from datetime import date, datetime
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dp
-from deniable.engines import frames
+from deniable.engines import frames, linked
 from deniable.engines.duckdb import DuckDB, DuckDBSnapshot
 from deniable.engines.files import Files
 from deniable.engines.pinned import Pinned, Texts
@@ -100,7 +101,7 @@ def test_patterns_that_can_find_nothing_are_refused(tmp_path, monkeypatch, place
         opened(place, columns=KINDS)
 
 
-def test_folders_name_columns_only_where_the_pattern_does(tmp_path):
+def test_folders_name_columns_only_where_the_pattern_does(tmp_path, monkeypatch):
     for day in (
         "2024-01-01",
         "2024-01-02",
@@ -115,8 +116,8 @@ def test_folders_name_columns_only_where_the_pattern_does(tmp_path):
     assert asked(f"{tmp_path}/**/*.parquet", question, columns=kinds) == 0
     assert asked(f"{tmp_path}/day=2024-01-02/*.parquet", question, columns=kinds) == 10
     one = tmp_path / "day=2024-01-02" / "a.parquet"
-    for seconds in (None, (1e9, 1e9)):  # copied, and kept open
-        os.utime(one, seconds)
+    for recent in (600.0, -1.0):  # copied, and kept open
+        monkeypatch.setattr(linked, "_RECENT", recent)
         assert asked(str(one), question, columns=kinds) == 10
     # A folder of one more person changes nobody's day.
     write(tmp_path / "day=SW1" / "z.parquet", rows("z", 1))
@@ -185,7 +186,8 @@ def test_a_file_that_stood_still_is_kept_open_and_not_copied(tmp_path, monkeypat
     place, other = tmp_path / "b.parquet", tmp_path / "other"
     write(place, rows("b", 1_000))
     write(other, rows("c", 5_000))
-    os.utime(place, (1e9, 1e9))
+    monkeypatch.setattr(linked, "_RECENT", 0.05)
+    time.sleep(0.1)
     run = DuckDBSnapshot.run
 
     def changed(self, step):

@@ -12,34 +12,23 @@ from typing import TypeVar
 import duckdb as driver
 
 from deniable.engines import faults
+from deniable.engines.apart import Apart
 from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.files import Files, Stored
 from deniable.engines.frames import pinned_frame
 from deniable.engines.leaves import Reader, projection, schema_of
-from deniable.engines.linked import Linked
-from deniable.engines.pinned import DamagedError, Pinned, Texts
+from deniable.engines.linked import Linked, Standing, standing
+from deniable.engines.pinned import Pinned, Texts
 from deniable.engines.room import Room
 from deniable.engines.shadow import Shadow, is_lasting
 from deniable.engines.sources import string_literal
 from deniable.engines.spill import Spill
-from deniable.engines.statements import UNSHARED, Statements, made_table, set_to
+from deniable.engines.statements import PINNED, Statements, made_table, set_to
 from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError
 from deniable.held import Held
 from deniable.tables import ColumnType, Schema, Source
 
 T = TypeVar("T")
-
-_PINNED = {
-    "disabled_optimizers": UNSHARED,
-    "default_collation": "",
-    "default_null_order": "NULLS_LAST",
-    "default_order": "ASCENDING",
-    "integer_division": "false",
-    "ieee_floating_point_ops": "true",
-    "old_implicit_casting": "false",
-    "perfect_ht_threshold": "12",
-    "TimeZone": "UTC",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +42,7 @@ class DuckDBTable:
     def label(self) -> str:
         """Where it is, for the ledger."""
         where = self.database.where
-        return f"{Path(where).absolute() if isinstance(where, str) else 'connection'}: {self.name}"
+        return f"{where if isinstance(where, str) else 'connection'}: {self.name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +67,7 @@ def duckdb(where: str | Path | driver.DuckDBPyConnection) -> DuckDBDatabase:
         raise ParameterTypeError("where", type(where).__name__, "must be a path or a connection")
     if not Path(where).is_file():
         raise ParameterError("where", str(where), "no such file")
-    return DuckDBDatabase(str(where))
+    return DuckDBDatabase(str(Path(where).absolute()))  # DuckDB has a meaning of its own for ~
 
 
 class DuckDBSnapshot:
@@ -117,7 +106,8 @@ class DuckDB:
         self._room: Room | None = None
         self._connection = self._opened()
         self._home: driver.DuckDBPyConnection | None = None
-        self._attached: dict[str, str] = {}
+        self._apart = Apart(self._spill.folder)
+        self._attached: dict[str, tuple[str, Standing]] = {}
         self._frames: dict[str, Held[object]] = {}
         self._views: list[str] = []
         self._pinned: list[Pinned] = []
@@ -203,18 +193,17 @@ class DuckDB:
         where = table.database.where
         if isinstance(where, str):
             if where not in self._attached:
-                alias = f"deniable_database_{len(self._attached)}"
-                self._connection.execute(_attachment(where, alias))
-                self._attached[where] = alias
-            places = [(self._attached[where], "main")]
+                alias, seen = f"deniable_database_{len(self._attached)}", standing(where)
+                self._attach_file(where, alias, seen)
+                self._attached[where] = alias, seen
+            places = [(self._attached[where][0], "main")]
         else:
             places = self._come_home(where, table)
         for place in places:
             kind, sql = _catalogued(self._connection, place, table.name)
             relation = ".".join(map(quoted, (*place, table.name)))
             if kind == "table":
-                if self._home is not None:
-                    self._owned.append((place, table.name, sql))
+                self._owned.append((place, table.name, sql))
                 made = _generated(self._connection, place, table.name, sql)
                 return self._described(relation, Reader.DATABASE, made), True
             if kind == "view":
@@ -222,6 +211,14 @@ class DuckDB:
                     raise ParameterError("source", table.name, NOT_ROW_BY_ROW)
                 return self._described(relation, Reader.MEMORY), False
         raise ParameterError("source", table.name, "no such table in the database")
+
+    def _attach_file(self, where: str, alias: str, seen: Standing) -> None:
+        """Open a database's file for reading, if it is the one that was seen."""
+        attachment = f"ATTACH {string_literal(where)} AS {alias} (READ_ONLY, TYPE duckdb)"
+        if standing(where) == seen:
+            self._connection.execute(attachment)
+        if standing(where) != seen:
+            raise EngineError(faults.REPLACED)
 
     def _come_home(
         self, where: driver.DuckDBPyConnection, table: DuckDBTable
@@ -266,7 +263,8 @@ class DuckDB:
                 texts = Texts.of(reads)
                 self.attempt(lambda: self._read(texts, links))
                 self.attempt(lambda: self._connection.execute("BEGIN TRANSACTION"))
-                self.attempt(self._still)
+                if self._home is not None:  # what we have attached is read only, and locked
+                    self.attempt(self._still)
                 in_place = [each.name for each in self._pinned if each.is_in_place(texts)]
                 statements = Statements(self._connection)
                 yield DuckDBSnapshot(self, statements, in_place, list(links.values()))
@@ -291,42 +289,30 @@ class DuckDB:
         raise EngineError(faults.ended("the query", "DuckDB"))
 
     def _read(self, texts: Texts, links: dict[str, Linked]) -> None:
-        """Read files and views; a file that ends the engine is left out, and all is read again."""
+        """Read files and views; one file that can be read again and again is kept open."""
         for each in self._pinned:
-            if (link := each.link(texts, self._spill.folder)) is not None:
+            link = each.link(texts, self._spill.folder)
+            if link is not None:
                 links[each.name] = link
-        damaged: set[str] = set()
-        while True:
-            try:
-                for each in self._pinned:
-                    each.pin(self._connection, texts, links.get(each.name), damaged)
-            except DamagedError as error:
-                damaged.add(error.path)
-                self._lost = True
-                self._recover()
-                self._pin()
-            else:
-                break
-        for each in self._pinned:
-            link = links.get(each.name)
-            if link is not None and link.is_recent and not each.is_in_place(texts):
+            each.pin(self._connection, texts, self._apart, link)
+            if link is not None and not each.lasts(texts, link):
                 links.pop(each.name).let_go()  # it was copied
 
     def _still(self) -> None:
-        """Fail where a table of the owner's connection is no longer what was opened."""
+        """Fail where a table is no longer what was opened."""
         for place, name, sql in self._owned:
             if _catalogued(self._connection, place, name) != ("table", sql):
                 raise EngineError("a table is no longer what it was when the session opened")
 
     def _pin(self) -> dict[str, str]:
         """Settings on which the meaning of a question hangs; an owner's own come back after it."""
-        listed = ", ".join(map(string_literal, _PINNED))
+        listed = ", ".join(map(string_literal, PINNED))
         found = self._connection.execute(
             f"SELECT name, value FROM duckdb_settings() WHERE name IN ({listed})"
         ).fetchall()
         for name, value in found:
-            if value != _PINNED[name]:
-                set_to(self._connection, name, _PINNED[name])
+            if value != PINNED[name]:
+                set_to(self._connection, name, PINNED[name])
         return dict(found) if self._home is not None else {}
 
     def _end(self, before: Mapping[str, str]) -> None:
@@ -356,8 +342,9 @@ class DuckDB:
         with contextlib.suppress(Exception):
             self._connection.close()
         self._connection = self._opened()
-        for where, alias in self._attached.items():
-            self._connection.execute(_attachment(where, alias))
+        for where, (alias, seen) in self._attached.items():
+            self._attach_file(where, alias, seen)
+        self._still()
         for name, frame in self._frames.items():
             self._connection.register(name, frame.open())
         for view in self._views:
@@ -385,6 +372,7 @@ class DuckDB:
         """Let go of everything."""
         with contextlib.suppress(Exception):  # one that has ended
             self._connection.close()
+        self._apart.close()
         self._shadow.close()
         self._spill.close()
 
@@ -435,10 +423,6 @@ def _generated(
         [*place, name],
     ).fetchall()
     return {str(row[0]) for row in found}
-
-
-def _attachment(where: str, alias: str) -> str:
-    return f"ATTACH {string_literal(where)} AS {alias} (READ_ONLY, TYPE duckdb)"
 
 
 def _opening(table: str, act: Callable[[], T]) -> T:

@@ -19,6 +19,11 @@ LOST = (
     "the owner makes another session"
 )
 
+REPLACED = (
+    "the file of a database is not the one that the session opened, and is not read; "
+    "the owner makes another session"
+)
+
 
 def ended(what: str, engine: str) -> str:
     """The sentence about a statement that an engine did not finish, whatever the reason."""

@@ -54,7 +54,7 @@ class Files:
     """Whether it may find any number of files."""
 
     @property
-    def is_linked(self) -> bool:
+    def is_kept_open(self) -> bool:
         """Whether it is one file that is quicker to read twice than to copy."""
         return not self.is_pattern and self.place.lower().endswith(".parquet")
 
@@ -79,12 +79,12 @@ class Files:
             raise ParameterError("source", self.place, f"no such folder: {fixed}")
 
     def paths(self) -> Iterator[str]:
-        """The files that are there now, by name; no pipe or device among them."""
+        """The files that are there now, by name from the root; no pipe or device among them."""
         if not self.is_pattern:
-            yield self.place
+            yield str(Path(self.place).absolute())
             return
         found = glob.glob(self.place, recursive=True)  # noqa: PTH207  (patterns may be absolute)
-        yield from sorted(path for path in found if Path(path).is_file())
+        yield from sorted(str(Path(path).absolute()) for path in found if Path(path).is_file())
 
     def stored(
         self,
@@ -94,7 +94,8 @@ class Files:
         link: str | None = None,
     ) -> Stored:
         """How one of the files is read, through a link to it or not; no row is."""
-        place = string_literal((link or path).translate(_LITERAL))
+        # From the root: DuckDB takes ~ for a home folder, and what stands before : for a protocol.
+        place = string_literal(str(Path(link or path).absolute()).translate(_LITERAL))
         if path.lower().endswith(".parquet"):
             # The default raises for one text that is not UTF-8.
             relation = (
@@ -102,7 +103,7 @@ class Files:
             )
             reader = Reader.PARQUET
         else:
-            relation = f"read_csv({place}, hive_partitioning = false, {csv_options(path)})"
+            relation = f"read_csv({place}, hive_partitioning = false, {csv_options(path, link)})"
             reader = Reader.CSV
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         hidden = unreadable(connection, place) if reader == Reader.PARQUET else set()

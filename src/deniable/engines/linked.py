@@ -1,19 +1,27 @@
 """A file that is kept open: what takes its place under its name is another file.
 
-All statements of a question read the one that was opened first, without a copy. Whether somebody
-writes into that one is looked at after each statement; then the question fails.
+All statements of a question read the one that was opened first, its first line and its rows alike,
+without a copy. Whether somebody writes into that one is looked at after each statement. DuckDB sees
+a name of ours: in that of the file it may find signs, a home folder or a protocol.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+Standing = tuple[tuple[int, ...] | None, ...]
+
 _RECENT = 2.0
 """Seconds within which a second change may bear the same time as the first."""
+
+
+_ENDINGS = {".parquet", ".csv", ".tsv", ".gz"}
+"""Of names, by which DuckDB knows how a file is packed."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +30,19 @@ class Linked:
 
     place: Path
     descriptor: int
-    seen: tuple[int, int]
+    seen: tuple[int, ...]
     is_recent: bool  # written into a moment ago, and perhaps again
 
     def has_changed(self) -> bool:
-        """Whether somebody has written into it since."""
-        return _seen(self.descriptor) != self.seen
+        """Whether somebody has written into it since.
+
+        Who writes may put the time of writing back, and not that of the change. A file that has
+        lost a name, as another took its place, bears the time of that.
+        """
+        names, changed, *rest = _seen(self.descriptor)
+        if rest != list(self.seen[2:]):
+            return True
+        return names == self.seen[0] and changed != self.seen[1]
 
     def let_go(self) -> None:
         """Close it."""
@@ -37,19 +52,37 @@ class Linked:
             os.close(self.descriptor)
 
 
-def linked(path: str, folder: Path, name: str) -> Linked | None:
+def linked(path: str, folder: Path) -> Linked | None:
     """A file under a new name in a folder; None where the system has no such names."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    # A pipe, which may have taken the file's place, would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     opened = Path(f"/proc/self/fd/{descriptor}")
-    if not opened.exists():
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or not opened.exists():
         os.close(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise FileNotFoundError(path)
         return None
-    place = folder / f"{name}-{time.monotonic_ns()}{Path(path).suffix}"
+    ending = Path(path).suffix.lower()
+    place = folder / f"{descriptor}-{time.monotonic_ns()}{ending if ending in _ENDINGS else ''}"
     place.symlink_to(opened)
-    recent = time.time() - os.fstat(descriptor).st_mtime < _RECENT
+    recent = time.time() - max(found.st_mtime, found.st_ctime) < _RECENT
     return Linked(place, descriptor, _seen(descriptor), recent)
 
 
-def _seen(descriptor: int) -> tuple[int, int]:
+def _seen(descriptor: int) -> tuple[int, ...]:
     found = os.fstat(descriptor)
-    return found.st_mtime_ns, found.st_size
+    return found.st_nlink, found.st_ctime_ns, found.st_mtime_ns, found.st_size
+
+
+def standing(path: str) -> Standing:
+    """Which file lies under a name, and which log of a database beside it, and since when."""
+    return tuple(_stood(name) for name in (path, f"{path}.wal"))
+
+
+def _stood(path: str) -> tuple[int, ...] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

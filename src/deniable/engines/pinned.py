@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb as driver
 
+from deniable.engines.apart import Apart
 from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import mentions
 from deniable.engines.files import Files, Stored
@@ -23,14 +25,6 @@ from deniable.engines.leaves import projection
 from deniable.engines.linked import Linked, linked
 from deniable.errors import EngineError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
-
-
-class DamagedError(Exception):
-    """A file of a pattern ended the engine: it has no rows."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("a file ended the engine")
-        self.path = path
 
 
 @dataclass(frozen=True)
@@ -85,85 +79,71 @@ class Pinned:
         one = isinstance(self.source, Files) and not self.source.is_pattern
         return one and texts.scans(self.name) == 1
 
+    def lasts(self, texts: Texts, link: Linked | None) -> bool:
+        """Whether statements read the file itself, and no copy of it."""
+        if self.is_in_place(texts):
+            return True
+        kept = isinstance(self.source, Files) and self.source.is_kept_open
+        return kept and link is not None and not link.is_recent
+
     def link(self, texts: Texts, folder: Path) -> Linked | None:
-        """One Parquet file, kept open."""
-        if not isinstance(self.source, Files) or not self.source.is_linked:
+        """One file, kept open: what is read of it first and last is of the same one."""
+        if not isinstance(self.source, Files) or self.source.is_pattern:
             return None
-        read = texts.scans(self.name) > 0
-        return linked(self.source.place, folder, self.name) if read else None
+        return linked(self.source.place, folder) if texts.scans(self.name) else None
 
     def pin(
         self,
         connection: driver.DuckDBPyConnection,
         texts: Texts,
+        apart: Apart,
         link: Linked | None = None,
-        damaged: Set[str] = frozenset(),
     ) -> None:
         """Make the table as it is now, under its name, with the columns that are named."""
         if not texts.scans(self.name):
             return
         columns = texts.columns(self.schema) or [next(iter(self.schema.columns)).lower()]
-        table, listed = quoted(self.name), ", ".join(map(quoted, columns))
-        source = self.source
-        if isinstance(source, Stored):
-            leaves = projection(
-                self.schema, source.found, source.relation, source.reader, self.unit
-            )
-            connection.execute(
-                f"CREATE TEMP TABLE {table} AS SELECT {listed} FROM ({leaves}) AS read"
-            )
+        if isinstance(self.source, Files) and self.source.is_pattern:
+            self._gather(connection, self.source, columns, apart)
             return
-        if not source.is_pattern:
+        if isinstance(self.source, Files):
             place = None if link is None else str(link.place)
-            leaves = source.leaves(connection, source.place, self.schema, self.unit, place)
-            lasts = self.is_in_place(texts) or (link is not None and not link.is_recent)
-            made = "VIEW" if lasts else "TABLE"
-            connection.execute(
-                f"CREATE TEMP {made} {table} AS SELECT {listed} FROM ({leaves}) AS read"
-            )
-            if link is not None and link.has_changed():
-                raise EngineError("a file was written into while it was read")
-            return
-        kinds = {name.lower(): kind for name, kind in self.schema.columns.items()}
-        typed = ", ".join(f"{quoted(name)} {_type(kinds[name])}" for name in columns)
-        connection.execute(f"CREATE TEMP TABLE {table} ({typed})")
-        for path in source.paths():
-            if path not in damaged:
-                self._add(connection, source, path, columns)
+            select = self._select(self.source, self.source.place, columns, connection, place)
+        else:
+            found, relation, reader = self.source.found, self.source.relation, self.source.reader
+            leaves = projection(self.schema, found, relation, reader, self.unit)
+            select = f"SELECT {', '.join(map(quoted, columns))} FROM ({leaves}) AS read"
+        made = "VIEW" if self.lasts(texts, link) else "TABLE"
+        connection.execute(f"CREATE TEMP {made} {quoted(self.name)} AS {select}")
+        if link is not None and link.has_changed():
+            raise EngineError("a file was written into while it was read")
 
-    def _add(
+    def _gather(
         self,
         connection: driver.DuckDBPyConnection,
         files: Files,
+        columns: Sequence[str],
+        apart: Apart,
+    ) -> None:
+        """A table of the rows of all files that a pattern finds."""
+        kinds = {name.lower(): kind for name, kind in self.schema.columns.items()}
+        typed = ", ".join(f"{quoted(name)} {_type(kinds[name])}" for name in columns)
+        connection.execute(f"CREATE TEMP TABLE {quoted(self.name)} ({typed})")
+        for path in files.paths():
+            select = partial(self._select, files, path, columns)
+            apart.add(connection, f"temp.{quoted(self.name)}", path, select)
+
+    def _select(
+        self,
+        files: Files,
         path: str,
         columns: Sequence[str],
-    ) -> None:
-        """The rows of one file; none if it cannot be read, which follows from the file alone.
-
-        That memory or disk were not enough would follow from other people's files.
-        """
-        table, listed = quoted(self.name), ", ".join(map(quoted, columns))
-        try:
-            leaves = files.leaves(connection, path, self.schema, self.unit)
-            connection.execute(f"INSERT INTO temp.{table} SELECT {listed} FROM ({leaves}) AS read")
-        except Exception as error:
-            if isinstance(error, driver.InternalException | driver.FatalException):
-                raise DamagedError(path) from None
-            if self._reads_alone(files, path, columns):
-                raise
-
-    def _reads_alone(self, files: Files, path: str, columns: Sequence[str]) -> bool:
-        """Whether a file can be read where nothing else is, and nothing is kept."""
-        alone = driver.connect()
-        try:
-            leaves = files.leaves(alone, path, self.schema, self.unit)
-            counts = ", ".join(f"COUNT({quoted(name)})" for name in columns)
-            alone.execute(f"SELECT {counts} FROM ({leaves}) AS read").fetchall()
-        except Exception:
-            return False
-        finally:
-            alone.close()
-        return True
+        connection: driver.DuckDBPyConnection,
+        place: str | None,
+    ) -> str:
+        """The named columns of one file, as they are canonical."""
+        leaves = files.leaves(connection, path, self.schema, self.unit, place)
+        return f"SELECT {', '.join(map(quoted, columns))} FROM ({leaves}) AS read"
 
     def let_go(self, connection: driver.DuckDBPyConnection) -> None:
         """Away with what was made; of the other kind there is none."""

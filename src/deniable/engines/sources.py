@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 
 import duckdb as driver
 
 from deniable.errors import ParameterError
+
+_LONGEST_HEADER = 1 << 18
+"""Characters: a packed file of a few bytes may begin with a line that no memory holds."""
 
 
 def string_literal(text: str) -> str:
@@ -16,27 +20,33 @@ def string_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def csv_header(path: str) -> list[str]:
-    """The names in the first line of a CSV file."""
+def csv_header(path: str, link: str | None = None) -> list[str]:
+    """The names in the first line of a CSV file, read through a link to it or not."""
     opener = gzip.open if path.lower().endswith(".gz") else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            names = next(csv.reader(file, delimiter=_separator(path)), [])
+        with opener(link or path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            start = io.StringIO(file.read(_LONGEST_HEADER), newline="")
+        names = next(csv.reader(start, delimiter=_separator(path)), [])
     except FileNotFoundError:
         raise ParameterError("source", path, "no such file") from None
     except (csv.Error, OSError, EOFError, zlib.error):
         names = []
-    if not names or len(set(names)) != len(names):
-        raise ParameterError("source", path, "the first line of a CSV file names its columns")
+    if not names or len(set(names)) != len(names) or start.tell() == _LONGEST_HEADER:
+        raise ParameterError(
+            "source",
+            path,
+            "the first line of a CSV file names its columns, "
+            f"in fewer than {_LONGEST_HEADER:,} characters",
+        )
     return names
 
 
-def csv_options(source: str) -> str:
+def csv_options(source: str, link: str | None = None) -> str:
     """Text only, nothing sniffed; names from the first line, which is the file's schema.
 
     Lines that do not fit are dropped, whatever is wrong with them.
     """
-    columns = ", ".join(f"{string_literal(name)}: 'VARCHAR'" for name in csv_header(source))
+    columns = ", ".join(f"{string_literal(name)}: 'VARCHAR'" for name in csv_header(source, link))
     return (
         f"columns={{{columns}}}, header=true, auto_detect=false, "
         f"delim={string_literal(_separator(source))}, quote='\"', escape='\"', null_padding=true, "

@@ -14,6 +14,19 @@ VEILED = f"{UNSHARED},statistics_propagation"
 """An engine may choose how to compute a function of text or times by a column's statistics, which
 hang on other people's rows."""
 
+PINNED = {
+    "disabled_optimizers": UNSHARED,
+    "default_collation": "",
+    "default_null_order": "NULLS_LAST",
+    "default_order": "ASCENDING",
+    "integer_division": "false",
+    "ieee_floating_point_ops": "true",
+    "old_implicit_casting": "false",
+    "perfect_ht_threshold": "12",
+    "TimeZone": "UTC",
+}
+"""Settings on which the meaning of a statement hangs."""
+
 
 class Statements:
     """Runs steps, which share the tables that they have in common."""

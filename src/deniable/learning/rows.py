@@ -56,6 +56,10 @@ class Ranges:
     high: tuple[float, ...]
     norm: float
 
+    def __post_init__(self) -> None:
+        read_ends((self.low, self.high))
+        read_norm(self.norm)
+
     @property
     def width(self) -> int:
         """How many columns there are."""

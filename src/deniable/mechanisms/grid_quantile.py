@@ -13,7 +13,7 @@ import numpy as np
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
 from deniable.mechanisms.base import exactly_one, represent
-from deniable.mechanisms.joint import Norm
+from deniable.mechanisms.joint import Norm, amount_of
 from deniable.privacy.exact import Number, exact, positive, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
@@ -82,6 +82,30 @@ class GridQuantile:
         object.__setattr__(self, "cells", whole(cells, "cells"))
         object.__setattr__(self, "ends", bool(ends))
         object.__setattr__(self, "relation", read_relation(relation))
+
+    @classmethod
+    def of_fields(
+        cls,
+        *,
+        norm: Norm,
+        amount: Fraction,
+        share: Fraction,
+        offset: int,
+        bound: int,
+        cells: int,
+        ends: bool,
+        relation: Relation,
+    ) -> GridQuantile:
+        """Made again of what another one holds."""
+        return cls(
+            **amount_of(norm, amount),
+            share=share,
+            offset=offset,
+            bound=bound,
+            cells=cells,
+            ends=ends,
+            relation=relation,
+        )
 
     def __repr__(self) -> str:
         return represent(self)

@@ -36,6 +36,11 @@ class Norm(StrEnum):
     L2 = "l2"
 
 
+def amount_of(norm: Norm, amount: Fraction) -> dict[str, Fraction]:
+    """The argument by which an amount was given."""
+    return {{Norm.L1: "epsilon", Norm.L2: "rho"}[norm]: amount}
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class JointNoise:
     """Integer noise on a table of statistics, one row a group, one column a statistic.
@@ -80,6 +85,19 @@ class JointNoise:
         object.__setattr__(self, "relation", read_relation(relation))
         for column in range(len(read)):
             self.law(column).check()
+
+    @classmethod
+    def of_fields(
+        cls,
+        *,
+        norm: Norm,
+        bound: int,
+        weights: tuple[int, ...],
+        amount: Fraction,
+        relation: Relation,
+    ) -> JointNoise:
+        """Made again of what another one holds."""
+        return cls(**amount_of(norm, amount), bound=bound, weights=weights, relation=relation)
 
     def __repr__(self) -> str:
         return represent(self)

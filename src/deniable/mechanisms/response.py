@@ -115,6 +115,13 @@ class RandomizedResponse:
         _store(made, labels, rows, predicate)
         return made
 
+    @classmethod
+    def of_fields(
+        cls, *, categories: tuple[Hashable, ...], rows: Rows, predicate: Predicate | None
+    ) -> RandomizedResponse:
+        """Made again of what another one holds."""
+        return cls.from_channel(rows, categories, predicate)
+
     def __repr__(self) -> str:
         rows = ", ".join("(" + ", ".join(show(p) for p in row) + ")" for row in self.rows)
         return f"RandomizedResponse(categories={self.categories!r}, rows=({rows}))"

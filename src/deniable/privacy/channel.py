@@ -11,6 +11,7 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
+from deniable.closed import read_fraction
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import (
     Number,
@@ -82,7 +83,7 @@ def read_rows(matrix: Sequence[Sequence[Number]]) -> tuple[tuple[Fraction, ...],
 
 def _probability(value: Number) -> Fraction:
     """A fraction as it is, however small; other numbers by what they mean."""
-    return value if isinstance(value, Fraction) else exact(value, "matrix")
+    return read_fraction(value, "matrix") if type(value) is Fraction else exact(value, "matrix")
 
 
 def check_stochastic(rows: Sequence[Sequence[Fraction]]) -> None:

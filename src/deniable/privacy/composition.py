@@ -40,6 +40,10 @@ class Part:
     loss: Loss
     count: int
 
+    def __post_init__(self) -> None:
+        checked_losses((self.loss,))
+        whole(self.count, "count")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Composed(Loss):
@@ -47,6 +51,13 @@ class Composed(Loss):
 
     kind: ClassVar[str] = "composed"
     parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given: object = self.parts
+        if not isinstance(given, tuple) or not all(isinstance(each, Part) for each in given):
+            raise ParameterTypeError("parts", type(given).__name__, "must be losses and counts")
+        checked_losses(tuple(part.loss for part in self.parts))
 
     @lazy
     def pure(self) -> Fraction | None:

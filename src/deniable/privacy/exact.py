@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.closed import REAL, WHOLE
+from deniable.closed import REAL, WHOLE, read_fraction
 from deniable.errors import ParameterError, ParameterTypeError
 
 Number = int | float | Fraction | Decimal
@@ -30,7 +30,8 @@ def exact(value: Number, argument: str) -> Fraction:
     if type(value) not in REAL:
         raise _wrong_type(value, argument)
     if isinstance(value, Fraction):
-        return _in_range(Fraction(value.numerator, value.denominator), value, argument)
+        number = read_fraction(value, argument)
+        return _in_range(number, number, argument)
     if isinstance(value, int | np.integer):
         return _in_range(Fraction(int(value)), value, argument)
     if isinstance(value, float | np.floating | Decimal):

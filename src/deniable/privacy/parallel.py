@@ -22,6 +22,11 @@ class Parallel(Loss):
     kind: ClassVar[str] = "parallel"
     losses: tuple[Loss, ...]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given: object = self.losses
+        checked_losses(given if isinstance(given, tuple) else ())
+
     @property
     def pure(self) -> Fraction | None:
         """The largest, if every one is pure."""

@@ -1,0 +1,123 @@
+"""A DuckDB apart from the session's, for files that one person may have written.
+
+A damaged file makes a reader fail, or ends its DuckDB for good. So the session's connection, which
+may be the owner's, never opens the files of a pattern. They are read here, to their last cell, and
+only decoded rows go over: all rows of a file, or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb as driver
+import pyarrow as pa
+
+from deniable.engines.linked import Linked, linked
+from deniable.engines.statements import PINNED, set_to
+
+_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_file_cache": "false",
+    "arrow_large_buffer_size": "true",
+}
+_ROWS = 1 << 14  # of the longest texts that is a gigabyte
+_BYTES = 1 << 26
+_PASSED = "deniable_passed_rows"
+
+_OURS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
+"""What is wrong with this process or machine, and not with a file that it opens."""
+
+Select = Callable[[driver.DuckDBPyConnection, str | None], str]
+"""Writes the SELECT that reads a file, through a link: it looks at the file's own columns."""
+
+
+class Apart:
+    """Reads files; opened when the first one is, and anew after one that failed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opened: driver.DuckDBPyConnection | None = None
+
+    def add(
+        self, connection: driver.DuckDBPyConnection, table: str, path: str, select: Select
+    ) -> None:
+        """Add the rows of one file to a table of a connection; none if it cannot be read.
+
+        Whether it can follows from the file alone. What fails on the connection itself, as it has
+        no more room, would follow from other people's files, and fails the question.
+        """
+        try:
+            link = linked(path, self._folder)
+        except OSError as error:
+            if error.errno in _OURS:
+                raise
+            return
+        try:
+            self._pass(connection, table, select, link)
+        finally:
+            if link is not None:
+                link.let_go()
+
+    def _pass(
+        self,
+        connection: driver.DuckDBPyConnection,
+        table: str,
+        select: Select,
+        link: Linked | None,
+    ) -> None:
+        connection.execute("BEGIN TRANSACTION")
+        kept = False
+        try:
+            for rows in self._decoded(select, None if link is None else str(link.place)):
+                connection.register(_PASSED, rows)
+                connection.execute(f"INSERT INTO {table} SELECT * FROM {_PASSED}")
+            kept = link is None or not link.has_changed()
+        except _UnreadableError:
+            self.close()
+        finally:
+            connection.execute("COMMIT" if kept else "ROLLBACK")
+            connection.unregister(_PASSED)
+
+    def _decoded(self, select: Select, place: str | None) -> Iterator[pa.Table]:
+        """All rows of a file, some at a time."""
+        try:
+            connection = self._connection()
+            reader = iter(connection.sql(select(connection, place)).to_arrow_reader(_ROWS))
+            kept: list[pa.RecordBatch] = []
+            while (batch := next(reader, None)) is not None:
+                kept.append(batch)
+                if sum(each.nbytes for each in kept) >= _BYTES:
+                    yield pa.Table.from_batches(kept)
+                    kept = []
+            if kept:
+                yield pa.Table.from_batches(kept)
+        except Exception as error:
+            if type(error) is RuntimeError:  # so the driver says that somebody stopped it
+                raise
+            raise _UnreadableError from None
+
+    def _connection(self) -> driver.DuckDBPyConnection:
+        if self._opened is None:
+            made = driver.connect(
+                config={**_CONFIGURATION, "temp_directory": str(self._folder / "apart")}
+            )
+            set_to(made, "python_enable_replacements", "false")
+            for name, value in PINNED.items():
+                set_to(made, name, value)
+            self._opened = made
+        return self._opened
+
+    def close(self) -> None:
+        """Let go of it; the next file opens another one."""
+        with contextlib.suppress(Exception):  # one that has ended
+            if self._opened is not None:
+                self._opened.close()
+        self._opened = None
+
+
+class _UnreadableError(Exception):
+    """A file cannot be read."""
