@@ -149,10 +149,10 @@ class Answering:
             if bought is not None:
                 if known is None:
                     self._afford(asked)
-                stored = self._bounds(bought, snapshot)
-                assert isinstance(stored.value, dict)
-                plan = bounded(bought, stored.value)
-                paid = None if stored.repeated else bought.loss
+                    stored = self._bounds(bought, snapshot)
+                    assert isinstance(stored.value, dict)
+                    known, paid = stored.value, None if stored.repeated else bought.loss
+                plan = bounded(bought, known)
             priced, digest = self._priced(plan, asked), self._digest(plan)
 
             def make(door: Door) -> object:

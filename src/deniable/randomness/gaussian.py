@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.randomness.bernoulli import below_exp
-from deniable.randomness.brackets import Bracket, coarser, divide_up, exp_minus, times
+from deniable.randomness.brackets import (
+    Bracket,
+    coarser,
+    divide_up,
+    exp_minus,
+    shift_up,
+    times,
+)
 from deniable.randomness.inversion import InversionTable
 from deniable.randomness.laplace import CHUNK, check_width
 from deniable.randomness.source import Source, words
@@ -42,10 +49,9 @@ class _Squares:
 
     def brackets(self, count: int, precision: int) -> list[Bracket]:
         work = precision + _GUARD
-        squares = self._squares(count, work)
+        lows, highs = self._squares(count, work)
         # Both sides: 2*sum - 1 for single integers, 2*sum for an envelope.
-        low = sum(b.low for b in squares)
-        high = sum(b.high for b in squares) + self._tail(work)
+        low, high = sum(lows), sum(highs) + self._tail(work)
         whole = Bracket(2 * low, 2 * high)
         if self.exact:
             whole = Bracket(whole.low - (1 << work), whole.high - (1 << work))
@@ -53,23 +59,30 @@ class _Squares:
         sum_low = sum_high = 0
         for index in range(count):
             j = (index + 1) // 2 if self.exact else index // 2
-            sum_low += squares[j].low
-            sum_high += squares[j].high
+            sum_low += lows[j]
+            sum_high += highs[j]
             high = min(1 << work, divide_up(sum_high << work, whole.low))
             upto.append(coarser(Bracket((sum_low << work) // whole.high, high), _GUARD))
         return upto
 
-    def _squares(self, count: int, precision: int) -> list[Bracket]:
-        """Bracket exp(-rate j^2) until it is below one unit and `count` cells are covered."""
-        term = Bracket(1 << precision, 1 << precision)
+    def _squares(self, count: int, precision: int) -> tuple[list[int], list[int]]:
+        """Bracket exp(-rate j^2) until it is below one unit and `count` cells are covered.
+
+        Lower and upper ends apart: thousands of small objects would cost more than the numbers.
+        """
         step = exp_minus(self.rate, precision)  # exp(-rate (2j+1)), from j to j+1
         square = times(step, step, precision)
-        out: list[Bracket] = []
-        while term.high > 1 or len(out) <= count // 2 + 1:
-            out.append(term)
-            term = times(term, step, precision)
-            step = times(step, square, precision)
-        return out
+        low = high = 1 << precision
+        (step_low, step_high), (square_low, square_high) = step, square
+        lows: list[int] = []
+        highs: list[int] = []
+        while high > 1 or len(lows) <= count // 2 + 1:
+            lows.append(low)
+            highs.append(high)
+            low, high = low * step_low >> precision, shift_up(high * step_high, precision)
+            step_low = step_low * square_low >> precision
+            step_high = shift_up(step_high * square_high, precision)
+        return lows, highs
 
     def _tail(self, precision: int) -> int:
         """The terms left out sum to at most 1 + Q + Q^2 + ... units, Q = exp(-rate)."""
