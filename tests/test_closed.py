@@ -194,9 +194,9 @@ def estimators():
     def train(self, rows, _ranges):
         self.kept = rows
 
-    plain = dp.LogisticRegression(budget=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None)
+    plain = dp.LogisticRegression(guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None)
     perturbed = dp.PerturbedLogisticRegression(
-        budget=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None, penalty=1.0
+        guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None, penalty=1.0
     )
     made = [below(type(each), each) for each in (plain, perturbed)]
     for each in made:
@@ -272,7 +272,9 @@ def ledgers():
 
 
 def fitted(session, model=None, table="visits", x=("cost",), y="ill"):
-    known = dp.LogisticRegression(budget=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True])
+    known = dp.LogisticRegression(
+        guarantee=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True]
+    )
     return dp.fit(session, known if model is None else model, table, x=x, y=y)
 
 
@@ -632,11 +634,13 @@ def test_a_door_asks_only_its_own_streams(ledger):
             other.ask(stranger, unread)
 
 
-@pytest.mark.parametrize("override", ["_train", "_learn", "get_params", "_budget", "cost"])
+@pytest.mark.parametrize(
+    "override", ["_train", "_learn", "get_params", "_kept", "_charged", "cost", "loss"]
+)
 def test_what_hangs_on_an_estimator_is_left_behind(session, override):
     seen = []
     model = dp.PerturbedLogisticRegression(
-        budget=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True], penalty=1.0
+        guarantee=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True], penalty=1.0
     )
     setattr(model, override, lambda *given, **named: seen.append(given))
     learned = fitted(session, model)
@@ -650,8 +654,8 @@ def test_a_budget_that_changes_is_read_once(session):
     """ε of 1e-6 for the price, and 1000 for the noise, from the third read on."""
     budget = dp.ApproxDP(1, 1e-7)
     object.__setattr__(budget, "epsilon", Float(1e-6))
-    model = dp.LogisticRegression(budget=budget, bounds=None, classes=[False, True])
-    with pytest.raises(dp.ParameterTypeError, match="budget"):
+    model = dp.LogisticRegression(guarantee=budget, bounds=None, classes=[False, True])
+    with pytest.raises(dp.ParameterTypeError, match="guarantee"):
         fitted(session, model)
     assert session.parts.ledger.balance(PEOPLE).releases == 0
 
@@ -659,13 +663,13 @@ def test_a_budget_that_changes_is_read_once(session):
 def test_parameters_of_estimators_are_copied(session):
     bounds = ([0.0], [1.0])
     model = dp.LogisticRegression(
-        budget=dp.ApproxDP(0.1, 1e-7), bounds=bounds, classes=[False, True]
+        guarantee=dp.ApproxDP(0.1, 1e-7), bounds=bounds, classes=[False, True]
     )
     learned = fitted(session, model)
     bounds[1][0] = 1e9
-    object.__setattr__(model.budget, "epsilon", Fraction(1000))
+    object.__setattr__(model.guarantee, "epsilon", Fraction(1000))
     assert learned.bounds == ([0.0], [1.0])
-    assert learned.budget == dp.ApproxDP(0.1, 1e-7)
+    assert learned.guarantee == dp.ApproxDP(0.1, 1e-7)
 
 
 def test_the_list_of_mechanisms_is_of_classes_that_exist_and_are_copied():
