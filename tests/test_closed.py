@@ -155,6 +155,21 @@ def guarantees():
     ]
 
 
+def methods():
+    class Mine:
+        def check(self, domain):
+            pass
+
+        def run(self, *_given):
+            raise AssertionError("it ran")
+
+    loud, spoilt, wild = below(dp.MST, dp.MST()), dp.MST(), dp.Independent()
+    object.__setattr__(spoilt, "iterations", Whole(5))
+    object.__setattr__(wild, "iterations", "5")
+    named = type("MST", (Mine,), {"__module__": dp.MST.__module__})()
+    return [Mine(), loud, spoilt, wild, named, Looks(dp.MST), dp.MST, dp.AIM(workload=2)]
+
+
 def losses():
     cheap = below(dp.LaplaceLoss, dp.Laplace(epsilon=5, sensitivity=1).loss)
     type(cheap).price = dp.Laplace(epsilon=1e-9, sensitivity=1).loss.price
@@ -360,7 +375,10 @@ ENTRIES = {
         "epsilon": (numbers, lambda s, v: dp.synthesize(s, "visits", epsilon=v)),
         "rho": (numbers, lambda s, v: dp.synthesize(s, "visits", rho=v)),
         "guarantee": (guarantees, lambda s, v: dp.synthesize(s, "visits", guarantee=v)),
-        "method": (texts, lambda s, v: synthesized(s, method=v)),
+        "method": (
+            lambda: [*texts(), *methods()],
+            lambda s, v: synthesized(s, method=v),
+        ),
         "columns": (names, lambda s, v: synthesized(s, columns=v)),
         "bins": (lambda: wholes()[:-2], lambda s, v: synthesized(s, bins={"cost": v})),
         "keys": (names, lambda s, v: synthesized(s, keys={"cost": Looks(list)})),
@@ -635,7 +653,7 @@ def test_a_door_asks_only_its_own_streams(ledger):
 
 
 @pytest.mark.parametrize(
-    "override", ["_train", "_learn", "get_params", "_kept", "_charged", "cost", "loss"]
+    "override", ["_train", "_learn", "get_params", "_kept", "_charged", "cost"]
 )
 def test_what_hangs_on_an_estimator_is_left_behind(session, override):
     seen = []
@@ -657,6 +675,17 @@ def test_a_budget_that_changes_is_read_once(session):
     model = dp.LogisticRegression(guarantee=budget, bounds=None, classes=[False, True])
     with pytest.raises(dp.ParameterTypeError, match="guarantee"):
         fitted(session, model)
+    assert session.parts.ledger.balance(PEOPLE).releases == 0
+
+
+@pytest.mark.parametrize("word", ["epsilon", "rho", "guarantee"])
+def test_prices_of_estimators_are_of_listed_types(session, word):
+    for wrong in guarantees() if word == "guarantee" else numbers():
+        model = dp.LogisticRegression(bounds=None, classes=[False, True], **{word: wrong})
+        with pytest.raises(dp.ParameterTypeError, match=word):
+            fitted(session, model)
+        with pytest.raises(dp.ParameterTypeError, match=word):
+            model.cost()
     assert session.parts.ledger.balance(PEOPLE).releases == 0
 
 

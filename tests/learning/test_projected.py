@@ -72,7 +72,7 @@ def test_samples_are_composed_numerically():
     made = descent(rate=0.1, steps=20)
     assert made.loss.satisfies(dp.ApproxDP(1, 1e-6))
     assert not made.loss.satisfies(dp.ApproxDP(0.99, 1e-6))
-    with pytest.raises(dp.ParameterError, match="ApproxDP only"):
+    with pytest.raises(dp.ParameterError, match="samples are priced in"):
         descent(rate=0.1, guarantee=dp.ZCDP(1))
 
 

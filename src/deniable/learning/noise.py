@@ -3,6 +3,8 @@
 A fit draws a fixed list of sums. A guarantee is shared out by what adds up: ε for `PureDP`, ρ for
 `ZCDP`, μ² for `GDP` and `ApproxDP` (Dong, Roth & Su 2022, Cor. 3.3, through the smoothing of
 `privacy/losses/gaussian.py`, which makes the discrete law a post-processing of the continuous one).
+Parts of ε and ρ are rounded down to the grid of prices, or a ledger, which rounds each price up,
+would charge more for the whole than was said.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from deniable.learning.sums import Bounded
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.privacy.accountants import gdp
+from deniable.privacy.amount import on_grid_below
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import exact, sqrt_up
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
@@ -60,11 +63,7 @@ def mechanism_for(
     except ParameterError as error:
         if error.argument not in {"sigma", "scale", "epsilon"}:
             raise
-        raise ParameterError(
-            "guarantee",
-            str(guarantee),
-            "is beyond what exact noise is drawn for; give more, or less",
-        ) from None
+        raise _beyond(guarantee) from None
 
 
 def _mechanism(
@@ -73,20 +72,36 @@ def _mechanism(
     relation, rows = neighbours.relation, neighbours.rows
     if isinstance(guarantee, PureDP):
         return Geometric(
-            epsilon=guarantee.epsilon * share.each,
+            epsilon=_each(guarantee, guarantee.epsilon, share),
             sensitivity=rows * sums.moved_l1(relation, width),
             relation=relation,
         )
     moved = rows * sums.moved(relation)
     return DiscreteGaussian(
-        sigma=_sigma(moved, share.each, guarantee), sensitivity=moved, relation=relation
+        sigma=_sigma(moved, share, guarantee), sensitivity=moved, relation=relation
     )
 
 
-def _sigma(moved: int, part: Fraction, guarantee: Guarantee) -> Fraction:
+def _each(guarantee: Guarantee, total: Fraction, share: Share) -> Fraction:
+    """What one draw is given of an ε or a ρ, on the grid of prices."""
+    found = on_grid_below(total * share.each)
+    if not found:
+        raise _beyond(guarantee)
+    return found
+
+
+def _beyond(guarantee: Guarantee) -> ParameterError:
+    return ParameterError(
+        "guarantee",
+        str(guarantee),
+        "is beyond what exact noise is drawn for; give more, or less",
+    )
+
+
+def _sigma(moved: int, share: Share, guarantee: Guarantee) -> Fraction:
     if isinstance(guarantee, ZCDP):
-        return sqrt_up(moved**2 / (2 * guarantee.rho * part), 30)
-    return sqrt_up(moved**2 / (_mu_squared(guarantee) * part) + _SMOOTHING, 30)
+        return sqrt_up(moved**2 / (2 * _each(guarantee, guarantee.rho, share)), 30)
+    return sqrt_up(moved**2 / (_mu_squared(guarantee) * share.each) + _SMOOTHING, 30)
 
 
 def _mu_squared(guarantee: Guarantee) -> Fraction:
@@ -113,7 +128,8 @@ def price(
 
 def _loss(sums: Bounded, share: Share, guarantee: Guarantee, neighbours: Neighbours) -> Loss:
     if isinstance(guarantee, PureDP):
-        return PureLoss(bound=guarantee.epsilon * share.each, relation=neighbours.relation)
+        each = _each(guarantee, guarantee.epsilon, share)
+        return PureLoss(bound=each, relation=neighbours.relation)
     return mechanism_for(sums, 1, share, guarantee, neighbours).loss
 
 
