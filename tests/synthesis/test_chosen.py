@@ -73,6 +73,25 @@ def test_an_object_is_copied_before_anything_is_decided():
 
 
 @pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("weights", (1,)),
+        ("weights", (0, 1, 1)),
+        ("weights", (1, 1, 0.5)),
+        ("cliques", ("ward",) * 3),
+    ],
+    ids=str,
+)
+def test_workloads_that_were_changed_are_looked_at_again(field, value):
+    changed = dp.Workload.all_of(dp.Domain(NAMES), 2)
+    object.__setattr__(changed, field, value)
+    with session() as opened:
+        with pytest.raises((dp.ParameterError, dp.ParameterTypeError)):
+            made(opened, dp.FixedMarginals(workload=changed))
+        assert releases(opened) == 0
+
+
+@pytest.mark.parametrize(
     ("method", "more", "said"),
     [
         ("AIM", {}, "aim, mst, mwem, fixed, independent, or an object"),
