@@ -46,7 +46,7 @@ def ours(kind: str, budget: dp.ApproxDP | dp.PureDP) -> Make:
 
     def make(width: int, target: Any) -> Any:
         norm = 0.5 * width**0.5
-        common: dict[str, Any] = {"budget": budget, "bounds": (-1, 1)}
+        common: dict[str, Any] = {"guarantee": budget, "bounds": (-1, 1)}
         labels = sorted(set(target.tolist()))
         if kind == "linear":
             ends = (float(target.min()), float(target.max()))

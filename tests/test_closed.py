@@ -155,6 +155,21 @@ def guarantees():
     ]
 
 
+def methods():
+    class Mine:
+        def check(self, domain):
+            pass
+
+        def run(self, *_given):
+            raise AssertionError("it ran")
+
+    loud, spoilt, wild = below(dp.MST, dp.MST()), dp.MST(), dp.Independent()
+    object.__setattr__(spoilt, "iterations", Whole(5))
+    object.__setattr__(wild, "iterations", "5")
+    named = type("MST", (Mine,), {"__module__": dp.MST.__module__})()
+    return [Mine(), loud, spoilt, wild, named, Looks(dp.MST), dp.MST, dp.AIM(workload=2)]
+
+
 def losses():
     cheap = below(dp.LaplaceLoss, dp.Laplace(epsilon=5, sensitivity=1).loss)
     type(cheap).price = dp.Laplace(epsilon=1e-9, sensitivity=1).loss.price
@@ -194,9 +209,9 @@ def estimators():
     def train(self, rows, _ranges):
         self.kept = rows
 
-    plain = dp.LogisticRegression(budget=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None)
+    plain = dp.LogisticRegression(guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None)
     perturbed = dp.PerturbedLogisticRegression(
-        budget=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None, penalty=1.0
+        guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None, penalty=1.0
     )
     made = [below(type(each), each) for each in (plain, perturbed)]
     for each in made:
@@ -272,7 +287,9 @@ def ledgers():
 
 
 def fitted(session, model=None, table="visits", x=("cost",), y="ill"):
-    known = dp.LogisticRegression(budget=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True])
+    known = dp.LogisticRegression(
+        guarantee=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True]
+    )
     return dp.fit(session, known if model is None else model, table, x=x, y=y)
 
 
@@ -358,7 +375,10 @@ ENTRIES = {
         "epsilon": (numbers, lambda s, v: dp.synthesize(s, "visits", epsilon=v)),
         "rho": (numbers, lambda s, v: dp.synthesize(s, "visits", rho=v)),
         "guarantee": (guarantees, lambda s, v: dp.synthesize(s, "visits", guarantee=v)),
-        "method": (texts, lambda s, v: synthesized(s, method=v)),
+        "method": (
+            lambda: [*texts(), *methods()],
+            lambda s, v: synthesized(s, method=v),
+        ),
         "columns": (names, lambda s, v: synthesized(s, columns=v)),
         "bins": (lambda: wholes()[:-2], lambda s, v: synthesized(s, bins={"cost": v})),
         "keys": (names, lambda s, v: synthesized(s, keys={"cost": Looks(list)})),
@@ -632,11 +652,13 @@ def test_a_door_asks_only_its_own_streams(ledger):
             other.ask(stranger, unread)
 
 
-@pytest.mark.parametrize("override", ["_train", "_learn", "get_params", "_budget", "cost"])
+@pytest.mark.parametrize(
+    "override", ["_train", "_learn", "get_params", "_kept", "_charged", "cost"]
+)
 def test_what_hangs_on_an_estimator_is_left_behind(session, override):
     seen = []
     model = dp.PerturbedLogisticRegression(
-        budget=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True], penalty=1.0
+        guarantee=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True], penalty=1.0
     )
     setattr(model, override, lambda *given, **named: seen.append(given))
     learned = fitted(session, model)
@@ -650,22 +672,33 @@ def test_a_budget_that_changes_is_read_once(session):
     """ε of 1e-6 for the price, and 1000 for the noise, from the third read on."""
     budget = dp.ApproxDP(1, 1e-7)
     object.__setattr__(budget, "epsilon", Float(1e-6))
-    model = dp.LogisticRegression(budget=budget, bounds=None, classes=[False, True])
-    with pytest.raises(dp.ParameterTypeError, match="budget"):
+    model = dp.LogisticRegression(guarantee=budget, bounds=None, classes=[False, True])
+    with pytest.raises(dp.ParameterTypeError, match="guarantee"):
         fitted(session, model)
+    assert session.parts.ledger.balance(PEOPLE).releases == 0
+
+
+@pytest.mark.parametrize("word", ["epsilon", "rho", "guarantee"])
+def test_prices_of_estimators_are_of_listed_types(session, word):
+    for wrong in guarantees() if word == "guarantee" else numbers():
+        model = dp.LogisticRegression(bounds=None, classes=[False, True], **{word: wrong})
+        with pytest.raises(dp.ParameterTypeError, match=word):
+            fitted(session, model)
+        with pytest.raises(dp.ParameterTypeError, match=word):
+            model.cost()
     assert session.parts.ledger.balance(PEOPLE).releases == 0
 
 
 def test_parameters_of_estimators_are_copied(session):
     bounds = ([0.0], [1.0])
     model = dp.LogisticRegression(
-        budget=dp.ApproxDP(0.1, 1e-7), bounds=bounds, classes=[False, True]
+        guarantee=dp.ApproxDP(0.1, 1e-7), bounds=bounds, classes=[False, True]
     )
     learned = fitted(session, model)
     bounds[1][0] = 1e9
-    object.__setattr__(model.budget, "epsilon", Fraction(1000))
+    object.__setattr__(model.guarantee, "epsilon", Fraction(1000))
     assert learned.bounds == ([0.0], [1.0])
-    assert learned.budget == dp.ApproxDP(0.1, 1e-7)
+    assert learned.guarantee == dp.ApproxDP(0.1, 1e-7)
 
 
 def test_the_list_of_mechanisms_is_of_classes_that_exist_and_are_copied():

@@ -99,7 +99,18 @@ if TYPE_CHECKING:
     )
     from deniable.privacy.units import ROW, Relation, Unit
     from deniable.privacy.wire import loss_from_json, loss_to_json
-    from deniable.query.build import count, count_distinct, mean, stddev, total, variance
+    from deniable.query.build import (
+        count,
+        count_distinct,
+        maximum,
+        mean,
+        median,
+        minimum,
+        quantile,
+        stddev,
+        total,
+        variance,
+    )
     from deniable.query.explain import Explanation
     from deniable.release import Gate
     from deniable.session import Session
@@ -245,7 +256,10 @@ __all__ = [
     "least_noise",
     "loss_from_json",
     "loss_to_json",
+    "maximum",
     "mean",
+    "median",
+    "minimum",
     "most_releases",
     "nasty_neighbours",
     "oblivious",
@@ -259,6 +273,7 @@ __all__ = [
     "poisson_sampled",
     "post_process",
     "postgres",
+    "quantile",
     "repeat",
     "replay",
     "sensitivity_search",
@@ -300,7 +315,18 @@ _HOMES = {
     "deniable.engines.duckdb": ("duckdb",),
     "deniable.engines.postgres": ("postgres",),
     "deniable.engines.spark": ("spark",),
-    "deniable.query.build": ("count", "count_distinct", "mean", "stddev", "total", "variance"),
+    "deniable.query.build": (
+        "count",
+        "count_distinct",
+        "maximum",
+        "mean",
+        "median",
+        "minimum",
+        "quantile",
+        "stddev",
+        "total",
+        "variance",
+    ),
     "deniable.query.explain": ("Explanation",),
     "deniable.session": ("Session",),
     "deniable.survey.best": ("best_protocol",),

@@ -169,7 +169,7 @@ def blocks(data, release, relation):
 
 def descent(data, release, relation):
     mechanism = dp.ProjectedDescent(
-        "absolute", budget=dp.PureDP(1), width=1, radius=1, size=5, steps=2, relation=relation
+        "absolute", guarantee=dp.PureDP(1), width=1, radius=1, size=5, steps=2, relation=relation
     )
     rows = [[value] for value, _ in data] or np.empty((0, 1))
     return mechanism.release((rows, [1.0] * len(data)))

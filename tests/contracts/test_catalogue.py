@@ -98,7 +98,7 @@ CATALOGUE = {
         (lambda m: m.release(None, np.mean), lambda m: m.release([1], np.mean)),
     ),
     "ProjectedDescent": Entry(
-        dp.ProjectedDescent("linear", budget=dp.PureDP(1), width=2, radius=1, size=100, steps=2),
+        dp.ProjectedDescent("linear", guarantee=dp.PureDP(1), width=2, radius=1, size=100, steps=2),
         lambda m: m.release(([[0.6, 0.8]] * 100, [1] * 100)),
         (),  # private values are never refused; shapes are public (tests/learning)
     ),

@@ -19,7 +19,7 @@ import deniable as dp
 from canaries import COLUMNS, DECLARED, failing, in_files, silent, walk
 from engines.loading import to_postgres
 
-RIDGE = dp.Ridge(budget=dp.ZCDP(0.1), bounds=None, y_bounds=None)
+RIDGE = dp.Ridge(guarantee=dp.ZCDP(0.1), bounds=None, y_bounds=None)
 SOURCES = ["arrow", "pandas", "polars", "csv", "parquet", "duckdb", "connection"]
 ANSWERED = [
     "SELECT ward, COUNT(*) AS n, SUM(pay) AS s, AVG(size) AS m FROM t GROUP BY ward",
@@ -285,7 +285,7 @@ def test_arrays_and_draws_show_nothing(place, heard):
     hidden = (lambda: numbers,)
 
     def fit(budget, bounds):
-        model = dp.Ridge(budget=budget, bounds=bounds, y_bounds=(0, 1))
+        model = dp.Ridge(guarantee=budget, bounds=bounds, y_bounds=(0, 1))
         with contextlib.suppress(TypeError):
             return model.fit(hidden[0](), hidden[0]())
 

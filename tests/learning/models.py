@@ -76,7 +76,7 @@ DRAWN = {
 
 
 def fitted(example: Example, features: Any, target: Any, **options: Any) -> Any:
-    model = example.make(**{"budget": BUDGET, **options})
+    model = example.make(**{"guarantee": BUDGET, **options})
     return model.fit(features, target) if example.target else model.fit(features)
 
 

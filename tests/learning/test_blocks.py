@@ -22,19 +22,24 @@ BUDGETS = [dp.PureDP(1), dp.ApproxDP(1.0, 1e-6), dp.ZCDP(0.1), dp.GDP(0.5)]
 
 
 def subsampled(estimator, **options):
-    given = {"learned": SHAPES, "budget": dp.ApproxDP(5.0, 1e-6), "bounds": (-2, 2), "blocks": 10}
+    given = {
+        "learned": SHAPES,
+        "guarantee": dp.ApproxDP(5.0, 1e-6),
+        "bounds": (-2, 2),
+        "blocks": 10,
+    }
     return SubsampledEstimator(estimator, **{**given, **options})
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_the_price_is_the_budget(budget, relation):
-    model = subsampled(Lasso(), budget=budget, relation=relation)
-    cost = model.cost()
+    model = subsampled(Lasso(), guarantee=budget, relation=relation)
+    cost = model.loss
     assert cost.relation == relation
     assert cost.satisfies(budget)
     assert cost == model._mechanism().loss
-    assert clone(model).cost() == cost
+    assert clone(model).loss == cost
 
 
 def test_one_block_moves_the_sum_by_what_is_charged():
@@ -50,7 +55,7 @@ def test_one_block_moves_the_sum_by_what_is_charged():
 def test_any_estimator_learns(estimator):
     rows, target = made_up(2000)
     exact = clone(estimator).fit(rows, target["number"])
-    model = subsampled(estimator, budget=dp.GDP(100)).fit(rows, target["number"])
+    model = subsampled(estimator, guarantee=dp.GDP(100)).fit(rows, target["number"])
     assert model.estimator_.coef_ == pytest.approx(exact.coef_, abs=0.05)
     assert model.predict(rows[:4]) == pytest.approx(exact.predict(rows[:4]), abs=0.1)
     assert not hasattr(clone(model), "estimator_")
@@ -65,7 +70,7 @@ def test_classes_are_declared_in_any_order(classes):
         learned={"coef_": (1, 3), "intercept_": (1,)},
         classes=classes,
         bounds=(-10, 10),
-        budget=dp.GDP(20),
+        guarantee=dp.GDP(20),
     ).fit(rows[two], target["label"][two])
     assert (model.predict(rows[two]) == target["label"][two]).mean() > 0.9
 
@@ -90,7 +95,7 @@ class Faulty(BaseEstimator):
 @pytest.mark.parametrize("fault", ["raise", "sleep", "exit", "shape", "NaN"])
 def test_whatever_an_estimator_does_shows_in_nothing(fault, capfd):
     rows, _ = made_up(20)
-    model = subsampled(Faulty(fault), blocks=2, timeout=0.2, budget=dp.GDP(1000)).fit(rows)
+    model = subsampled(Faulty(fault), blocks=2, timeout=0.2, guarantee=dp.GDP(1000)).fit(rows)
     assert model.estimator_.coef_ == pytest.approx(np.zeros(3), abs=0.1)
     told = capfd.readouterr()
     assert not told.out
@@ -148,7 +153,7 @@ def _count(block):
         {"learned": {"coef_": (0,)}},
         {"bounds": None},
         {"bounds": ([0, 0], [1, 1])},
-        {"budget": 1.0},
+        {"guarantee": 1.0},
         {"blocks": 0},
         {"timeout": -1},
         {"relation": "swap"},

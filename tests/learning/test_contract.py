@@ -48,7 +48,7 @@ def checked(name: str):
     many = name in ("GaussianNB", "LogisticRegression of three")
     classes = {"classes": [0, 1, 2] if many else [0, 1]}
     example = EVERY[name]
-    return example.make(budget=BUDGET, **(classes if example.target == "label" else {}))
+    return example.make(guarantee=BUDGET, **(classes if example.target == "label" else {}))
 
 
 def wanted(name: str) -> dict[str, str]:
@@ -87,7 +87,7 @@ def test_a_clone_has_no_noise_and_no_result(name):
     model = fitted(example, rows, target[example.target])
     copied = clone(model)
     assert not [each for each in vars(copied) if each.endswith("_") or each.startswith("_")]
-    assert copied.cost() == model.cost()
+    assert copied.loss == model.loss
     again = copied.fit(rows, target[example.target])
     first = example.learned[0]
     assert (getattr(again, first) != getattr(model, first)).any()
@@ -96,13 +96,13 @@ def test_a_clone_has_no_noise_and_no_result(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_of_one_unit_are_paid_for_by_a_clone_too(name):
     """The noise grows with them; the price is the budget all the same."""
-    once, thrice = (MODELS[name].make(budget=dp.GDP(1), rows_per_unit=n) for n in (1, 3))
+    once, thrice = (MODELS[name].make(guarantee=dp.GDP(1), rows_per_unit=n) for n in (1, 3))
     assert clone(thrice).rows_per_unit == 3
     (sums, share), *_ = thrice._parts()
     noise = clone(thrice)._noise(sums, share, 2).sigma / once._noise(sums, share, 2).sigma
     assert float(noise) == pytest.approx(3, rel=1e-6)
     with pytest.raises(dp.ParameterError, match="rows_per_unit"):
-        MODELS[name].make(budget=BUDGET, rows_per_unit=0).cost()
+        MODELS[name].make(guarantee=BUDGET, rows_per_unit=0).cost()
 
 
 def test_bounds_may_be_an_array():

@@ -29,7 +29,7 @@ def test_the_largest_mu_at_a_millionth(epsilon, mu):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_price_keeps_the_budget_and_hardly_less(name, relation, budget):
-    cost = MODELS[name].make(budget=budget, relation=relation).cost()
+    cost = MODELS[name].make(guarantee=budget, relation=relation).loss
     assert cost.relation == relation
     assert cost.satisfies(budget)
     tighter = {
@@ -43,9 +43,9 @@ def test_the_price_keeps_the_budget_and_hardly_less(name, relation, budget):
 @pytest.mark.parametrize("name", ["LinearRegression", "GaussianNB", "KMeans", "PCA"])
 def test_a_pure_budget_costs_its_epsilon(name):
     example = MODELS[name]
-    assert example.make(budget=dp.PureDP(1.5)).cost().pure == dp.PureDP(1.5).epsilon
+    assert example.make(guarantee=dp.PureDP(1.5)).loss.pure == dp.PureDP(1.5).epsilon
     rows, target = made_up(300)
-    fitted(example, rows, target[example.target], budget=dp.PureDP(1.5))
+    fitted(example, rows, target[example.target], guarantee=dp.PureDP(1.5))
 
 
 class _Listener:
@@ -77,7 +77,7 @@ def test_the_price_charged_is_the_price_stated(name):
     finally:
         LISTENER.reset(token)
     drawn = listener.losses
-    assert (drawn[0] if len(drawn) == 1 else dp.compose(*drawn)) == model.cost()
+    assert (drawn[0] if len(drawn) == 1 else dp.compose(*drawn)) == model.loss
 
 
 HOSTILE = np.array(
@@ -278,7 +278,7 @@ def test_replay_would_notice_a_row_that_is_not_clipped(monkeypatch):
     monkeypatch.setattr(Moments, "moved", lambda self, relation: 1000)
 
     def pipeline(rows):
-        return MODELS["PCA"].make(budget=BUDGET).fit(rows).components_
+        return MODELS["PCA"].make(guarantee=BUDGET).fit(rows).components_
 
     data = [[0.0, 0.1, 0.2]] * 5
     found = dp.replay(pipeline, data, [*data, [1.0, 1.0, 1.0]], time_limit=None)
@@ -311,7 +311,7 @@ def test_private_faults_look_like_anything_else(name, count, fault):
     for each in example.learned:
         assert np.shape(getattr(model, each)) == np.shape(getattr(other, each))
         assert np.isfinite(getattr(model, each)).all()
-    assert model.cost() == other.cost()
+    assert model.loss == other.loss
 
 
 class _Raising:
@@ -384,19 +384,19 @@ def test_no_cell_and_no_label_is_told_of(name, cell):
 
 def test_what_is_masked_counts_as_nothing():
     values = np.ma.array([[0.1]] * 2000 + [[0.9]] * 2000, mask=[[False]] * 2000 + [[True]] * 2000)
-    model = dp.StandardScaler(budget=dp.GDP(100), bounds=(0, 1)).fit(values)
+    model = dp.StandardScaler(guarantee=dp.GDP(100), bounds=(0, 1)).fit(values)
     assert model.mean_ == pytest.approx([0.1], abs=0.01)
     assert model.n_rows_ == pytest.approx(2000, abs=10)
     label = np.ma.array([0, 1] * 2000, mask=[True, False] * 2000)
-    counted = dp.LogisticRegression(budget=dp.GDP(100), bounds=(0, 1), classes=[0, 1])
+    counted = dp.LogisticRegression(guarantee=dp.GDP(100), bounds=(0, 1), classes=[0, 1])
     assert counted.fit(np.zeros((4000, 1)), label).n_rows_ == pytest.approx(2000, abs=10)
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e-281), (0, 5e-324), (-1e-320, 1e-320)], ids=str)
 def test_spans_that_doubles_hardly_hold_are_refused(bounds):
     with pytest.raises(dp.ParameterError, match="too close"):
-        MODELS["PCA"].make(budget=BUDGET, bounds=bounds).fit([[0.0, 0.0]])
-    least = MODELS["PCA"].make(budget=BUDGET, bounds=(0, 1e-280), norm=1e-6)
+        MODELS["PCA"].make(guarantee=BUDGET, bounds=bounds).fit([[0.0, 0.0]])
+    least = MODELS["PCA"].make(guarantee=BUDGET, bounds=(0, 1e-280), norm=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for value in (5e-324, 1e-281, 1e308, -1e308):
@@ -417,7 +417,7 @@ def test_spans_that_doubles_hardly_hold_are_refused(bounds):
 )
 def test_public_faults_are_refused(rows):
     with pytest.raises(dp.ParameterError):
-        MODELS["PCA"].make(budget=BUDGET).fit(rows)
+        MODELS["PCA"].make(guarantee=BUDGET).fit(rows)
 
 
 def test_sparse_matrices_are_refused():
@@ -430,8 +430,8 @@ def test_sparse_matrices_are_refused():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"budget": 1.0},
-        {"budget": None},
+        {"guarantee": 1.0},
+        {"guarantee": None},
         {"bounds": None},
         {"bounds": (1, -1)},
         {"bounds": (0, math.inf)},
@@ -447,7 +447,7 @@ def test_sparse_matrices_are_refused():
 )
 def test_what_must_be_declared_is_asked_for(wrong):
     rows, target = made_up(10)
-    given = {"budget": BUDGET, "bounds": (-1, 1), "y_bounds": (-1, 1), **wrong}
+    given = {"guarantee": BUDGET, "bounds": (-1, 1), "y_bounds": (-1, 1), **wrong}
     with pytest.raises(dp.ParameterError):
         dp.LinearRegression(**given).fit(rows, target["number"])
 
@@ -455,4 +455,4 @@ def test_what_must_be_declared_is_asked_for(wrong):
 @pytest.mark.parametrize("classes", [None, "ab", ["a"], ["a", "a"]], ids=str)
 def test_classes_are_declared(classes):
     with pytest.raises(dp.ParameterError):
-        dp.GaussianNB(budget=BUDGET, bounds=(-1, 1), classes=classes).cost()
+        dp.GaussianNB(guarantee=BUDGET, bounds=(-1, 1), classes=classes).cost()

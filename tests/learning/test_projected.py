@@ -22,7 +22,7 @@ LOSSES = {
 
 
 def descent(objective="logistic", **more):
-    return dp.ProjectedDescent(objective, **{"budget": dp.ApproxDP(1, 1e-6), **PUBLIC, **more})
+    return dp.ProjectedDescent(objective, **{"guarantee": dp.ApproxDP(1, 1e-6), **PUBLIC, **more})
 
 
 def made_up(count=2_000):
@@ -54,7 +54,7 @@ def test_the_price_keeps_the_budget_and_is_what_is_drawn(budget, relation):
         def fact(self, *_said):
             pass
 
-    made, listener = descent(budget=budget, relation=relation, steps=4), Listener()
+    made, listener = descent(guarantee=budget, relation=relation, steps=4), Listener()
     assert made.loss.satisfies(budget)
     token = LISTENER.set(listener)
     try:
@@ -72,8 +72,8 @@ def test_samples_are_composed_numerically():
     made = descent(rate=0.1, steps=20)
     assert made.loss.satisfies(dp.ApproxDP(1, 1e-6))
     assert not made.loss.satisfies(dp.ApproxDP(0.99, 1e-6))
-    with pytest.raises(dp.ParameterError, match="ApproxDP only"):
-        descent(rate=0.1, budget=dp.ZCDP(1))
+    with pytest.raises(dp.ParameterError, match="samples are priced in"):
+        descent(rate=0.1, guarantee=dp.ZCDP(1))
 
 
 NASTY = [
@@ -111,7 +111,7 @@ def test_no_row_moves_a_gradient_further_than_is_charged(objective, scale):
 def test_the_mean_loss_is_within_the_risk_of_its_least(objective, rate):
     """At a budget where noise is faint: what is left is the theorem's bound on the descent."""
     rows, signs = made_up()
-    made = descent(objective, budget=dp.ApproxDP(100, 1e-6), rate=rate, steps=200)
+    made = descent(objective, guarantee=dp.ApproxDP(100, 1e-6), rate=rate, steps=200)
     found = made.release((rows, signs))
     assert np.linalg.norm(found) <= 2 + 1e-9
     loss = LOSSES[objective]
@@ -124,7 +124,7 @@ def test_the_mean_loss_is_within_the_risk_of_its_least(objective, rate):
 
 
 def test_places_stay_on_the_ball_whatever_is_heard():
-    made = descent("linear", budget=dp.ApproxDP(0.01, 1e-9), size=1, steps=5)
+    made = descent("linear", guarantee=dp.ApproxDP(0.01, 1e-9), size=1, steps=5)
     rows, signs = made_up(100)
     for _ in range(20):
         assert np.linalg.norm(made.release((rows, signs))) <= 2 + 1e-9
@@ -159,7 +159,7 @@ def test_private_faults_look_like_anything_else(cell, rate):
 def test_a_gate_releases_it():
     with dp.Ledger(None) as ledger:
         ledger.open("p", dp.Budget(dp.ZCDP(1)), who="owner")
-        made = descent(budget=dp.ZCDP(0.25), steps=4)
+        made = descent(guarantee=dp.ZCDP(0.25), steps=4)
         answer = dp.Gate(ledger, "p", "ana").release(made, made_up, purpose="descent")
         assert len(answer.value) == 3
         assert float(ledger.balance("p").remaining["rho"]) == pytest.approx(0.75, abs=1e-9)
@@ -174,7 +174,7 @@ def test_a_gate_releases_it():
         ({"size": 1.5}, "size"),
         ({"steps": 0}, "steps"),
         ({"rate": 2}, "rate"),
-        ({"budget": 1}, "budget"),
+        ({"guarantee": 1}, "guarantee"),
         ({"relation": "any"}, "relation"),
     ],
 )

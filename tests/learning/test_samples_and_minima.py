@@ -27,12 +27,12 @@ BUDGET = dp.ApproxDP(1.0, 1e-6)
 
 
 def sgd(**options):
-    given = {"budget": BUDGET, "bounds": (-1, 1), "classes": ["a", "b"], "size": 1000}
+    given = {"guarantee": BUDGET, "bounds": (-1, 1), "classes": ["a", "b"], "size": 1000}
     return SGDClassifier(**{**given, "rate": 0.1, "max_iter": 20, **options})
 
 
 def perturbed(**options):
-    given = {"budget": BUDGET, "bounds": (-1, 1), "classes": ["a", "b"], "penalty": 3.0}
+    given = {"guarantee": BUDGET, "bounds": (-1, 1), "classes": ["a", "b"], "penalty": 3.0}
     return PerturbedLogisticRegression(**{**given, **options})
 
 
@@ -50,7 +50,7 @@ def test_known_deviations(rate, times, epsilon, sigma):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_a_sampled_fit_costs_its_budget(relation):
-    cost = sgd(relation=relation).cost()
+    cost = sgd(relation=relation).loss
     assert cost.relation == relation
     assert cost.satisfies(BUDGET)
     assert not cost.satisfies(dp.ApproxDP(0.99, 1e-6))
@@ -60,7 +60,7 @@ def test_a_sampled_fit_costs_its_budget(relation):
 @pytest.mark.parametrize("budget", [dp.PureDP(1), dp.ZCDP(0.1), 3])
 def test_samples_are_priced_under_approximate_budgets_only(budget):
     with pytest.raises(dp.ParameterError):
-        sgd(budget=budget).cost()
+        sgd(guarantee=budget).cost()
 
 
 class Given:
@@ -133,7 +133,7 @@ def test_samples_teach():
     labels = np.where(rows @ [1, -1, 0.5, 2] + rng.normal(0, 0.3, 20_000) > 0, "b", "a")
     model = sgd(size=20_000, rate=0.05, max_iter=100).fit(rows, labels)
     assert model.score(rows, labels) > 0.85
-    assert clone(model).cost() == model.cost()
+    assert clone(model).loss == model.loss
     assert not hasattr(clone(model), "coef_")
     assert sgd().outlook(size=10, features=4).supported is False
     assert sgd().outlook(size=10**6, features=4).supported
@@ -261,15 +261,15 @@ def test_the_tilted_objective_keeps_its_epsilon(relation):
 def test_labels_say_what_the_guarantee_rests_on():
     rows, target = made_up(50)
     assert perturbed().fit(rows, target["label"]).label_ == "(ε, δ)"
-    exact = perturbed(budget=dp.PureDP(1)).fit(rows, target["label"])
+    exact = perturbed(guarantee=dp.PureDP(1)).fit(rows, target["label"])
     assert exact.label_ == "pure"
-    assert exact.cost().pure == 1
+    assert exact.loss.pure == 1
     for method in ("objective", "approximate"):
         with pytest.raises(dp.ParameterError, match="allow_real_arithmetic"):
             perturbed(method=method).cost()
         model = perturbed(method=method, allow_real_arithmetic=True).fit(rows, target["label"])
         assert "real-arithmetic model" in model.label_
-        assert model.cost().satisfies(BUDGET)
+        assert model.loss.satisfies(BUDGET)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_labels_say_what_the_guarantee_rests_on():
         {"penalty": 0.01, "method": "objective", "allow_real_arithmetic": True},
         {"classes": [1, 2, 3]},
         {"method": "magic"},
-        {"budget": dp.ZCDP(1)},
+        {"guarantee": dp.ZCDP(1)},
     ],
     ids=str,
 )

@@ -17,7 +17,7 @@ ESTIMATORS = {
 
 def learned(make, labels):
     rows = np.linspace(-1, 1, 2 * len(labels)).reshape(-1, 2)
-    return make(budget=dp.ApproxDP(1, 1e-6), bounds=(-1, 1), classes=CLASSES).fit(rows, labels)
+    return make(guarantee=dp.ApproxDP(1, 1e-6), bounds=(-1, 1), classes=CLASSES).fit(rows, labels)
 
 
 def shown(model):
@@ -31,5 +31,5 @@ def test_case_30_labels_of_one_class_look_like_any_other(make):
     one, other = (learned(make, ["ill"] * 39 + [last]) for last in CLASSES)
     assert shown(one) == shown(other)
     assert list(one.classes_) == list(other.classes_) == CLASSES
-    assert one.cost() == other.cost()
+    assert one.loss == other.loss
     assert set(one.predict(np.zeros((5, 2)))) <= set(CLASSES)

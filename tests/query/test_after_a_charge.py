@@ -138,7 +138,7 @@ def test_learning_fails_in_the_same_way(error, monkeypatch):
     def fails(*_):
         raise error
 
-    model = dp.Ridge(budget=dp.ZCDP(0.1), bounds=(0, 90), y_bounds=(0, 90))
+    model = dp.Ridge(guarantee=dp.ZCDP(0.1), bounds=(0, 90), y_bounds=(0, 90))
     with session() as asked:
         monkeypatch.setattr(dp.Ridge, "_learn", fails)
         with pytest.raises(dp.ReleaseFailedError, match="stays charged"):

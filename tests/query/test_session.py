@@ -1,12 +1,14 @@
 """Sessions: where tables come from, what is charged, what is refused, what a crash leaves."""
 
 import datetime
+import math
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -214,6 +216,54 @@ def test_the_builder_asks_what_sql_asks():
         ):
             with pytest.raises(dp.DeniableError):
                 wrong()
+
+
+def test_the_builder_has_the_quantiles_of_sql():
+    with opened() as session:
+        built = session.table("visits").agg(
+            m=dp.median("cost"),
+            q=dp.quantile("cost", 0.25),
+            p=dp.quantile("cost + 1", Fraction(999, 1000)),
+            low=dp.minimum("cost"),
+            high=dp.maximum("cost").where("ward = 'A'"),
+        )
+        text = (
+            "SELECT MEDIAN(cost) AS m, QUANTILE_CONT(cost, 0.25) AS q, "
+            "QUANTILE_CONT(cost + 1, 0.999) AS p, MIN(cost) AS low, "
+            "MAX(cost) FILTER (WHERE ward = 'A') AS high FROM visits"
+        )
+        first = session.sql(text, epsilon=100)
+        again = built.release(epsilon=100)
+        assert again.repeated
+        assert again.data == first.data
+        ((low, q, m, high),) = zip(
+            *(again[name] for name in ("low", "q", "m", "high")), strict=True
+        )
+        assert 0 <= low < q < m < high <= 100
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0"), (1, "1"), (1.0, "1"), (0.5, "0.5"), (1e-6, "0.000001"), (Decimal("0.10"), "0.1")],
+    ids=str,
+)
+def test_shares_are_written_as_they_are(share, text):
+    assert dp.quantile("cost", share).sql == f"QUANTILE_CONT(cost, {text})"
+
+
+@pytest.mark.parametrize(
+    "share", [-0.1, 1.1, 1e-7, Fraction(1, 3), math.nan, "0.5", True, None], ids=str
+)
+def test_other_shares_are_refused(share):
+    with pytest.raises((dp.ParameterError, dp.ParameterTypeError), match="share"):
+        dp.quantile("cost", share)
+
+
+@pytest.mark.parametrize("make", [dp.median, dp.minimum, dp.maximum, lambda x: dp.quantile(x, 0.5)])
+@pytest.mark.parametrize("wrong", ["", "cost) FROM visits --", None, 5], ids=str)
+def test_quantiles_take_one_expression(make, wrong):
+    with pytest.raises((dp.QueryError, dp.ParameterTypeError)):
+        make(wrong)
 
 
 def test_builders_join_count_distinct_and_filter():

@@ -64,7 +64,7 @@ def learning_subjects() -> list[Subject]:
     )
 
     gap.register(minimum.PrivateMinimum, _rows_apart)
-    known: dict[str, Any] = {"budget": ApproxDP(8, 1e-6), "bounds": (0, 1)}
+    known: dict[str, Any] = {"guarantee": ApproxDP(8, 1e-6), "bounds": (0, 1)}
     named: dict[str, Any] = {**known, "classes": [0, 1]}
     models: list[tuple[Any, str]] = [
         (scaling.StandardScaler(**known), "mean_"),
@@ -78,7 +78,7 @@ def learning_subjects() -> list[Subject]:
         (perturbed.PerturbedLogisticRegression(**named, penalty=1.0), "coef_"),
     ]
     descent = projected.ProjectedDescent(
-        "absolute", budget=known["budget"], width=1, radius=1, size=2, steps=2
+        "absolute", guarantee=known["guarantee"], width=1, radius=1, size=2, steps=2
     )
 
     def descend(more: int) -> float:
@@ -87,7 +87,7 @@ def learning_subjects() -> list[Subject]:
     return [
         Subject("learning", "ProjectedDescent", descend, descent.loss, _ROWS, _FEWER),
         *(
-            Subject("learning", type(each).__name__, _fits(each, name), each.cost(), _ROWS, _FEWER)
+            Subject("learning", type(each).__name__, _fits(each, name), each.loss, _ROWS, _FEWER)
             for each, name in models
         ),
     ]

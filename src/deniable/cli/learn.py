@@ -14,9 +14,6 @@ from deniable.cli.failures import told
 from deniable.cli.metadata import read_metadata
 from deniable.cli.query import left_line, plain_console, waiting
 from deniable.cli.question import AsJson, Epsilon, File, Rho
-from deniable.ledger.amounts import read_amount
-from deniable.privacy.guarantees import ZCDP, Guarantee, PureDP
-from deniable.session import Session
 
 
 class Kind(StrEnum):
@@ -52,7 +49,7 @@ def learn(  # noqa: PLR0917
 
     metadata = read_metadata(file)
     with metadata.session(who=who) as session:
-        model = _model(kind, _budget(session, epsilon, rho), count)
+        model = _model(kind, {"epsilon": epsilon, "rho": rho}, count)
         before = session.remaining
         with waiting("learning"):
             fitted = fit(session, model, table, x=[name.strip() for name in x.split(",")], y=y)
@@ -62,7 +59,7 @@ def learn(  # noqa: PLR0917
             if name.endswith("_") and name != "n_features_in_"
         }
         if as_json:
-            cost = fitted.cost().price
+            cost = fitted.cost()
             typer.echo(json.dumps({"model": str(kind), "cost": str(cost), **learned}, indent=2))
             return
         shown = Table("learned", "value")
@@ -71,16 +68,10 @@ def learn(  # noqa: PLR0917
         plain_console().print(shown)
         for name, each in session.remaining.items():
             free = "given before, free; " if each.remaining == before[name].remaining else ""
-            typer.echo(f"{name}: {free}{left_line(each, fitted.cost().price)}")
+            typer.echo(f"{name}: {free}{left_line(each, fitted.cost())}")
 
 
-def _budget(session: Session, epsilon: float | None, rho: float | None) -> Guarantee:
-    """What the fit may cost: as a question, ε stands for the ρ that converts to it."""
-    amount = read_amount(session.parts.budget, epsilon=epsilon, rho=rho)
-    return PureDP(amount.value) if amount.pure else ZCDP(amount.value)
-
-
-def _model(kind: Kind, budget: Guarantee, count: int) -> Any:
+def _model(kind: Kind, price: dict[str, Any], count: int) -> Any:
     """The estimator; what it must be told comes from the table."""
     from deniable.learning.bayes import GaussianNB  # noqa: PLC0415
     from deniable.learning.clustering import KMeans  # noqa: PLC0415
@@ -90,12 +81,12 @@ def _model(kind: Kind, budget: Guarantee, count: int) -> Any:
 
     match kind:
         case Kind.LINEAR:
-            return LinearRegression(budget=budget, bounds=None, y_bounds=None)
+            return LinearRegression(**price, bounds=None, y_bounds=None)
         case Kind.LOGISTIC:
-            return LogisticRegression(budget=budget, bounds=None, classes=None)
+            return LogisticRegression(**price, bounds=None, classes=None)
         case Kind.BAYES:
-            return GaussianNB(budget=budget, bounds=None, classes=None)
+            return GaussianNB(**price, bounds=None, classes=None)
         case Kind.KMEANS:
-            return KMeans(count, budget=budget, bounds=None)
+            return KMeans(count, **price, bounds=None)
         case Kind.PCA:
-            return PCA(count, budget=budget, bounds=None)
+            return PCA(count, **price, bounds=None)

@@ -29,13 +29,15 @@ class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: one release of every class's count, sums and sums of
-      squares, whose joint L2 sensitivity is that of `sums.GroupSums`; empty classes have noise too;
+    * a fit keeps its guarantee and costs `loss`: one release of every class's count, sums and sums
+      of squares, whose joint L2 sensitivity is that of `sums.GroupSums`; empty classes have noise;
     * values beyond `bounds` are clamped; a row with anything that is no finite number, or with a
       label that is not in `classes`, counts as nothing.
 
     Args:
-        budget: what a fit may cost.
+        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns.
         classes: all labels; nothing is read from the data.
         relation: "add_remove" or "replace".
@@ -49,13 +51,17 @@ class GaussianNB(ClassifierMixin, SumsEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         classes: Any,
         relation: Any = "add_remove",
         rows_per_unit: Any = 1,
     ) -> None:
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.classes = classes
         self.relation = relation

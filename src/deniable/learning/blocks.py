@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
@@ -20,8 +20,8 @@ from deniable.learning.noise import (
     Share,
     deviation,
     mechanism_for,
-    read_budget,
 )
+from deniable.learning.priced import Priced
 from deniable.learning.rows import GRID, Floats, read_column, read_ends, read_features
 from deniable.learning.scikit import read_classes, read_positive
 from deniable.learning.sums import Integers
@@ -104,12 +104,12 @@ class BlockSum:
         return np.rint(np.clip(found, 0, 1) * GRID).astype(np.int64)
 
 
-class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class SubsampledEstimator(Priced):
     """Any scikit-learn estimator made private: fitted on blocks, what it learned averaged.
 
     Formal guarantee. For any two tables that differ in one row under `relation`, a fit keeps
-    `budget` and costs `cost()`, whatever the estimator does: it is one release of `BlockSum`. Rows
-    with anything that is no finite number count as nothing.
+    the guarantee that it is given and costs `loss`, whatever the estimator does: it is one release
+    of `BlockSum`. Rows with anything that is no finite number count as nothing.
 
     Blocks cost accuracy of their own: each sees one row in `blocks`, and noise falls with `blocks`.
     Where one of the estimators that read sums will do, it does better.
@@ -117,7 +117,9 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     Args:
         estimator: not private; it is cloned, and fitted in child processes alone.
         learned: attributes that are averaged, with their shapes: {"coef_": (3,), "intercept_": ()}.
-        budget: what a fit may cost.
+        epsilon: what a fit may cost, as ε; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of all numbers that are learned; beyond, they are clamped.
         blocks: how many.
         classes: all labels, for classifiers, in any order; what is learned is read as of sorted
@@ -135,7 +137,9 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         estimator: Any,
         *,
         learned: Any,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         blocks: Any = 50,
         classes: Any = None,
@@ -144,15 +148,18 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     ) -> None:
         self.estimator = estimator
         self.learned = learned
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.blocks = blocks
         self.classes = classes
         self.timeout = timeout
         self.relation = relation
 
-    def cost(self) -> Loss:
-        """What one fit costs, whatever the data are."""
+    @property
+    def loss(self) -> Loss:
+        """What one fit tells, whatever the data are."""
         return self._mechanism().loss
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -214,8 +221,8 @@ class SubsampledEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         elif is_classifier(self.estimator):
             raise ParameterError("classes", None, "a classifier needs all labels: classes=[0, 1]")
         self._ends()
-        numbers, budget = _numbers(self._shapes()), read_budget(self.budget)
-        noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, budget, self._neighbours())
+        numbers, kept = _numbers(self._shapes()), self._kept()
+        noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, kept, self._neighbours())
         timeout = read_positive(self.timeout, "timeout")
         return BlockSum(noise, whole(self.blocks, "blocks"), numbers, timeout)
 

@@ -31,7 +31,7 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: one release of second moments, one of the counts in
+    * a fit keeps its guarantee and costs `loss`: one release of second moments, one of counts in
       cells along the noisy principal directions, from which the start is found, and `max_iter`
       releases of every cluster's count and sum, with noise on empty clusters too (Su et al. 2016,
       with the sensitivities of `sums.Moments`, `sums.CellCounts` and `sums.GroupSums`);
@@ -42,7 +42,9 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     Args:
         n_clusters: how many.
-        budget: what a fit may cost.
+        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns. Distances are taken in units of half spans.
         norm: the longest row that counts in full, columns being centred and divided by half their
             span; None: no further clipping.
@@ -58,7 +60,9 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         self,
         n_clusters: Any,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         norm: Any = None,
         max_iter: Any = 4,
@@ -66,7 +70,9 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         rows_per_unit: Any = 1,
     ) -> None:
         self.n_clusters = n_clusters
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.norm = norm
         self.max_iter = max_iter

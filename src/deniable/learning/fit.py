@@ -31,11 +31,9 @@ from deniable.learning.scikit import (
 )
 from deniable.learning.sgd import SGDClassifier
 from deniable.learning.sums import Integers, Sums
-from deniable.privacy.composition import Composed
-from deniable.privacy.guarantees import ApproxDP
+from deniable.ledger.amounts import read_amount
+from deniable.ledger.filters import Budget
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.generic import ApproxLoss
-from deniable.privacy.losses.sampled import SampledLoss
 from deniable.release import Door, Gate, shielded
 from deniable.session import Session
 from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
@@ -76,11 +74,14 @@ def fit(
     The whole price is reserved in the ledger before anything is read. Estimators that read sums
     have them computed by the engine where the table is; others are given rows. Bounds, classes and
     the relation are the estimator's own, or those that the table declares where it has None. Of one
-    unit at most `max_rows` rows count. The same fit again is answered from the ledger, for free.
+    unit at most `max_rows` rows count. `epsilon=` and `rho=` of the estimator mean what they mean
+    for a question of the session; a guarantee means itself. The same fit again, its price said in
+    whatever words, is answered from the ledger, for free.
     """
     name, private = _table(session, table)
     columns = _columns(session, name, x, y)
     model = _completed(estimator, private, columns)
+    _resolve(model, session.parts.budget)
     source = _source(model, private, name, columns)
     whole = _Whole(type(model).__name__, tuple(model.get_params().items()), source.ranges)
     parts = session.parts
@@ -96,7 +97,7 @@ def fit(
     parts.engine.check(steps)
     question = {
         "learn": type(model).__name__,
-        "parameters": {key: _plain(value) for key, value in model.get_params().items()},
+        "parameters": _parameters(model),
         "x": list(columns.x),
         "y": columns.y,
         "tables": {name: private.describe()},
@@ -173,7 +174,7 @@ class _Whole:
     @property
     def loss(self) -> Loss:
         """What the fit costs."""
-        return _price(self._model())
+        return self._model()._charged()
 
     def release(self, value: Rows) -> dict[str, Any]:
         """Fit, and tell what was learned: for estimators that need rows."""
@@ -209,14 +210,22 @@ def _pull(source: Source, snapshot: LazySnapshot) -> Rows:
     return Rows(table[:, :width], table[:, width] if source.y else None, None, present)
 
 
-def _price(model: PrivateEstimator) -> Loss:
-    """What the ledger is charged: samples as (ε, δ), for a ledger adds up ρ."""
-    cost = model.cost()
-    sampled = isinstance(cost, Composed) and isinstance(cost.parts[0].loss, SampledLoss)
-    budget = model._budget()
-    if (sampled or isinstance(cost, SampledLoss)) and isinstance(budget, ApproxDP):
-        return ApproxLoss(bound=budget.epsilon, slack=budget.delta, relation=cost.relation)
-    return cost
+def _resolve(model: PrivateEstimator, budget: Budget) -> None:
+    """Say the price as the guarantee that it is under a budget: one price has one record."""
+    if model.guarantee is not None:
+        guarantee = model._kept()
+    else:
+        guarantee = read_amount(budget, epsilon=model.epsilon, rho=model.rho).guarantee
+    model.set_params(epsilon=None, rho=None, guarantee=guarantee)
+    model._payer = budget
+
+
+def _parameters(model: PrivateEstimator) -> dict[str, Any]:
+    """What the record of a fit is found by; the guarantee has the name that old records have."""
+    given = model.get_params()
+    del given["epsilon"], given["rho"]
+    given["budget"] = given.pop("guarantee")
+    return {name: _plain(value) for name, value in given.items()}
 
 
 def _table(session: Session, table: str) -> tuple[str, PrivateTable]:

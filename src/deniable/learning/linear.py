@@ -31,7 +31,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: one release of a vector of whole numbers whose L2
+    * a fit keeps its guarantee and costs `loss`: one release of a vector of whole numbers whose L2
       sensitivity is that of `sums.Moments`, with discrete Gaussian noise (discrete Laplace noise
       under `PureDP`);
     * values beyond `bounds` and `y_bounds` are clamped and rows longer than `norm` are shortened,
@@ -40,7 +40,9 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
       Vu & Slavković 2009; with adaptive shrinkage after Wang 2018).
 
     Args:
-        budget: what a fit may cost, `dp.ApproxDP(1.0, 1e-6)` for instance.
+        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns, numbers or lists with one number for each column.
         y_bounds: (low, high) of the target.
         norm: the longest row that counts in full, columns being centred and divided by half their
@@ -58,7 +60,9 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         y_bounds: Any,
         norm: Any = None,
@@ -66,7 +70,9 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
         relation: Any = "add_remove",
         rows_per_unit: Any = 1,
     ) -> None:
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.y_bounds = y_bounds
         self.norm = norm
@@ -156,7 +162,9 @@ class Ridge(LinearRegression):
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         y_bounds: Any,
         alpha: Any = 1.0,
@@ -166,7 +174,9 @@ class Ridge(LinearRegression):
         rows_per_unit: Any = 1,
     ) -> None:
         super().__init__(
-            budget=budget,
+            epsilon=epsilon,
+            rho=rho,
+            guarantee=guarantee,
             bounds=bounds,
             y_bounds=y_bounds,
             norm=norm,

@@ -70,7 +70,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: one release of second moments (`sums.Moments`) and
+    * a fit keeps its guarantee and costs `loss`: one release of second moments (`sums.Moments`) and
       `max_iter` releases of the sum of gradients (`sums.Gradients`), adaptively composed (Dong,
       Roth & Su 2022, Cor. 3.3; Bun & Steinke 2016, Lemma 1.7);
     * values beyond `bounds` are clamped, rows longer than `norm` are shortened, in the coordinates
@@ -79,7 +79,9 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
     * everything else is computed from released numbers.
 
     Args:
-        budget: what a fit may cost.
+        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns.
         classes: all labels; nothing is read from the data.
         norm: the longest row that counts in full, columns being centred and divided by half their
@@ -98,7 +100,9 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         classes: Any,
         norm: Any = None,
@@ -106,7 +110,9 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         relation: Any = "add_remove",
         rows_per_unit: Any = 1,
     ) -> None:
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.classes = classes
         self.norm = norm

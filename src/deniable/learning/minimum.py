@@ -59,59 +59,59 @@ class Way(StrEnum):
 class PrivateMinimum:
     """The minimum of a penalised logistic loss, released as the module says.
 
-    Formal guarantee: `budget` holds for rows that differ in one under `relation`: for "output" in
+    Formal guarantee: `guarantee`, for rows that differ in one under `relation`: for "output" in
     machine arithmetic, for fewer than 10¹⁰ rows, by the certificate of `solver.minimum`; for the
     others in real arithmetic ("real-arithmetic model"), and for "objective" as if its minimum were
     exact. No data set of that size is left unsolved; beyond it zero stands in for the minimum.
     """
 
     way: Way
-    budget: PureDP | ApproxDP
+    guarantee: PureDP | ApproxDP
     penalty: float
     relation: Relation
 
     @property
     def label(self) -> str:
         """What the guarantee rests on."""
-        kind = "pure" if isinstance(self.budget, PureDP) else "(ε, δ)"
+        kind = "pure" if isinstance(self.guarantee, PureDP) else "(ε, δ)"
         return kind if self.way == Way.OUTPUT else f"{kind}, real-arithmetic model"
 
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        if isinstance(self.budget, PureDP):
-            return PureLoss(bound=self.budget.epsilon, relation=self.relation)
+        if isinstance(self.guarantee, PureDP):
+            return PureLoss(bound=self.guarantee.epsilon, relation=self.relation)
         return ApproxLoss(
-            bound=self.budget.epsilon, slack=self.budget.delta, relation=self.relation
+            bound=self.guarantee.epsilon, slack=self.guarantee.delta, relation=self.relation
         )
 
     def scale(self) -> float:
         """s of the spherical noise, or σ of the normal noise, on the objective."""
         share = 1 if self.way == Way.OBJECTIVE else 1 - _OUTPUT_PART
-        left = float(self.budget.epsilon * share) - math.log1p(_SMOOTH / self.penalty)
+        left = float(self.guarantee.epsilon * share) - math.log1p(_SMOOTH / self.penalty)
         if left <= 0:
-            least = _SMOOTH / math.expm1(float(self.budget.epsilon * share))
+            least = _SMOOTH / math.expm1(float(self.guarantee.epsilon * share))
             raise ParameterError(
-                "penalty", self.penalty, f"this budget needs a penalty above {least:.3g}"
+                "penalty", self.penalty, f"{self.guarantee} needs a penalty above {least:.3g}"
             )
         moved = self.relation.changed * _SLACK
-        if isinstance(self.budget, PureDP):
-            return _checked(float_up(moved / left), self.budget)
-        delta = float(self.budget.delta) / (1 if self.way == Way.OBJECTIVE else 2)
+        if isinstance(self.guarantee, PureDP):
+            return _checked(float_up(moved / left), self.guarantee)
+        delta = float(self.guarantee.delta) / (1 if self.way == Way.OBJECTIVE else 2)
         t = -float(ndtri(delta / (2 * self.relation.changed)))
         # moved·t/σ + moved²/2σ² = left, solved for 1/σ
         root = (math.sqrt(t * t + 2 * left) - t) / moved
-        return _checked(float_up(1 / root), self.budget)
+        return _checked(float_up(1 / root), self.guarantee)
 
     def _output_noise(self, width: int) -> Gaussian | Laplace:
         share = Fraction(1) if self.way == Way.OUTPUT else _OUTPUT_PART
         gap = 2 * GRADIENT + (self.relation.changed * _SLACK if self.way == Way.OUTPUT else 0.0)
         far = float_up(gap / self.penalty)
-        epsilon = self.budget.epsilon * share
-        if isinstance(self.budget, PureDP):
+        epsilon = self.guarantee.epsilon * share
+        if isinstance(self.guarantee, PureDP):
             wide = float_up(far * math.sqrt(width))
             return Laplace(epsilon=epsilon, sensitivity=wide, relation=self.relation)
-        delta = self.budget.delta / (1 if self.way == Way.OUTPUT else 2)
+        delta = self.guarantee.delta / (1 if self.way == Way.OUTPUT else 2)
         return Gaussian(epsilon=epsilon, delta=delta, sensitivity=far, relation=self.relation)
 
     def deviation(self, width: int) -> float:
@@ -125,7 +125,7 @@ class PrivateMinimum:
             added = float(math.sqrt(2) * drawn.scale if isinstance(drawn, Laplace) else drawn.sigma)
         if self.way == Way.OUTPUT:
             return added
-        wide = math.sqrt(width + 1) if isinstance(self.budget, PureDP) else 1.0
+        wide = math.sqrt(width + 1) if isinstance(self.guarantee, PureDP) else 1.0
         return math.hypot(added, wide * self.scale() / self.penalty)
 
     @traced
@@ -137,7 +137,7 @@ class PrivateMinimum:
         width = rows.shape[1]
         tilt = np.zeros(width)
         if self.way != Way.OUTPUT:
-            pure = isinstance(self.budget, PureDP)
+            pure = isinstance(self.guarantee, PureDP)
             tilt = spherical_laplace(width, self.scale()) if pure else normals(width) * self.scale()
         found = minimum(rows * value.present[:, None], signs, tilt, self.penalty)
         if self.way == Way.OBJECTIVE:
@@ -145,7 +145,7 @@ class PrivateMinimum:
         return np.asarray(self._output_noise(width).release(found), np.float64)
 
 
-def _checked(scale: float, budget: Guarantee) -> float:
+def _checked(scale: float, guarantee: Guarantee) -> float:
     if scale > _LARGEST_SCALE:
-        raise ParameterError("budget", str(budget), "is too small for a perturbed objective")
+        raise ParameterError("guarantee", str(guarantee), "is too small for a perturbed objective")
     return scale

@@ -26,7 +26,7 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: one release of all second moments (Dwork, Talwar,
+    * a fit keeps its guarantee and costs `loss`: one release of all second moments (Dwork, Talwar,
       Thakurta & Zhang 2014, Alg. 1, with discrete noise), whose L2 sensitivity is that of
       `sums.Moments`;
     * values beyond `bounds` are clamped and rows longer than `norm` are shortened; a row with
@@ -37,7 +37,9 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     Args:
         n_components: how many.
-        budget: what a fit may cost.
+        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns.
         norm: the longest row that counts in full, columns being centred and divided by half their
             span; None: no further clipping.
@@ -52,14 +54,18 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         self,
         n_components: Any,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         norm: Any = None,
         relation: Any = "add_remove",
         rows_per_unit: Any = 1,
     ) -> None:
         self.n_components = n_components
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.norm = norm
         self.relation = relation

@@ -29,7 +29,9 @@ class PerturbedLogisticRegression(LinearClassifier):
     the constant too. Rows are bounded as in `LogisticRegression`.
 
     Args:
-        budget: `dp.PureDP` or `dp.ApproxDP`.
+        epsilon: what a fit may cost, pure; or `guarantee`.
+        rho: stored, and refused: no perturbation has a ρ alone.
+        guarantee: `dp.PureDP` or `dp.ApproxDP`.
         bounds: (low, high) of the columns.
         classes: the two labels.
         method: "output", "objective" or "approximate".
@@ -48,7 +50,9 @@ class PerturbedLogisticRegression(LinearClassifier):
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         classes: Any,
         penalty: Any,
@@ -57,7 +61,9 @@ class PerturbedLogisticRegression(LinearClassifier):
         allow_real_arithmetic: bool = False,
         relation: Any = "add_remove",
     ) -> None:
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.classes = classes
         self.penalty = penalty
@@ -69,9 +75,11 @@ class PerturbedLogisticRegression(LinearClassifier):
     def _mechanism(self) -> PrivateMinimum:
         if self._directions() != 1:
             raise ParameterError("classes", self.classes, "must be two; see dp.LogisticRegression")
-        budget = self._budget()
-        if not isinstance(budget, PureDP | ApproxDP):
-            raise ParameterError("budget", str(budget), "must be dp.PureDP or dp.ApproxDP")
+        kept = self._kept()
+        if not isinstance(kept, PureDP | ApproxDP):
+            raise ParameterError(
+                "guarantee", str(kept), "say guarantee=dp.PureDP(1.0), or dp.ApproxDP(1.0, 1e-6)"
+            )
         try:
             way = Way(self.method)
         except ValueError:
@@ -87,13 +95,14 @@ class PerturbedLogisticRegression(LinearClassifier):
         penalty = read_positive(self.penalty, "penalty")
         if penalty < _LEAST_PENALTY:
             raise ParameterError("penalty", self.penalty, f"must be {_LEAST_PENALTY} or more")
-        mechanism = PrivateMinimum(way, budget, penalty, self._relation())
+        mechanism = PrivateMinimum(way, kept, penalty, self._relation())
         if way != Way.OUTPUT:
             mechanism.scale()
         return mechanism
 
-    def cost(self) -> Loss:
-        """What one fit costs, whatever the data are."""
+    @property
+    def loss(self) -> Loss:
+        """What one fit tells, whatever the data are."""
         return self._mechanism().loss
 
     def outlook(self, *, size: int, features: int) -> Outlook:

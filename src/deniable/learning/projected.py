@@ -19,7 +19,6 @@ from deniable.learning.noise import (
     deviation,
     mechanism_for,
     price,
-    read_budget,
 )
 from deniable.learning.rows import (
     GRID,
@@ -33,12 +32,13 @@ from deniable.learning.rows import (
     steps,
     times,
 )
-from deniable.learning.sgd import sampled_sigma
+from deniable.learning.sgd import read_approximate, sampled_sigma
 from deniable.learning.sums import Integers
+from deniable.ledger.amounts import read_alone
 from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.composition import repeat
 from deniable.privacy.exact import Number, positive, probability, whole
-from deniable.privacy.guarantees import ApproxDP, Guarantee
+from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 
@@ -122,7 +122,7 @@ class ProjectedDescent:
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a release keeps `budget`, and costs `loss`: `steps` sums of gradients with exact noise,
+    * a release keeps `guarantee`, and costs `loss`: `steps` sums of gradients with exact noise,
       adaptively composed (Dong, Roth & Su 2022, Cor. 3.3; Bun & Steinke 2016, Lemma 1.7); with
       `rate`, sums of Poisson samples, composed numerically;
     * rows x longer than 1 are shortened and y is clamped to [-1, 1], so that a gradient has length
@@ -140,7 +140,9 @@ class ProjectedDescent:
 
     Args:
         objective: "logistic", "hinge", "absolute" or "linear".
-        budget: what a release may cost.
+        epsilon: what a release may cost, as ε; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee; it is kept under this name.
         width: how many columns there are.
         radius: of the ball.
         size: about how many rows there are, a public number.
@@ -150,7 +152,7 @@ class ProjectedDescent:
     """
 
     objective: Objective
-    budget: Guarantee
+    guarantee: Guarantee
     width: int
     radius: Fraction
     size: int
@@ -162,7 +164,9 @@ class ProjectedDescent:
         self,
         objective: Objective | str,
         *,
-        budget: Guarantee,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        guarantee: Guarantee | None = None,
         width: int,
         radius: Number,
         size: int,
@@ -171,15 +175,16 @@ class ProjectedDescent:
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
         object.__setattr__(self, "objective", _read_objective(objective))
-        object.__setattr__(self, "budget", read_budget(budget))
+        kept = read_alone(epsilon=epsilon, rho=rho, guarantee=guarantee)
+        object.__setattr__(self, "guarantee", kept)
         object.__setattr__(self, "width", whole(width, "width"))
         object.__setattr__(self, "radius", positive(radius, "radius"))
         object.__setattr__(self, "size", whole(size, "size"))
         object.__setattr__(self, "steps", whole(steps, "steps"))
         object.__setattr__(self, "rate", None if rate is None else probability(rate, "rate"))
         object.__setattr__(self, "relation", read_relation(relation))
-        if self.rate is not None and not isinstance(budget, ApproxDP):
-            raise ParameterError("budget", str(budget), "samples are priced under dp.ApproxDP only")
+        if self.rate is not None:
+            read_approximate(kept)
 
     @property
     def loss(self) -> Loss:
@@ -187,7 +192,7 @@ class ProjectedDescent:
         mechanism = self._mechanism()
         if isinstance(mechanism, SampledSum):
             return repeat(mechanism.loss, self.steps)
-        return price([(self._slopes(), self._share)], self.budget, self._neighbours)
+        return price([(self._slopes(), self._share)], self.guarantee, self._neighbours)
 
     @property
     def risk(self) -> float:
@@ -241,10 +246,11 @@ class ProjectedDescent:
     def _mechanism(self) -> Mechanism | SampledSum:
         if self.rate is None:
             return mechanism_for(
-                self._slopes(), self.width, self._share, self.budget, self._neighbours
+                self._slopes(), self.width, self._share, self.guarantee, self._neighbours
             )
-        assert isinstance(self.budget, ApproxDP)
-        sigma = sampled_sigma(self.budget, self.rate, self.steps, self.relation)
+        sigma = sampled_sigma(
+            read_approximate(self.guarantee), self.rate, self.steps, self.relation
+        )
         return SampledSum(rate=self.rate, bound=GRID, sigma=sigma * GRID, relation=self.relation)
 
     @property

@@ -49,7 +49,7 @@ class RegularisedExponential:
     "replace": the number of turns rests on the number of rows.
     """
 
-    budget: ApproxDP
+    guarantee: ApproxDP
     size: int
     width: int
     radius: float
@@ -68,18 +68,18 @@ class RegularisedExponential:
     def loss(self) -> Loss:
         """What one release costs."""
         return ApproxLoss(
-            bound=self.budget.epsilon, slack=self.budget.delta, relation=self.relation
+            bound=self.guarantee.epsilon, slack=self.guarantee.delta, relation=self.relation
         )
 
     @property
     def sampling_delta(self) -> float:
         """δ_s: what sampling may cost."""
-        return float(self.budget.delta) / 2
+        return float(self.guarantee.delta) / 2
 
     @lazy
     def mu(self) -> float:
         """The m of GDP that (ε, δ/2) allows."""
-        return gdp.largest_mu(float(self.budget.epsilon), float(self.budget.delta) / 2)
+        return gdp.largest_mu(float(self.guarantee.epsilon), float(self.guarantee.delta) / 2)
 
     @lazy
     def curvature(self) -> float:
@@ -114,7 +114,7 @@ class RegularisedExponential:
         slope = self.weight * (GRADIENT + rounded)
         start = self.width / 2 * math.log(2 * self.smoothness / self.curvature)
         start += slope**2 / self.curvature
-        target = 2 * (self.sampling_delta / (1 + math.exp(float(self.budget.epsilon)))) ** 2
+        target = 2 * (self.sampling_delta / (1 + math.exp(float(self.guarantee.epsilon)))) ** 2
         return math.ceil(
             math.log(start / target) / (2 * math.log1p(self.step * self.curvature)) * (1 + 1e-9)
         )

@@ -25,7 +25,7 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: one release of the count, the sums and the sums of
+    * a fit keeps its guarantee and costs `loss`: one release of the count, the sums and the sums of
       squares, whose joint L2 sensitivity is that of `sums.GroupSums`;
     * values beyond `bounds` are clamped; a row with anything that is no finite number counts as
       nothing.
@@ -34,7 +34,9 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     nobody.
 
     Args:
-        budget: what a fit may cost.
+        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns.
         relation: "add_remove" or "replace".
         rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
@@ -48,12 +50,16 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         relation: Any = "add_remove",
         rows_per_unit: Any = 1,
     ) -> None:
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.relation = relation
         self.rows_per_unit = rows_per_unit

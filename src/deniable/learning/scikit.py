@@ -8,13 +8,13 @@ from collections.abc import Sequence, Set
 from typing import Any, Protocol, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import frameless
-from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price, read_budget
+from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price
 from deniable.learning.outlook import Outlook, foreseen
+from deniable.learning.priced import Priced
 from deniable.learning.rows import (
     Floats,
     Ranges,
@@ -27,7 +27,6 @@ from deniable.learning.rows import (
 )
 from deniable.learning.sums import Integers, Sums
 from deniable.privacy.exact import whole
-from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 
@@ -53,11 +52,12 @@ class ArrayReader:
         return np.asarray(mechanism.release(totals), dtype=np.int64)
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PrivateEstimator(Priced):
     """What private estimators share: a price that is known before data are read, and sums.
 
     Parameters are public and stored as they are given; they are read, and refused if they are
-    wrong, by `cost` and by `fit`, before any row is. Noise belongs to the fit: a clone has none.
+    wrong, by `loss`, `cost` and `fit`, before any row is. Noise belongs to the fit: a clone has
+    none.
 
     Each `fit` costs its price again: in a search or a cross-validation that is once for every
     candidate and fold. `score` of private rows, and with it `GridSearchCV`, `cross_val_score` and
@@ -65,13 +65,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     public rows, and score on public rows.
     """
 
-    budget: Any
     bounds: Any
     relation: Any
-
-    @abstractmethod
-    def cost(self) -> Loss:
-        """What one fit costs, whatever the data are."""
 
     @abstractmethod
     def _train(self, rows: Rows, ranges: Ranges) -> None:
@@ -101,9 +96,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _ranges(self, width: int) -> Ranges:
         return read_ranges(self.bounds, getattr(self, "norm", None), width)
 
-    def _budget(self) -> Guarantee:
-        return read_budget(self.budget)
-
     def _relation(self) -> Relation:
         return read_relation(self.relation)
 
@@ -131,9 +123,10 @@ class SumsEstimator(PrivateEstimator):
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         """Draw the sums, and set what is learned."""
 
-    def cost(self) -> Loss:
-        """What one fit costs, whatever the data are."""
-        return price(self._parts(), self._budget(), self._neighbours())
+    @property
+    def loss(self) -> Loss:
+        """What one fit tells, whatever the data are."""
+        return price(self._parts(), self._kept(), self._neighbours())
 
     def outlook(self, *, size: int, features: int) -> Outlook:
         """Whether the budget can support the model on so many rows; nothing is read or spent."""
@@ -153,7 +146,7 @@ class SumsEstimator(PrivateEstimator):
         self._learn(ArrayReader(rows), ranges)
 
     def _noise(self, sums: Sums, share: Share, width: int) -> Mechanism:
-        return mechanism_for(sums, width, share, self._budget(), self._neighbours())
+        return mechanism_for(sums, width, share, self._kept(), self._neighbours())
 
     def _neighbours(self) -> Neighbours:
         return Neighbours(self._relation(), whole(self.rows_per_unit, "rows_per_unit"))

@@ -20,9 +20,10 @@ from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.calibrate import least_noise
 from deniable.privacy.composition import repeat
 from deniable.privacy.exact import exact, probability, whole
-from deniable.privacy.guarantees import ApproxDP
+from deniable.privacy.guarantees import ApproxDP, Guarantee
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import GaussianLoss
+from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.sampled import poisson_sampled
 from deniable.privacy.units import Relation
 
@@ -59,7 +60,7 @@ class SGDClassifier(LinearClassifier):
 
     Formal guarantee. For any two tables that differ in one row under `relation`:
 
-    * a fit keeps `budget`, and costs `cost()`: `max_iter` releases of `SampledSum`, composed
+    * a fit keeps its guarantee and costs `loss`: `max_iter` releases of `SampledSum`, composed
       numerically (Koskela, Jälkö & Honkela 2020; certified by `privacy/accountants/pld.py`), each
       relation with a pair of its own;
     * sums are divided by `rate`·`size`, which is public, never by how many were sampled;
@@ -70,7 +71,9 @@ class SGDClassifier(LinearClassifier):
     save time. A ledger charges such a fit as (ε, δ), for no ρ is known that sampling lowers.
 
     Args:
-        budget: what a fit may cost, as `dp.ApproxDP`.
+        epsilon: stored, and refused: samples are priced in (ε, δ) only.
+        rho: the same.
+        guarantee: what a fit may cost, as `dp.ApproxDP`.
         bounds: (low, high) of the columns.
         classes: all labels; nothing is read from the data.
         size: about how many rows there are, a public number.
@@ -91,7 +94,9 @@ class SGDClassifier(LinearClassifier):
     def __init__(
         self,
         *,
-        budget: Any,
+        epsilon: Any = None,
+        rho: Any = None,
+        guarantee: Any = None,
         bounds: Any,
         classes: Any,
         size: Any,
@@ -101,7 +106,9 @@ class SGDClassifier(LinearClassifier):
         eta0: Any = 8.0,
         relation: Any = "add_remove",
     ) -> None:
-        self.budget = budget
+        self.epsilon = epsilon
+        self.rho = rho
+        self.guarantee = guarantee
         self.bounds = bounds
         self.classes = classes
         self.size = size
@@ -111,20 +118,26 @@ class SGDClassifier(LinearClassifier):
         self.eta0 = eta0
         self.relation = relation
 
-    def cost(self) -> Loss:
-        """What one fit costs, whatever the data are."""
+    @property
+    def loss(self) -> Loss:
+        """What one fit tells, whatever the data are."""
         self._directions()
         whole(self.size, "size")
         read_positive(self.eta0, "eta0")
         return repeat(self._mechanism().loss, whole(self.max_iter, "max_iter"))
 
+    def _charged(self) -> Loss:
+        """As (ε, δ): no ρ is known that sampling lowers."""
+        kept, relation = self._approximate(), self.loss.relation
+        return ApproxLoss(bound=kept.epsilon, slack=kept.delta, relation=relation)
+
+    def _approximate(self) -> ApproxDP:
+        return read_approximate(self._kept())
+
     def _mechanism(self) -> SampledSum:
-        budget = self._budget()
-        if not isinstance(budget, ApproxDP):
-            raise ParameterError("budget", str(budget), "samples are priced under dp.ApproxDP only")
         rate = probability(self.rate, "rate")
         times, relation = whole(self.max_iter, "max_iter"), self._relation()
-        sigma = sampled_sigma(budget, rate, times, relation)
+        sigma = sampled_sigma(self._approximate(), rate, times, relation)
         return SampledSum(rate=rate, bound=GRID, sigma=sigma * GRID, relation=relation)
 
     def outlook(self, *, size: int, features: int) -> Outlook:
@@ -166,12 +179,23 @@ def _walked(sizes: Floats, half: int) -> float:
     return float(np.sqrt(np.square(sizes * late).sum()))
 
 
+def read_approximate(kept: Guarantee) -> ApproxDP:
+    """The guarantee, if samples can be priced under it."""
+    if not isinstance(kept, ApproxDP):
+        raise ParameterError(
+            "guarantee",
+            str(kept),
+            "samples are priced in (ε, δ) only; say guarantee=dp.ApproxDP(1.0, 1e-6)",
+        )
+    return kept
+
+
 @lru_cache(maxsize=64)
-def sampled_sigma(budget: ApproxDP, rate: Fraction, times: int, relation: Relation) -> Fraction:
-    """The least deviation, beside a bound of 1, at which so many samples keep the budget."""
+def sampled_sigma(kept: ApproxDP, rate: Fraction, times: int, relation: Relation) -> Fraction:
+    """The least deviation, beside a bound of 1, at which so many samples keep (ε, δ)."""
 
     def loss(sigma: Fraction) -> Loss:
         base = GaussianLoss(sigma=sigma, sensitivity=Fraction(1))
         return repeat(poisson_sampled(base, rate=rate, relation=relation), times)
 
-    return exact(float(least_noise(loss, budget) * (1 + _HAIR)), "sigma")
+    return exact(float(least_noise(loss, kept) * (1 + _HAIR)), "sigma")

@@ -23,13 +23,7 @@ def read_amount(
     `epsilon=` is an ε under a PureDP budget, and under an ApproxDP budget the ρ that converts to
     (ε, δ_c); `rho=` is that ρ; with a guarantee, the release alone has it.
     """
-    given = [each for each in (epsilon, rho, guarantee) if each is not None]
-    if len(given) != 1:
-        raise ParameterError(
-            "epsilon",
-            None if not given else "several",
-            "say what it may cost, in one way: epsilon=, rho= or guarantee=",
-        )
+    _check_one(epsilon, rho, guarantee)
     if guarantee is not None:
         return _of_guarantee(budget, guarantee)
     if rho is not None:
@@ -43,8 +37,38 @@ def read_amount(
     return Amount(Kind.RHO, budget.rho_for(asked), budget.relation, asked)
 
 
+def read_alone(
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    guarantee: Guarantee | None = None,
+) -> Guarantee:
+    """What a release keeps by itself, said in the same ways, where no budget gives ε a meaning.
+
+    `epsilon=` is pure, `rho=` is concentrated, a guarantee is itself.
+    """
+    _check_one(epsilon, rho, guarantee)
+    if epsilon is not None:
+        return PureDP(epsilon)
+    return ZCDP(rho) if rho is not None else _read(guarantee)
+
+
+def _check_one(*ways: object) -> None:
+    given = [each for each in ways if each is not None]
+    if len(given) != 1:
+        raise ParameterError(
+            "epsilon",
+            None if not given else "several",
+            "say what it may cost, in one way: epsilon=, rho= or guarantee=",
+        )
+
+
+def _read(guarantee: object) -> Guarantee:
+    return read_guarantee(guarantee, "guarantee", "must be one, as dp.ZCDP(0.1)")
+
+
 def _of_guarantee(budget: Budget, guarantee: Guarantee) -> Amount:
-    match wanted := read_guarantee(guarantee, "guarantee", "must be one, as dp.ZCDP(0.1)"):
+    match wanted := _read(guarantee):
         case PureDP():
             return Amount(Kind.EPSILON, wanted.epsilon, budget.relation, wanted.epsilon)
         case ApproxDP():

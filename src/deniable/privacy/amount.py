@@ -8,6 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from deniable.privacy.exact import show
+from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
 from deniable.privacy.price import GRID
@@ -65,6 +66,11 @@ class Amount:
         if self.pure:
             return PureLoss(bound=self.value, relation=self.relation)
         return ConcentratedLoss(bound=self.value, relation=self.relation)
+
+    @property
+    def guarantee(self) -> PureDP | ZCDP:
+        """What releases that are paid with it keep together."""
+        return PureDP(self.value) if self.pure else ZCDP(self.value)
 
     def of(self, value: Fraction) -> Amount:
         """Another amount of the same kind."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Protocol
 
 import sqlglot
@@ -13,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from deniable.answer import Answer
 from deniable.closed import REAL, exactly, frozen, read_mapping
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
+from deniable.mechanisms.grid_quantile import read_share
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee, read_guarantee
 from deniable.query.catalogue import Options
@@ -59,6 +61,30 @@ def variance(expression: str) -> Aggregate:
 def stddev(expression: str) -> Aggregate:
     """The standard deviation of the sample."""
     return Aggregate(f"STDDEV_SAMP({_expression(expression)})")
+
+
+def median(expression: str) -> Aggregate:
+    """The median."""
+    return Aggregate(f"MEDIAN({_expression(expression)})")
+
+
+def quantile(expression: str, share: Number) -> Aggregate:
+    """The value below which a share of the rows lies: 0.25 for the first quartile."""
+    millionths = read_share(share) * 10**6
+    if millionths.denominator != 1:
+        raise ParameterError("share", share, "has six decimals at most")
+    text = format(Decimal(millionths.numerator).scaleb(-6).normalize(), "f")
+    return Aggregate(f"QUANTILE_CONT({_expression(expression)}, {text})")
+
+
+def minimum(expression: str) -> Aggregate:
+    """The least value, or nearly: nobody's own value is the answer."""
+    return Aggregate(f"MIN({_expression(expression)})")
+
+
+def maximum(expression: str) -> Aggregate:
+    """The largest value, or nearly: nobody's own value is the answer."""
+    return Aggregate(f"MAX({_expression(expression)})")
 
 
 @dataclass(frozen=True)

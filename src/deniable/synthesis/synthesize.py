@@ -7,31 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from deniable.closed import read_mapping, read_names, read_text
-from deniable.errors import ParameterError, ParameterTypeError
+from deniable.closed import read_mapping, read_names
 from deniable.ledger.amounts import read_amount
-from deniable.privacy.exact import Number, positive, whole
+from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
 from deniable.release import of_caller, shielded
 from deniable.session import Session
-from deniable.synthesis.aim import AIM
 from deniable.synthesis.bought import Bought, discovered, placeholders, with_rows
+from deniable.synthesis.chosen import Listed, read_method
 from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.evaluate import private_table
-from deniable.synthesis.fixed import FixedMarginals, Independent
 from deniable.synthesis.method import Method, Progress, silent
-from deniable.synthesis.mst import MST
-from deniable.synthesis.mwem import MWEM
 from deniable.synthesis.run import Run
 from deniable.synthesis.synthetic import SyntheticTable
 from deniable.synthesis.table_data import coded_rows
 from deniable.synthesis.workload import Workload
 from deniable.tables import read_keys
-
-METHODS = ("aim", "mst", "mwem", "fixed", "independent")
 
 
 @shielded
@@ -42,13 +34,13 @@ def synthesize(
     epsilon: Number | None = None,
     rho: Number | None = None,
     guarantee: Guarantee | None = None,
-    method: str = "aim",
+    method: str | Listed = "aim",
     columns: Sequence[str] | None = None,
     bins: Mapping[str, Bins] | None = None,
     keys: Mapping[str, Sequence[Any]] | None = None,
     missing: Sequence[str] = (),
     discover: Sequence[str] = (),
-    workload: int | Iterable[Sequence[str]] = 2,
+    workload: int | Iterable[Sequence[str]] | None = None,
     max_megabytes: Number | None = None,
     max_rows: int | None = None,
     journal: str | Path | None = None,
@@ -69,7 +61,8 @@ def synthesize(
         rho: the price under a budget without δ.
         guarantee: the price, as a guarantee that the synthesis has by itself.
         method: "aim", "mst", "mwem" (all records must fit into memory), "fixed" (measures the
-            workload) or "independent".
+            workload) or "independent"; or an object, `dp.MST(iterations=1000)`, which says its own
+            workload and room.
         columns: which columns; all but the unit unless said.
         bins: a number of bins for numeric columns (16 unless said), or edges, also of dates.
         keys: declared values of columns, beside those of the table; None means missing.
@@ -78,7 +71,7 @@ def synthesize(
             counted nowhere.
         discover: text columns whose values, and numeric columns whose bounds, are found privately,
             each for a twentieth of the price or less.
-        workload: the number of columns of marginals that matter, or a list of them.
+        workload: the number of columns of marginals that matter, 2 unless said, or a list of them.
         max_megabytes: how large a model may become; 1 for "aim" and 80 for others unless said.
         max_rows: how many rows of one unit count; bought where neither this nor the table says it.
         journal: a file that keeps what was drawn; an interrupted run goes on from it.
@@ -95,7 +88,7 @@ def synthesize(
     absent, sought = read_names(missing, "missing"), read_names(discover, "discover")
     edges = read_bins(bins)
     limit = None if max_rows is None else whole(max_rows, "max_rows")
-    cliques = _read_workload(workload)
+    chosen = read_method(method, workload, max_megabytes)
 
     def coded(known: Bought) -> tuple[Coding, ...]:
         return codings(
@@ -110,54 +103,18 @@ def synthesize(
 
     def planned(found: tuple[Coding, ...]) -> tuple[Run, Workload, Method]:
         domain = Domain({each.name: each.size for each in found})
-        wanted = _workload(domain, cliques)
-        chosen = _method(method, wanted, max_megabytes)
-        chosen.check(domain)
+        wanted, made = chosen.on(domain)
+        made.check(domain)
         rows = coded_rows(parts.catalogue, name, found, limit)
-        return Run(parts, name, owner, found, domain, amount, limit, rows), wanted, chosen
+        return Run(parts, name, owner, found, domain, amount, limit, rows), wanted, made
 
     # What is wrong with anything is told before values are bought.
-    run, wanted, chosen = planned(coded(placeholders(schema, sought, amount)))
+    run, wanted, maker = planned(coded(placeholders(schema, sought, amount)))
     run.counting(limit or owner.max_rows or 1).check()
     known = discovered(session, name, owner, sought, amount)
     if sought:
-        run, wanted, chosen = planned(coded(known))
+        run, wanted, maker = planned(coded(known))
     run, rows = with_rows(replace(run, amount=known.left))
     tell = of_caller(progress or silent)
-    made = run.synthesized(chosen, method, wanted, journal, tell)
+    made = run.synthesized(maker, chosen.name, wanted, journal, tell)
     return replace(made, receipt=(*known.receipt, *rows, *made.receipt))
-
-
-def _read_workload(given: int | Iterable[Sequence[str]]) -> int | list[Sequence[str]]:
-    if isinstance(given, int | np.integer):
-        return whole(given, "workload")
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterTypeError(
-            "workload", type(given).__name__, "must be a number of columns, or a list of cliques"
-        )
-    cliques = [*given]
-    if any(isinstance(each, str) or not isinstance(each, Iterable) for each in cliques):
-        raise ParameterTypeError("workload", "a list", "cliques are lists of columns")
-    return [read_names(each, "workload") for each in cliques]
-
-
-def _workload(domain: Domain, given: int | Iterable[Sequence[str]]) -> Workload:
-    if isinstance(given, int):
-        return Workload.all_of(domain, whole(given, "workload"))
-    return Workload(domain, given)
-
-
-def _method(name: str, workload: Workload, max_megabytes: Number | None) -> Method:
-    size = None if max_megabytes is None else positive(max_megabytes, "max_megabytes")
-    match read_text(name, "method"):
-        case "aim":
-            return AIM(workload=workload, max_megabytes=size or 1)
-        case "mst":
-            return MST(max_megabytes=size or 80)
-        case "mwem":
-            return MWEM(workload=workload, max_megabytes=size or 80)
-        case "fixed":
-            return FixedMarginals(workload=workload, max_megabytes=size or 80)
-        case "independent":
-            return Independent()
-    raise ParameterError("method", name, f"must be one of {', '.join(METHODS)}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from deniable.closed import read_names
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import whole
 from deniable.synthesis.domain import Clique, Domain
@@ -37,6 +38,17 @@ class Workload:
             raise ParameterError("workload", len(found), f"must be 1 to {_MOST:,} cliques")
         object.__setattr__(self, "cliques", tuple(found))
         object.__setattr__(self, "weights", tuple(found.values()))
+
+    @classmethod
+    def of_fields(cls, *, cliques: tuple[Clique, ...], weights: tuple[int, ...]) -> Workload:
+        """Made again of what another one holds; a domain is to look at its columns."""
+        if len(cliques) != len(weights):
+            raise ParameterError("workload", len(weights), "has one weight for each clique")
+        made = object.__new__(cls)
+        named = tuple(read_names(each, "workload") for each in cliques)
+        object.__setattr__(made, "cliques", named)
+        object.__setattr__(made, "weights", tuple(whole(each, "workload") for each in weights))
+        return made
 
     @classmethod
     def all_of(cls, domain: Domain, way: int) -> Workload:
