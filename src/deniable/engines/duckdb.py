@@ -306,14 +306,13 @@ class DuckDB:
 
     def _pin(self) -> dict[str, str]:
         """Settings on which the meaning of a question hangs; an owner's own come back after it."""
-        listed = ", ".join(map(string_literal, PINNED))
-        found = self._connection.execute(
-            f"SELECT name, value FROM duckdb_settings() WHERE name IN ({listed})"
-        ).fetchall()
-        for name, value in found:
+        listed = (f"CAST(current_setting({string_literal(name)}) AS VARCHAR)" for name in PINNED)
+        (values,) = self._connection.execute(f"SELECT {', '.join(listed)}").fetchall()
+        found = dict(zip(PINNED, map(str, values), strict=True))
+        for name, value in found.items():
             if value != PINNED[name]:
                 set_to(self._connection, name, PINNED[name])
-        return dict(found) if self._home is not None else {}
+        return found if self._home is not None else {}
 
     def _end(self, before: Mapping[str, str]) -> None:
         """Temporary tables go with the transaction; a connection that fails is no longer used."""

@@ -18,7 +18,7 @@ PINNED = {
     "disabled_optimizers": UNSHARED,
     "default_collation": "",
     "default_null_order": "NULLS_LAST",
-    "default_order": "ASCENDING",
+    "default_order": "ASC",
     "integer_division": "false",
     "ieee_floating_point_ops": "true",
     "old_implicit_casting": "false",
