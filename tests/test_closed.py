@@ -18,7 +18,7 @@ from deniable.learning.exponential import BallExponential
 from deniable.ledger.filters import charge
 from deniable.mechanisms.joint import JointNoise
 from deniable.privacy.losses.base import Loss
-from deniable.query.build import Question
+from deniable.query.read.build import Question
 from deniable.release import Door
 from deniable.synthesis.online import answer_online
 

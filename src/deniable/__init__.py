@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     )
     from deniable.privacy.units import ROW, Relation, Unit
     from deniable.privacy.wire import loss_from_json, loss_to_json
-    from deniable.query.build import (
+    from deniable.query.read.build import (
         count,
         count_distinct,
         maximum,
@@ -111,7 +111,7 @@ if TYPE_CHECKING:
         total,
         variance,
     )
-    from deniable.query.explain import Explanation
+    from deniable.query.show.explain import Explanation
     from deniable.release import Gate
     from deniable.session import Session
     from deniable.survey.best import best_protocol
@@ -315,7 +315,7 @@ _HOMES = {
     "deniable.engines.duckdb": ("duckdb",),
     "deniable.engines.postgres": ("postgres",),
     "deniable.engines.spark": ("spark",),
-    "deniable.query.build": (
+    "deniable.query.read.build": (
         "count",
         "count_distinct",
         "maximum",
@@ -327,7 +327,7 @@ _HOMES = {
         "total",
         "variance",
     ),
-    "deniable.query.explain": ("Explanation",),
+    "deniable.query.show.explain": ("Explanation",),
     "deniable.session": ("Session",),
     "deniable.survey.best": ("best_protocol",),
     "deniable.tables": ("PrivateTable", "PublicTable"),

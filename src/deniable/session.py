@@ -26,13 +26,13 @@ from deniable.ledger.reservation import Balance
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.losses.base import Loss
-from deniable.query.answering import Answering
-from deniable.query.build import Question, Spend
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.explain import Explanation
-from deniable.query.fan import Counts
-from deniable.query.planner import Planner
-from deniable.query.resolve import parse
+from deniable.query.plan.planner import Planner
+from deniable.query.read.build import Question, Spend
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.fan import Counts
+from deniable.query.read.resolve import parse
+from deniable.query.run.answering import Answering
+from deniable.query.show.explain import Explanation
 from deniable.release import shielded
 from deniable.tables import (
     PrivateTable,

@@ -12,12 +12,12 @@ from corpus import hospital
 from deniable.engines.base import LazySnapshot
 from deniable.ledger.amounts import read_amount
 from deniable.ledger.filters import Budget
-from deniable.query.catalogue import Options
-from deniable.query.compile import compile_sql
-from deniable.query.drawing import _Reader
-from deniable.query.plan import SCALE
-from deniable.query.price import price
-from deniable.query.shape import Noisy, shape
+from deniable.query.plan.plan import SCALE
+from deniable.query.price.price import price
+from deniable.query.read.catalogue import Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.run.drawing import _Reader
+from deniable.query.show.shape import Noisy, shape
 
 RELEASES, CONFIDENCE, DEVIATIONS = 2_000, 0.95, 6.2  # the one-sided tail of 6.2 is below 1e-9
 QUESTION = "SELECT {} AS x FROM visits WHERE ward = 'cardiology'"

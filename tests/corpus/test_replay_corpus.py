@@ -9,7 +9,7 @@ import pytest
 import deniable as dp
 from corpus import hospital
 from deniable.auditing.findings import Kind
-from deniable.query.plan import Plan
+from deniable.query.plan.plan import Plan
 
 QUESTIONS = hospital.read_questions("queries.sql")
 PAIRS = {
@@ -127,7 +127,7 @@ def test_noise_for_half_the_bound_is_found_on_a_unit_with_many_rows(monkeypatch)
 
     def half_in_the_price(plan, *, l2):
         """The engine cuts units at the right bound, the noise is made for half of it."""
-        priced = sys._getframe(1).f_globals["__name__"] == "deniable.query.price"
+        priced = sys._getframe(1).f_globals["__name__"] == "deniable.query.price.price"
         return right(plan, l2=l2) // (2 if priced else 1)
 
     monkeypatch.setattr(Plan, "bound", half_in_the_price)

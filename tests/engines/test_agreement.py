@@ -12,9 +12,9 @@ import deniable as dp
 from amounts import rho
 from corpus import hospital
 from deniable.engines.duckdb import DuckDB
-from deniable.query.catalogue import Options
-from deniable.query.compile import compile_sql
-from deniable.query.price import price
+from deniable.query.price.price import price
+from deniable.query.read.catalogue import Options
+from deniable.query.read.compile import compile_sql
 from deniable.session import _options
 from engines.spark_session import local_spark
 

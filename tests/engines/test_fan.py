@@ -8,10 +8,10 @@ import pytest
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.postgres import Postgres
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql
-from deniable.query.emit import totals_step
-from deniable.query.fan import Counts
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.read.fan import Counts
+from deniable.query.run.emit import totals_step
 from engines.loading import to_postgres
 from snapshots import run
 

@@ -12,10 +12,10 @@ from pyarrow import parquet
 import deniable as dp
 from amounts import rho
 from deniable.engines.duckdb import DuckDB
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql
-from deniable.query.keys import narrowed
-from deniable.query.price import price
+from deniable.query.plan.keys import narrowed
+from deniable.query.price.price import price
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_sql
 from engines.loading import to_postgres
 from engines.spark_session import local_spark
 

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 import deniable as dp
-from deniable.query.build import Spend
+from deniable.query.read.build import Spend
 
 DECLARED = {"unit": "u", "population": "p", "max_rows": 1, "bounds": {"x": (0, 10)}}
 

@@ -17,9 +17,9 @@ from deniable.engines import faults
 from deniable.engines.base import Step
 from deniable.engines.spark import Spark, SparkSnapshot, spark
 from deniable.privacy.exact import read_bounds
-from deniable.query.catalogue import Options
-from deniable.query.compile import compile_sql
-from deniable.query.price import price
+from deniable.query.price.price import price
+from deniable.query.read.catalogue import Options
+from deniable.query.read.compile import compile_sql
 from engines import extremes as at
 from engines.doubles import ROUNDED, doubles, rounded_by_duckdb, told
 from engines.extremes import is_canonical

@@ -12,9 +12,9 @@ from pyarrow import parquet
 import deniable as dp
 from deniable.engines.base import Step
 from deniable.engines.duckdb import DuckDB
-from deniable.query.columns import Column
-from deniable.query.values.operators import read_column
-from deniable.query.values.value import finished
+from deniable.query.read.columns import Column
+from deniable.query.read.values.operators import read_column
+from deniable.query.read.values.value import finished
 from deniable.tables import ColumnType
 from engines.loading import to_postgres
 from engines.spark_session import local_spark

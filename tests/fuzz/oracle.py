@@ -18,10 +18,10 @@ import deniable.session
 from chance import FALSE_ALARM
 from deniable.answer import Answer
 from deniable.mechanisms.joint import JointNoise
-from deniable.query.measures import Linear
-from deniable.query.plan import SCALE
-from deniable.query.price import Priced
-from deniable.query.shape import measure_of
+from deniable.query.plan.measures import Linear
+from deniable.query.plan.plan import SCALE
+from deniable.query.price.price import Priced
+from deniable.query.show.shape import measure_of
 from deniable.session import Session
 from fuzz.grammar import Query
 from fuzz.hostile import MARKS, World, neighbour

@@ -15,8 +15,8 @@ from deniable.engines.duckdb import DuckDB
 from deniable.engines.shadow import Shadow
 from deniable.errors import QueryError
 from deniable.mechanisms.joint import JointNoise
-from deniable.query.compile import compile_tree
-from deniable.query.values.value import cast
+from deniable.query.read.compile import compile_tree
+from deniable.query.read.values.value import cast
 from fuzz import grammar, hostile, oracle
 from fuzz.oracle import Breach
 from fuzz.run import BATCH, run
@@ -99,7 +99,7 @@ def with_a_message_that_quotes(monkeypatch):
         except QueryError as error:
             raise QueryError(f"{error} near {hostile.MARK}") from None
 
-    monkeypatch.setattr("deniable.query.ranges.compile_tree", quoting)
+    monkeypatch.setattr("deniable.query.price.ranges.compile_tree", quoting)
 
 
 def with_an_error_of_another_kind(monkeypatch):
@@ -133,12 +133,12 @@ def test_a_planted_error_is_found(plant, told, monkeypatch):
 
 def test_half_the_noise_is_found_on_a_neighbour(monkeypatch):
     """A bound that is half of what one unit adds: only replays show it."""
-    from deniable.query.plan import Plan
+    from deniable.query.plan.plan import Plan
 
     right = Plan.bound
 
     def half_in_the_price(plan, *, l2):
-        priced = sys._getframe(1).f_globals["__name__"] == "deniable.query.price"
+        priced = sys._getframe(1).f_globals["__name__"] == "deniable.query.price.price"
         return right(plan, l2=l2) // (2 if priced else 1)
 
     monkeypatch.setattr(Plan, "bound", half_in_the_price)

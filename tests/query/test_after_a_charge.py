@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-import deniable.query.answering
+import deniable.query.run.answering
 from deniable.engines.duckdb import DuckDBSnapshot
 
 KEPT = (dp.ReleaseFailedError, dp.LedgerError, dp.LedgerTamperedError)
@@ -67,7 +67,7 @@ def test_every_error_after_a_charge_is_one(place, error, monkeypatch):
         raise error
 
     with session(**declared) as asked:
-        monkeypatch.setattr(deniable.query.answering, name, fails)
+        monkeypatch.setattr(deniable.query.run.answering, name, fails)
         with pytest.raises(dp.ReleaseFailedError, match="stays charged") as told:
             asked.sql(SUM, epsilon=5)
         assert "4711" not in str(told.value)
@@ -94,7 +94,7 @@ def test_a_ledger_that_fails_says_so_itself(monkeypatch):
         def fails(*_):
             raise dp.LedgerError("the disk is full")
 
-        monkeypatch.setattr(deniable.query.answering, "shown", fails)
+        monkeypatch.setattr(deniable.query.run.answering, "shown", fails)
         with pytest.raises(dp.LedgerError, match="the disk is full"):
             asked.sql(SUM, epsilon=1)
 

@@ -9,10 +9,10 @@ import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql
-from deniable.query.emit import totals_step
-from deniable.query.plan import SCALE
+from deniable.query.plan.plan import SCALE
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.run.emit import totals_step
 from query.test_bounding import moved
 from snapshots import run
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-from deniable.query import profile
-from deniable.query.catalogue import Options
-from deniable.query.compile import compile_sql
-from deniable.query.emit import lost_step, norms_step, totals_step, upper_step
-from deniable.query.plan import SCALE
+from deniable.query.plan.plan import SCALE
+from deniable.query.price import profile
+from deniable.query.read.catalogue import Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.run.emit import lost_step, norms_step, totals_step, upper_step
 from query.test_bounding import QUESTIONS, engine_with, rows_at_random
 from snapshots import run
 
@@ -227,7 +227,7 @@ def test_a_floor_above_the_norm_is_found(monkeypatch):
         plan = right(asked, stored)
         return dataclasses.replace(plan, floor=10**15, norm=1, top=1)
 
-    monkeypatch.setattr("deniable.query.answering.bounded", planted)
+    monkeypatch.setattr("deniable.query.run.answering.bounded", planted)
 
     def pipeline(session):
         with session:

@@ -10,10 +10,10 @@ import pytest
 import deniable as dp
 from deniable.engines.base import Step
 from deniable.engines.duckdb import DuckDB
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql
-from deniable.query.emit import distinct_step, totals_step, units_step
-from deniable.query.plan import SCALE, Plan
+from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.run.emit import distinct_step, totals_step, units_step
 from deniable.tables import PrivateTable
 from snapshots import run
 
@@ -107,7 +107,7 @@ def test_removing_any_unit_moves_the_totals_by_the_bound_at_most(question, l2):
 
 
 def test_a_bound_that_is_too_small_would_be_seen(monkeypatch):
-    monkeypatch.setattr("deniable.query.emit.SCALE", 2 * SCALE)  # a planted error in a rewrite
+    monkeypatch.setattr("deniable.query.run.emit.SCALE", 2 * SCALE)  # a planted error in a rewrite
     rng = random.Random(3)
     exceeded = False
     for _ in range(5):

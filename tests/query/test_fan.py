@@ -8,11 +8,11 @@ import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql
-from deniable.query.emit import totals_step
-from deniable.query.fan import MOST_ROWS, Counts
-from deniable.query.plan import SCALE
+from deniable.query.plan.plan import SCALE
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.read.fan import MOST_ROWS, Counts
+from deniable.query.run.emit import totals_step
 from deniable.tables import PrivateTable
 from snapshots import run
 

@@ -8,7 +8,7 @@ import sqlglot
 
 import deniable as dp
 from corpus import hospital
-from deniable.query.grouping import agreeing, grouped_by
+from deniable.query.read.grouping import agreeing, grouped_by
 
 
 def sets_of(text):

@@ -9,9 +9,9 @@ import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_sql
-from deniable.query.emit import totals_step
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_sql
+from deniable.query.run.emit import totals_step
 
 MANY = 2_100  # groups that everybody has, more than were once written into a statement
 LONG = "y" * 600

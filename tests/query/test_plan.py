@@ -7,9 +7,9 @@ import random
 import pytest
 from sqlglot import exp
 
-from deniable.query.catalogue import Options
-from deniable.query.compile import compile_sql
-from deniable.query.plan import Plan, Statistic
+from deniable.query.plan.plan import Plan, Statistic
+from deniable.query.read.catalogue import Options
+from deniable.query.read.compile import compile_sql
 from query.test_bounding import engine_with
 
 
@@ -63,6 +63,6 @@ def test_the_bound_is_the_largest_norm_that_so_many_rows_can_reach(rows):
 
 
 def _group():
-    from deniable.query.plan import Group
+    from deniable.query.plan.plan import Group
 
     return Group("g", exp.column("g"), None, None)

@@ -9,7 +9,7 @@ import pytest
 
 import deniable as dp
 from corpus import hospital
-from deniable.query.ranges import Range
+from deniable.query.price.ranges import Range
 from deniable.tables import ColumnType
 from query.test_bought import opened, people
 

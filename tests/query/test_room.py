@@ -9,9 +9,9 @@ import pytest
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.room import Room
-from deniable.query.catalogue import Options
-from deniable.query.compile import compile_sql
-from deniable.query.room import COPIES
+from deniable.query.price.room import COPIES
+from deniable.query.read.catalogue import Options
+from deniable.query.read.compile import compile_sql
 
 MEMORY, DISK = 512 << 20, 512 << 20
 LONG = "y" * 990

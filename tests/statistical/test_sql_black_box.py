@@ -14,7 +14,7 @@ from scipy import stats
 
 import deniable as dp
 from chance import FALSE_ALARM
-from deniable.query.plan import Plan
+from deniable.query.plan.plan import Plan
 
 GROUPS, EPSILON, ROWS = 1_000, 1.0, 3
 DELTA = 1e-6
@@ -103,7 +103,7 @@ def test_a_bound_that_is_too_small_is_caught(monkeypatch):
     right = Plan.bound
     monkeypatch.setattr(Plan, "bound", lambda self, *, l2: max(1, right(self, l2=l2) // 8))
     monkeypatch.setattr(Plan, "cuts", lambda _, l2: False)
-    monkeypatch.setattr("deniable.query.emit._limit", lambda _plan, *, l2: 10**30)
+    monkeypatch.setattr("deniable.query.run.emit._limit", lambda _plan, *, l2: 10**30)
     assert (
         lower_bound(seen("count", more=True, asks=2), seen("count", more=False, asks=2)) > EPSILON
     )

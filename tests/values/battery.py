@@ -12,9 +12,9 @@ from functools import cache
 import sqlglot
 from sqlglot import exp
 
-from deniable.query.columns import Column
-from deniable.query.values.operators import read_column
-from deniable.query.values.value import Value
+from deniable.query.read.columns import Column
+from deniable.query.read.values.operators import read_column
+from deniable.query.read.values.value import Value
 from deniable.tables import ColumnType
 from values.extremes import EXTREMES, B, D, F, I, S, T, is_canonical
 from values.samples import SAMPLES

@@ -5,8 +5,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from deniable.engines.leaves import Reader, projection
-from deniable.query.columns import Column
-from deniable.query.values.operators import condition
+from deniable.query.read.columns import Column
+from deniable.query.read.values.operators import condition
 from deniable.tables import SQL_TYPES, Schema
 from values.battery import KINDS, Run, groups, other, parsed, places, samples
 from values.extremes import EXTREMES, B, I, T, column

@@ -9,7 +9,7 @@ import sqlglot
 from deniable.engines.postgres_leaves import leaf
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.errors import QueryError
-from deniable.query.values.value import finished
+from deniable.query.read.values.value import finished
 from deniable.tables import Schema
 from values.battery import KINDS, Run, groups, places, samples
 from values.extremes import EXTREMES, B, D, F, I, S, T, is_utf8

@@ -10,7 +10,7 @@ from deniable.engines.spark import _SETTINGS
 from deniable.engines.spark_leaves import NATIVE, leaf
 from deniable.engines.spark_sql import SparkWriter
 from deniable.errors import QueryError
-from deniable.query.values.value import finished
+from deniable.query.read.values.value import finished
 from deniable.tables import Schema
 from values.battery import KINDS, Run, groups, places, samples
 from values.extremes import EXTREMES, B, D, F, I, S, T, column

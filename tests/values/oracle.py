@@ -14,13 +14,13 @@ from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise
 from deniable.mechanisms.keys import KeySelection
-from deniable.query.asked import Asked
-from deniable.query.build import Spend
-from deniable.query.drawing import draw
-from deniable.query.plan import Plan
-from deniable.query.price import Priced, price
-from deniable.query.profile import bounded, buy, placeholder
-from deniable.query.resolve import parse
+from deniable.query.plan.asked import Asked
+from deniable.query.plan.plan import Plan
+from deniable.query.price.price import Priced, price
+from deniable.query.price.profile import bounded, buy, placeholder
+from deniable.query.read.build import Spend
+from deniable.query.read.resolve import parse
+from deniable.query.run.drawing import draw
 from deniable.session import Session, _options
 
 SECRET = "0" * 32

@@ -10,7 +10,7 @@ import pytest
 from sqlglot import exp
 
 import deniable as dp
-from deniable.query.values import logic, numbers, operators, value
+from deniable.query.read.values import logic, numbers, operators, value
 from engines.spark_session import local_spark
 from postgres import Postgres
 from values.battery import _sample, parsed, samples

@@ -9,8 +9,8 @@ import secrets
 
 import pytest
 
-from deniable.query import emit
-from deniable.query.plan import SCALE
+from deniable.query.plan.plan import SCALE
+from deniable.query.run import emit
 from values.crowds import crowd
 from values.neighbours import Found, compare
 from values.stores import Store
@@ -69,7 +69,7 @@ def test_three_hundred_neighbours_on_spark(tmp_path, spark):
 
 
 def test_noise_for_half_of_what_one_unit_adds_is_found(monkeypatch, tmp_path):
-    monkeypatch.setattr("deniable.query.price.SCALE", SCALE // 2)
+    monkeypatch.setattr("deniable.query.price.price.SCALE", SCALE // 2)
     found = Found()
     compare(crowd(0, "arrow"), Store(tmp_path), range(12), found)
     assert any("times what is charged" in each for each in found.breaches)

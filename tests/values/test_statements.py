@@ -14,7 +14,7 @@ import deniable as dp
 from corpus import hospital
 from corpus.test_forbidden import QUESTIONS as FORBIDDEN
 from corpus.test_forbidden import opened, text_of
-from deniable.query.plan import SCALE
+from deniable.query.plan.plan import SCALE
 from fuzz.hostile import array
 
 QUESTIONS = hospital.read_questions("queries.sql")
@@ -156,7 +156,7 @@ def test_every_question_is_explained_in_the_same_words(question, neighbours):
 
 def test_a_statement_more_is_found(monkeypatch):
     """Power: a reader that looks again where it has counted more than 5,000."""
-    from deniable.query import drawing
+    from deniable.query.run import drawing
 
     right = drawing._Reader._run
 

@@ -23,7 +23,7 @@ from deniable.errors import ParameterError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.privacy.exact import exact, show
 from deniable.privacy.guarantees import ApproxDP, PureDP
-from deniable.query.resolve import parse
+from deniable.query.read.resolve import parse
 from deniable.tables import ColumnType, nearest, read_source
 
 _NUMBERS = {ColumnType.INTEGER, ColumnType.NUMBER}

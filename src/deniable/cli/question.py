@@ -16,7 +16,7 @@ import typer
 from deniable.answer import Answer
 from deniable.cli.metadata import Metadata
 from deniable.errors import ParameterError
-from deniable.query.explain import Explanation
+from deniable.query.show.explain import Explanation
 from deniable.session import Session
 from deniable.tables import ColumnType
 

@@ -1,1 +1,4 @@
-"""From SQL or a builder to a plan, and from a plan to the SQL of an engine."""
+"""From a question to its answer, in the order of the rooms: read, plan, price, run, show.
+
+`stages.py` lists the functions that a question passes, one for each room.
+"""

@@ -17,8 +17,8 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
-from deniable.query.profile import bounded, buy, purchase, rank_of
-from deniable.query.ranges import Range, seen_cells
+from deniable.query.price.profile import bounded, buy, purchase, rank_of
+from deniable.query.price.ranges import Range, seen_cells
 from deniable.release import Door
 from deniable.session import Session
 from deniable.synthesis.run import Run

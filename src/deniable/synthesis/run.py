@@ -15,7 +15,7 @@ from deniable.errors import ParameterError
 from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_to_json
-from deniable.query.plan import Plan
+from deniable.query.plan.plan import Plan
 from deniable.release import Answer, Door, Gate
 from deniable.session import Parts
 from deniable.synthesis.columns import Coding

@@ -15,11 +15,11 @@ from deniable.engines.base import Engine, LazySnapshot
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.units import Relation
-from deniable.query.catalogue import Catalogue, Options
-from deniable.query.compile import compile_tree
-from deniable.query.emit import rows_step, totals_step
-from deniable.query.plan import SCALE, Plan
-from deniable.query.resolve import parse
+from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.read.catalogue import Catalogue, Options
+from deniable.query.read.compile import compile_tree
+from deniable.query.read.resolve import parse
+from deniable.query.run.emit import rows_step, totals_step
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.data import check_cells
 from deniable.synthesis.domain import Clique, Counts, Domain

@@ -1,0 +1,112 @@
+"""Group keys in statements: which can be released, and the groups that were.
+
+A statement holds texts of at most 1,000 bytes without NUL, and whole numbers above -2^63. A key
+that no later statement could name is never selected, so that numbers are read of the selected
+groups alone: the others may be as many as one person has rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.engines.base import Step
+from deniable.engines.literals import kind_of_value, literal, longer, short, whole_literal
+from deniable.query.plan.plan import Group, Plan, declared, names
+from deniable.query.read.columns import CELL
+from deniable.tables import LONGEST_TEXT, MOST_WHOLE, ColumnType
+
+
+def answered(group: Group) -> exp.Expr:
+    """What holds of a row whose undeclared key can be released: a function of the row alone."""
+    key = exp.paren(group.sql.copy())
+    if group.kind == ColumnType.TEXT:
+        nul = exp.Contains(this=key.copy(), expression=exp.Chr(expressions=[whole_literal(0)]))
+        return exp.and_(short(key), exp.Not(this=nul))
+    if group.kind == ColumnType.INTEGER:
+        return exp.GTE(this=key, expression=literal(group.kind, -MOST_WHOLE))
+    return declared(key, None)
+
+
+def held(group: Group) -> exp.Expr:
+    """A key as rows keep it: a text longer than all that are declared is one short other text."""
+    if group.kind != ColumnType.TEXT or group.keys is None:
+        return group.sql.copy()
+    far = exp.If(
+        this=longer(exp.paren(group.sql.copy()), _longest(group.keys)),
+        true=literal(ColumnType.TEXT, _other(group.keys)),
+    )
+    return exp.Case(ifs=[far], default=group.sql.copy())
+
+
+def held_bytes(group: Group) -> int:
+    """How much of a key rows keep at the worst."""
+    if group.kind not in {ColumnType.TEXT, None}:
+        return CELL
+    if group.keys is None:
+        return LONGEST_TEXT
+    return max(CELL, _longest(group.keys), len(_other(group.keys)))
+
+
+def _longest(keys: Sequence[Any]) -> int:
+    return max((len(str(key).encode()) for key in keys if key is not None), default=0)
+
+
+def _other(keys: Sequence[Any]) -> str:
+    """A text that is not declared."""
+    return next("?" * size for size in range(len(keys) + 1) if "?" * size not in keys)
+
+
+def narrowed(step: Step, plan: Plan, keys: Sequence[Sequence[Any]]) -> Step:
+    """A step by group, of the groups that were selected alone."""
+    columns = [exp.column(name) for name in names("g", plan.groups)]
+    if len(columns) == 1:
+        kept = declared(columns[0], [key[0] for key in keys])
+    else:
+        kept = _among(columns, keys)
+    select = f"SELECT * FROM ({step.select}) AS every_group WHERE {kept.sql('duckdb')}"
+    return replace(step, select=select)
+
+
+def _among(columns: Sequence[exp.Expr], keys: Sequence[Sequence[Any]]) -> exp.Expr:
+    """Rows whose columns together are one of these keys, found by a join.
+
+    NULL, which equals nothing, is told by a column of its own beside some other value.
+    """
+    compared: list[exp.Expr] = []
+    chosen, lists = exp.Select(), list[list[exp.Expr]]()
+    for place, column in enumerate(columns):
+        values = [key[place] for key in keys]
+        some = next((value for value in values if value is not None), None)
+        if None in values:
+            compared.append(exp.paren(exp.Is(this=column.copy(), expression=exp.Null())))
+            chosen = chosen.select(f"k{len(lists)}")
+            lists.append([exp.Boolean(this=value is None) for value in values])
+        if some is not None:
+            filled = exp.Coalesce(this=column.copy(), expressions=[_constant(some)])
+            compared.append(filled if None in values else column.copy())
+            chosen = chosen.select(_typed(exp.column(f"k{len(lists)}"), some))
+            lists.append([_bare(some if value is None else value) for value in values])
+    rows = list(zip(*lists, strict=True))
+    listed = exp.values(rows, alias="selected", columns=names("k", lists))
+    return exp.In(
+        this=exp.Tuple(expressions=compared), query=exp.Subquery(this=chosen.from_(listed))
+    )
+
+
+def _constant(value: Any) -> exp.Expr:
+    return literal(kind_of_value(value), value)
+
+
+def _bare(value: Any) -> exp.Expr:
+    """A constant without its type: a list has that once."""
+    made = _constant(value)
+    return made.this if isinstance(made, exp.Cast) else made
+
+
+def _typed(column: exp.Expr, value: Any) -> exp.Expr:
+    made = _constant(value)
+    return exp.Cast(this=column, to=made.to) if isinstance(made, exp.Cast) else column

@@ -1,0 +1,192 @@
+"""Columns in whole steps: clamped to their bounds, put on their grid, centred; their squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from deniable.engines.literals import cast_to, double_literal, fitting_double, whole_literal
+from deniable.errors import QueryError
+from deniable.query.plan.measures import Linear, Spread
+from deniable.query.plan.plan import power_of_two_below
+from deniable.query.plan.rounding import half_up
+from deniable.query.read.columns import Column
+from deniable.query.read.expressions import bounds_of
+from deniable.query.read.values.casts import as_type
+from deniable.query.read.values.operators import Resolve, read_value
+from deniable.query.read.values.value import Value, finished
+from deniable.tables import MOST_DOUBLE, NUMERIC, Bounds, ColumnType, grid_of
+
+Centres = Mapping[str, tuple[int, float]]
+"""For columns, by their text: a centre in steps, and the usual share of the farthest from it."""
+
+_MOST_STEPS = 1 << 50
+_MOST_WHOLE = (1 << 63) - 1
+_SQUARE_STEPS = 1 << 12
+
+
+@dataclass(frozen=True)
+class Values:
+    """A number in each row: its bounds, its grid, and whole steps from the centre."""
+
+    number: exp.Expr
+    centred: exp.Expr
+    bounds: Bounds
+    step: Fraction
+    low: int
+    centre: int
+    high: int
+    whole: bool
+
+    typical: float = 1.0
+
+    @classmethod
+    def of(cls, node: exp.Expr, find: Resolve, centres: Centres, where: str) -> Values:
+        """The values of an expression with known bounds, centred where most are known to be.
+
+        Any centre within the bounds is right: it is added back for every row.
+        """
+        value = read_number(node, find, where)
+        whole = value.kind == ColumnType.INTEGER
+        bounds = held(bounds_of(node, find), whole=whole)
+        declared = find(node) if isinstance(node, exp.Column) else Column(None)
+        step = grid_of(wide(bounds), declared.grid, integer=whole)
+        fitting_double(step)
+        low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
+        number = finished(value)
+        centre, typical = centres.get(number.sql("duckdb"), ((low + high) // 2, 1.0))
+        centred = _on_grid(number, (low, centre, high), step, whole=whole)
+        return cls(number, centred, bounds, step, low, centre, high, whole, typical)
+
+    @property
+    def half(self) -> int:
+        """The farthest from the centre."""
+        return max(self.high - self.centre, self.centre - self.low, 1)
+
+    @property
+    def seen(self) -> exp.Expr:
+        """Not NULL where there is a number."""
+        if self.whole:
+            return self.number.copy()
+        return exp.Case(ifs=[exp.If(this=is_number(self.number), true=exp.Literal.number(1))])
+
+    def coarse(self) -> tuple[exp.Expr, int, Fraction]:
+        """Steps of about span/2^12, so that sums of products fit; their most, and their size."""
+        size = math.ceil(power_of_two_below(Fraction(2 * self.half, _SQUARE_STEPS)))
+        double = cast_to(exp.paren(self.centred.copy()), "DOUBLE")
+        scaled = exp.Div(this=double, expression=whole_literal(size))
+        return cast_to(half_up(scaled), "BIGINT"), math.ceil(self.half / size), self.step * size
+
+
+@dataclass(frozen=True)
+class Squares:
+    """(x - c)² on the coarser grid; centred itself."""
+
+    sql: exp.Expr
+    size: int
+    middle: int
+    unit: float
+    correction: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Values) -> Squares:
+        """The squares of values."""
+        steps, farthest, size = values.coarse()
+        most = farthest**2
+        square = exp.Mul(this=steps, expression=steps.copy())
+        unit = fitting_double(size**2)
+        return cls(
+            sql=exp.Sub(this=square, expression=whole_literal(most // 2)),
+            size=max(most - most // 2, 1),
+            middle=most // 2,
+            unit=unit,
+            correction=unit / 12 if size > values.step else 0.0,  # Sheppard's, for the coarse grid
+            most=fitting_double((values.half * values.step) ** 2),
+        )
+
+    def moment(self, place: int, count: Linear) -> Linear:
+        """The sum of squares, from the statistic at a place."""
+        return Linear(((place, self.unit),)).plus(count.times(self.unit * self.middle))
+
+    def spread(self, node: exp.Expr, place: int, sums: Linear, count: Linear) -> Spread:
+        """VARIANCE or STDDEV."""
+        return Spread(
+            squares=self.moment(place, count),
+            sums=sums,
+            count=count,
+            correction=self.correction,
+            sample=isinstance(node, exp.Variance | exp.Stddev | exp.StddevSamp),
+            root=isinstance(node, exp.Stddev | exp.StddevPop | exp.StddevSamp),
+            most=self.most,
+        )
+
+
+def held(bounds: Bounds, *, whole: bool) -> Bounds:
+    """Bounds of what can be: beyond 64 bits there are no whole numbers, nor doubles past 1e300."""
+    most = Fraction(_MOST_WHOLE) if whole else MOST_DOUBLE
+    low, high = max(bounds[0], -most), min(bounds[1], most)
+    if low > high:
+        raise QueryError("no value of the column lies within these bounds; declare others")
+    return low, high
+
+
+def wide(bounds: Bounds) -> Bounds:
+    """Bounds that are not one point."""
+    low, high = bounds
+    return (low, high) if low < high else (low, low + 1)
+
+
+def read_number(node: exp.Expr, find: Resolve, where: str) -> Value:
+    """An expression that is summed or ranked: a double of it may be wild, and is clamped."""
+    value = read_value(node, find, where)
+    if value.kind == ColumnType.BOOLEAN:
+        value = as_type(value, ColumnType.INTEGER, where)
+    if value.kind not in NUMERIC:
+        raise QueryError(f"{where} is of numbers; CAST it, or count with CASE WHEN ... THEN 1 END")
+    return value
+
+
+def is_number(number: exp.Expr) -> exp.Expr:
+    """A double that is not NaN; NULL where it is NULL."""
+    return exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))
+
+
+def _on_grid(
+    number: exp.Expr, marks: tuple[int, int, int], step: Fraction, *, whole: bool
+) -> exp.Expr:
+    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most.
+
+    NULL and NaN, which is larger than any number to an engine, are none. What is usual is asked
+    first: that is faster than to look for what is beyond the bounds.
+    """
+    low, centre, high = marks
+    if whole and step == 1:
+        value, least, most = number, whole_literal(low), whole_literal(high)
+        inside: exp.Expr = exp.Sub(this=value.copy(), expression=whole_literal(centre))
+    else:
+        if max(abs(low), abs(high)) >= _MOST_STEPS:
+            raise QueryError("the grid is too fine for its bounds; declare a coarser one (grid=)")
+        # Below 2^50 steps, an end that is rounded to a double rounds to the step it stands for.
+        value = cast_to(number.copy(), "DOUBLE") if whole else number
+        least, most = double_literal(low * step), double_literal(high * step)
+        scaled = exp.Div(this=value.copy(), expression=double_literal(step))
+        steps = cast_to(half_up(scaled), "BIGINT")
+        inside = exp.Sub(this=steps, expression=whole_literal(centre))
+    above: exp.Expr = exp.GT(this=value.copy(), expression=most.copy())
+    if not whole:
+        above = exp.And(this=above, expression=is_number(value))
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.Between(this=value.copy(), low=least, high=most), true=inside),
+            exp.If(
+                this=exp.LT(this=value.copy(), expression=least.copy()),
+                true=whole_literal(low - centre),
+            ),
+            exp.If(this=above, true=whole_literal(high - centre)),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Text, or a builder, becomes a relation of canonical values: names resolved, clauses checked."""

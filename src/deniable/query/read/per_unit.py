@@ -1,0 +1,307 @@
+"""What is computed within one unit's rows: inner GROUP BY and window functions.
+
+Sums of floats are made in fixed point, and orders are made total: a unit's result must not depend
+on the order in which an engine happens to read its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from deniable.engines.leaves import MOST_BYTES
+from deniable.engines.literals import cast_to, data_type
+from deniable.errors import QueryError
+from deniable.query.plan.rounding import half_up
+from deniable.query.read.checks import columns_in, no_unit
+from deniable.query.read.columns import UNIT, Column, bytes_of
+from deniable.query.read.sources import Sources
+from deniable.query.read.values.operators import Resolve, read_column
+from deniable.query.read.values.operators import condition as read_condition
+from deniable.query.read.values.value import Value, finished, made
+from deniable.tables import NUMERIC, ColumnType
+
+_FIXED = 1 << 20  # steps of a float sum within one unit
+_FARTHEST = "4398046511104e0"  # 2^42
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_SHIFTS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf)
+
+
+def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
+    """One aggregate of a unit's rows: its SQL, and what is known of it."""
+    condition: exp.Expr | None = None
+    if isinstance(node, exp.Filter):
+        no_unit(node.expression.this, find, "FILTER")
+        condition = read_condition(node.expression.this, find, "FILTER")
+        node = node.this
+    name = f"{node.key.upper()}(...)"
+    if not isinstance(node, _AGGREGATES):
+        raise QueryError(
+            f"{node.key.upper()} within a unit is not answered; COUNT, SUM, AVG, MIN and MAX are"
+        )
+    if isinstance(node, exp.Count):
+        return _count(node, condition, find), Column(ColumnType.INTEGER, private=True)
+    no_unit(node.this, find, name)
+    if isinstance(node, exp.CountIf):
+        kept = _when(read_condition(node.this, find, name), exp.Literal.number(1))
+        return exp.Count(this=_when(condition, kept)), Column(ColumnType.INTEGER, private=True)
+    value = read_column(node.this, find, name)
+    argument = _when(condition, finished(value))
+    source = find(node.this) if isinstance(node.this, exp.Column) else Column(None, private=True)
+    source = replace(source, kind=value.kind)
+    if isinstance(node, exp.Min | exp.Max):
+        return type(node)(this=argument), source
+    if value.kind not in NUMERIC:
+        raise QueryError(f"{name} within a unit is of numbers; CAST it first")
+    whole = value.kind == ColumnType.INTEGER
+    total = exact_sum(argument, whole=whole)
+    if isinstance(node, exp.Sum):
+        return _as_number(total, whole=whole), Column(value.kind, private=True)
+    counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
+    # Of whole numbers the sum may need more than 64 bits where the mean does not.
+    number = cast_to(total if whole else _as_number(total, whole=False), "DOUBLE")
+    mean = exp.paren(exp.Div(this=number, expression=cast_to(counted, "DOUBLE")))
+    return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True, lacks=source.lacks)
+
+
+def public_aggregate(node: exp.Expr, find: Resolve) -> Value:
+    """An aggregate of a public table: of a bare column, and with the same care."""
+    if not isinstance(node.this, exp.Column | exp.Star):
+        raise QueryError("aggregates of public tables are answered of bare columns")
+    sql, column = aggregate(node, find)
+    assert column.kind is not None
+    return made(column.kind, sql)
+
+
+class UnitRows:
+    """The inner SELECT of a grouping by unit: keys and aggregates, each under a name of its own."""
+
+    def __init__(self, read: Sources, find: Resolve) -> None:
+        self._read, self._find = read, find
+        self._sql = read.sql
+        self._keys: dict[str, tuple[str, Column]] = {}
+        self._aggregates: dict[str, tuple[str, Column]] = {}
+        self._distinct = 0
+
+    def add_key(self, node: exp.Expr, made: tuple[exp.Expr, Column]) -> None:
+        """Group by an expression."""
+        name = f"k{len(self._keys)}"
+        self._keys[node.sql("duckdb")] = (name, made[1])
+        self._sql = self._sql.select(exp.alias_(made[0], name)).group_by(made[0].copy())
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row at the worst; of values that are told apart, all are held."""
+        kinds = [column.kind for _, column in (*self._keys.values(), *self._aggregates.values())]
+        return bytes_of(kinds) + self._distinct * MOST_BYTES
+
+    def select(self) -> exp.Select:
+        """The inner SELECT."""
+        unit = self._read.merged.sql
+        made = self._sql.select(exp.alias_(unit.copy(), UNIT, quoted=True))
+        return made.group_by(unit.copy())
+
+    def expression(self, node: exp.Expr, where: str) -> tuple[exp.Expr, Column]:
+        """What is computed from keys and aggregates, as an expression of the outer SELECT."""
+        filled = self._filled(node.copy())
+        if isinstance(filled, exp.Column):
+            return filled, self._known(filled.name)
+        self._without_unit(filled, where)
+        value = read_column(filled, self._find_made, where)
+        return finished(value), Column(value.kind, private=True)
+
+    def condition(self, node: exp.Expr, where: str) -> exp.Expr:
+        """What must hold of keys and aggregates."""
+        filled = self._filled(node.copy())
+        self._without_unit(filled, where)
+        return read_condition(filled, self._find_made, where)
+
+    def _find_made(self, column: exp.Column) -> Column:
+        return self._known(column.name)
+
+    def _without_unit(self, filled: exp.Expr, where: str) -> None:
+        if any(self._known(column.name).is_unit for column in columns_in(filled)):
+            raise QueryError(f"the unit column in {where} is not answered, but by itself")
+
+    def _known(self, name: str) -> Column:
+        both = {**self._keys, **self._aggregates}
+        return next(column for found, column in both.values() if found == name)
+
+    def _filled(self, node: exp.Expr) -> exp.Expr:
+        text = node.sql("duckdb")
+        if text in self._keys:
+            return exp.column(self._keys[text][0])
+        if isinstance(node, exp.AggFunc) or (
+            isinstance(node, exp.Filter) and isinstance(node.this, exp.AggFunc)
+        ):
+            return self._aggregate(node, text)
+        if isinstance(node, exp.Column):
+            raise QueryError(f"{text[:60]} is neither grouped by nor aggregated")
+        for child in list(node.iter_expressions()):
+            made = self._filled(child)
+            if made is not child:
+                child.replace(made)
+        return node
+
+    def _aggregate(self, node: exp.Expr, text: str) -> exp.Expr:
+        if text not in self._aggregates:
+            sql, column = aggregate(node, self._find)
+            name = f"a{len(self._aggregates)}"
+            self._aggregates[text] = (name, column)
+            self._distinct += next(node.find_all(exp.Distinct), None) is not None
+            self._sql = self._sql.select(exp.alias_(sql, name))
+        return exp.column(self._aggregates[text][0])
+
+
+def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
+    if condition is None:
+        return value
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value)])
+
+
+def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Expr:
+    argument = node.this
+    if node.args.get("expressions"):
+        raise QueryError("COUNT of several columns is not answered; count one")
+    if argument is None or isinstance(argument, exp.Star):
+        return exp.Count(this=_when(condition, exp.Literal.number(1)))
+    values = argument.expressions if isinstance(argument, exp.Distinct) else [argument]
+    if len(values) != 1:
+        raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
+    no_unit(values[0], find, "COUNT(...)")
+    kept = _when(condition, finished(read_column(values[0], find, "COUNT(...)")))
+    if isinstance(argument, exp.Distinct):
+        return exp.Count(this=exp.Distinct(expressions=[kept]))
+    return exp.Count(this=kept)
+
+
+def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
+    """A sum of canonical numbers that does not depend on the order of rows."""
+    if whole:
+        return exp.Sum(this=argument)
+    number = argument
+    far = exp.Literal.number(_FARTHEST)
+    inside = exp.Case(
+        ifs=[
+            exp.If(this=exp.GTE(this=number.copy(), expression=far), true=far.copy()),
+            exp.If(
+                this=exp.LTE(this=number.copy(), expression=exp.Neg(this=far.copy())),
+                true=exp.Neg(this=far.copy()),
+            ),
+        ],
+        default=number,
+    )
+    steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(f"{_FIXED}e0")))
+    return exp.Sum(this=exp.TryCast(this=steps, to=data_type("BIGINT")))
+
+
+def _as_number(total: exp.Expr, *, whole: bool) -> exp.Expr:
+    if whole:
+        return exp.TryCast(this=total, to=data_type("BIGINT"))
+    made = exp.Div(this=cast_to(total, "DOUBLE"), expression=exp.Literal.number(f"{_FIXED}e0"))
+    return exp.paren(made)
+
+
+def window(
+    node: exp.Window,
+    find: Resolve,
+    columns: Mapping[str, Mapping[str, Column]],
+    unit: exp.Expr,
+) -> tuple[exp.Expr, Column]:
+    """A window function over one unit's rows."""
+    parts = node.args.get("partition_by") or []
+    if not any(isinstance(part, exp.Column) and find(part).is_unit for part in parts):
+        raise QueryError(
+            "a window function looks at one unit's rows only: add PARTITION BY the unit column"
+        )
+    _check_frame(node)
+    spec = node.args.get("spec")
+    split = [finished(read_column(part, find, "PARTITION BY")) for part in parts]
+    # Made of what was read, and of nothing else that stands in the question.
+    made = exp.Window(
+        partition_by=[unit.copy(), *split],
+        order=_total_order(node, find, columns),
+        spec=None if spec is None else spec.copy(),
+        over="OVER",
+    )
+    function = node.this
+    if isinstance(function, _RANKS):
+        made.set("this", type(function)())
+        return made, Column(ColumnType.INTEGER, private=True)
+    if isinstance(function, _SHIFTS):
+        name = f"{function.key.upper()}(...)"
+        no_unit(function.this, find, name)
+        offset = function.args.get("offset")
+        if offset is not None and not (isinstance(offset, exp.Literal) and offset.is_int):
+            raise QueryError(f"the offset of {function.key.upper()} is a constant")
+        if function.args.get("default") is not None:
+            raise QueryError(f"{function.key.upper()} has no default; use COALESCE around it")
+        if isinstance(function, exp.LastValue) and node.args.get("spec") is None:
+            raise QueryError("LAST_VALUE needs a frame: ROWS BETWEEN ... AND ...")
+        value = read_column(function.this, find, name)
+        moved = {} if offset is None else {"offset": offset.copy()}
+        made.set("this", type(function)(this=finished(value), **moved))
+        known = find(function.this) if isinstance(function.this, exp.Column) else Column(None)
+        return made, replace(known, kind=value.kind, private=True)
+    inner, known = aggregate(function, find)
+    summed = isinstance(function, exp.Sum) and known.kind == ColumnType.INTEGER
+    if summed:
+        inner = inner.this  # the sum, without the cast around it
+    if not isinstance(inner, exp.AggFunc):
+        raise QueryError(
+            f"{function.key.upper()} of fractions in a window is not answered; sum whole numbers, "
+            "or aggregate by the unit in a subquery"
+        )
+    made.set("this", inner)
+    return _as_number(made, whole=True) if summed else made, known
+
+
+def by_place(node: exp.Window) -> bool:
+    """Whether what it gives depends on the place of a row, among those that are equal too."""
+    return isinstance(node.this, (exp.RowNumber, *_SHIFTS)) or node.args.get("spec") is not None
+
+
+def _check_frame(node: exp.Window) -> None:
+    """ROWS between constants, or the default."""
+    spec = node.args.get("spec")
+    if spec is None:
+        return
+    ends = [spec.args.get("start"), spec.args.get("end")]
+    plain = all(
+        end is None or isinstance(end, str) or (isinstance(end, exp.Literal) and end.is_int)
+        for end in ends
+    )
+    if str(spec.args.get("kind", "")).upper() != "ROWS" or not plain or spec.args.get("exclude"):
+        raise QueryError("a window's frame is ROWS BETWEEN whole numbers, or left out")
+
+
+def _total_order(
+    node: exp.Window, find: Resolve, columns: Mapping[str, Mapping[str, Column]]
+) -> exp.Order | None:
+    """The given order, ties broken by all columns, so that equal rows are all that is left.
+
+    Ranks, and aggregates without a frame, treat ties alike, whatever their order.
+    """
+    given = node.args.get("order")
+    if given is None and not by_place(node):
+        return None
+    keys = [] if given is None else given.expressions
+    ordered = [
+        exp.Ordered(
+            this=finished(read_column(key.this, find, "ORDER BY")),
+            desc=key.args.get("desc"),
+            nulls_first=key.args.get("nulls_first"),
+        )
+        for key in keys
+    ]
+    if not by_place(node):
+        return exp.Order(expressions=ordered)
+    ties = [
+        exp.Ordered(this=exp.column(name, table=table, quoted=True), desc=False)
+        for table, known in columns.items()
+        for name in known
+    ]
+    return exp.Order(expressions=ordered + ties)

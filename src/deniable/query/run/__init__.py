@@ -1,0 +1,1 @@
+"""A plan's statements, and the draws through the gate."""

@@ -1,0 +1,178 @@
+"""A question's numbers: read from the engine in one snapshot, released through the door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from deniable.engines.base import LazySnapshot, Rows
+from deniable.held import Held
+from deniable.query.plan.keys import narrowed
+from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.plan.quantiles import in_order
+from deniable.query.price.price import Priced
+from deniable.release import Door
+from deniable.tables import ColumnType
+
+Key = tuple[Any, ...]
+
+
+def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dict[str, Any]:
+    """Keys and noisy columns, as the ledger stores them."""
+    plan, read = priced.plan, _Reader(snapshot, priced, secret)
+    if len(plan.sets) > 1:
+        return _several(priced, door, read)
+    keys = _public_keys(plan)
+    if priced.keys is not None:
+        keys = [tuple(key) for key in _listed(door.draw(priced.keys, read.units))]
+    columns: list[Any] = []
+    if keys:
+        if priced.joint is not None:
+            drawn = _listed(door.draw(priced.joint, partial(read.totals, 0, keys)))
+            columns += [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
+        for number, mechanism in enumerate(priced.distinct):
+            drawn = _listed(door.draw(mechanism, partial(read.distinct, keys, number)))
+            columns.append([int(row[0]) for row in drawn])
+        columns += _quantiles(priced, door, read, keys)
+    stored: dict[str, Any] = {
+        "keys": [[_storable(part) for part in key] for key in keys],
+        "columns": columns,
+    }
+    if priced.lost is not None:
+        (drawn,) = _listed(door.draw(priced.lost, read.lost))
+        stored["lost"] = [int(value) / SCALE for value in drawn]
+    if priced.cut is not None:
+        ((cut,),) = _listed(door.draw(priced.cut, read.cut))
+        stored["cut"] = int(cut) / SCALE
+    return stored
+
+
+def _several(priced: Priced, door: Door, read: _Reader) -> dict[str, Any]:
+    """The same for several groupings, one after the other; columns not grouped by are None."""
+    plan, rows, keys = priced.plan, [], []
+    assert priced.joint is not None
+    for number, (each, one) in enumerate(zip(plan.sets, plan.groupings, strict=True)):
+        found = _public_keys(one)
+        rows += _listed(door.draw(priced.joint, partial(read.totals, number, found)))
+        for key in found:
+            parts = dict(zip(each, map(_storable, key), strict=True))
+            keys.append([parts.get(place) for place in range(len(plan.groups))])
+    columns = [[int(v) / SCALE for v in each] for each in zip(*rows, strict=True)]
+    return {"keys": keys, "columns": columns}
+
+
+class _Reader:
+    """Runs a question's statements, each once, when its numbers are needed."""
+
+    def __init__(self, snapshot: LazySnapshot, priced: Priced, secret: str) -> None:
+        self._snapshot, self._priced = snapshot, priced
+        self._steps = priced.steps(secret)
+        self._results: Held[dict[str, Rows]] = Held({}, "exact results")
+
+    def _run(self, name: str, keys: list[Key] | None = None) -> Rows:
+        """The rows of a step; where keys were selected, of those groups alone."""
+        results = self._results.open()
+        if name not in results:
+            step, plan = self._steps[name], self._priced.plan
+            if keys is not None and not plan.known_keys:
+                kinds = [group.kind for group in plan.groups]
+                step = narrowed(step, plan, [as_released(key, kinds) for key in keys])
+            results[name] = self._snapshot.run(step)
+        return results[name]
+
+    def units(self) -> dict[Key, int]:
+        """How many units each group has."""
+        groups = len(self._priced.plan.groups)
+        return {key: row[0] for key, row in self._by_key("units", groups).items()}
+
+    def totals(self, number: int, keys: list[Key]) -> list[list[int]]:
+        """The bounded statistics of these groups of a grouping; those without rows have zeros."""
+        width = len(self._priced.plan.statistics)
+        width_of_key = len(self._priced.plan.groupings[number].groups)
+        found = self._by_key(f"totals {number}", width_of_key, keys)
+        return [found.get(_plain_key(key), [0] * width) for key in keys]
+
+    def lost(self) -> list[list[int]]:
+        """What bounds cut off in all, of each statistic."""
+        (row,) = self._run("lost")
+        return [[int(value or 0) for value in row]]
+
+    def cut(self) -> list[list[int]]:
+        """How many rows bounds cut off at most."""
+        ((rows,),) = self._run("cut")
+        return [[int(rows or 0)]]
+
+    def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
+        """How many different values these groups have."""
+        found = self._by_key(f"distinct {number}", len(self._priced.plan.groups), keys)
+        return [found.get(_plain_key(key), [0]) for key in keys]
+
+    def cells(self, keys: list[Key], number: int) -> list[list[int]]:
+        """The weights in the cells of a grid, by group."""
+        width, size = len(self._priced.plan.groups), self._priced.plan.grids[number].cells
+        found = {_plain_key(key): [0] * size for key in keys}
+        for row in self._run(f"cells {number}", keys):
+            weights = found.get(_plain_key(row[:width]))
+            if weights is not None:
+                weights[min(int(row[width]), size - 1)] += int(row[width + 1])
+        return [found[_plain_key(key)] for key in keys]
+
+    def _by_key(self, name: str, width: int, keys: list[Key] | None = None) -> dict[Key, list[int]]:
+        rows = self._run(name, keys)
+        found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+        assert len(found) == len(rows), "two groups look alike"
+        return found
+
+
+def _quantiles(priced: Priced, door: Door, read: _Reader, keys: list[Key]) -> list[list[float]]:
+    """Columns of quantiles, each beside the ends of its interval."""
+    found = []
+    for rank, law in zip(priced.plan.ranks, priced.ranks, strict=True):
+        grid, weights = priced.plan.grids[rank.grid], partial(read.cells, keys, rank.grid)
+        value, low, high = (
+            None if each is None else _listed(door.draw(each, weights))
+            for each in (law.value, law.low, law.high)
+        )
+        assert value is not None
+        least = [grid.low] * len(keys) if low is None else [grid.ends(cell)[0] for cell in low]
+        most = [grid.high] * len(keys) if high is None else [grid.ends(cell)[1] for cell in high]
+        found.append(np.array([[grid.value(cell) for cell in value], least, most], dtype=float))
+    return in_order(priced.plan.ranks, found)
+
+
+def _public_keys(plan: Plan) -> list[Key]:
+    """Every combination of declared keys; one empty one where nothing is grouped by."""
+    if not plan.known_keys:
+        return []
+    return list(product(*(group.keys or () for group in plan.groups)))
+
+
+def _plain_key(key: Key) -> Key:
+    return tuple(part.isoformat() if hasattr(part, "isoformat") else part for part in key)
+
+
+def _listed(drawn: object) -> list[Any]:
+    assert isinstance(drawn, list | np.ndarray)
+    return list(drawn)
+
+
+def as_released(key: Sequence[Any], kinds: Sequence[ColumnType | None]) -> Key:
+    """A key as it was stored, with dates as dates again."""
+    return tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
+
+
+def _typed(part: Any, kind: ColumnType | None) -> Any:
+    if isinstance(part, str) and kind == ColumnType.DATE:
+        return date.fromisoformat(part[:10])
+    if isinstance(part, str) and kind == ColumnType.TIMESTAMP:
+        return datetime.fromisoformat(part)
+    return part
+
+
+def _storable(part: Any) -> Any:
+    return part.isoformat() if hasattr(part, "isoformat") else part

@@ -1,0 +1,480 @@
+"""The statements of a plan: exact whole numbers by group, every unit bounded.
+
+A unit with at most `rows` rows cannot exceed the bound and is never looked at again. Of the others
+the sums by group are made, their joint norm is taken in whole numbers, and what lies beyond the
+bound is scaled down by f = bound·SCALE² // (norm rounded up): v' = v·f // SCALE, toward zero. So
+the totals are the plain ones, less what was cut off of a few heavy units, and no unit's part has a
+norm above bound·SCALE, in machine arithmetic, whatever the order of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from deniable.engines.base import Step
+from deniable.engines.literals import data_type, double_literal
+from deniable.query.plan.keys import answered, held
+from deniable.query.plan.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
+
+KEY_PLACEHOLDER = "<secret key>"
+_ROW_STEPS = float(1 << 20)
+
+
+ROWS, UNITS = "deniable_rows", "deniable_units"
+HEAVY, PAIRS = "deniable_heavy", "deniable_pairs"
+# Common table expressions are named deniable_..., too: a table of the session has no such name.
+# floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
+_ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
+
+
+def totals_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
+    return _step(plan, _totals(plan, l2=l2), _tables(plan, pairs=True, l2=l2))
+
+
+def rows_step(plan: Plan) -> Step:
+    """SELECT a number of rows, and how many units have that many."""
+    select = (
+        f"{_with_base(plan)}, deniable_counted AS (SELECT u, COUNT(*) AS n FROM deniable_base "
+        "GROUP BY u) "
+        "SELECT n, COUNT(*) AS units FROM deniable_counted GROUP BY n"
+    )
+    return _step(plan, select, _tables(plan))
+
+
+def upper_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT a bin of upper bounds on norms, four to each doubling, and the units in it."""
+    # Fours of binary logarithms of roots: ln(b)/2 / ln(2) * 4.
+    select = (
+        "WITH deniable_bins AS (SELECT CAST(FLOOR(LN(b) * 2.8853900817779268e0) AS BIGINT) AS c "
+        f"FROM {UNITS} WHERE b > 0) SELECT c, COUNT(*) AS units FROM deniable_bins GROUP BY c"
+    )
+    return _step(plan, select, _tables(plan, units=True, l2=l2))
+
+
+def norms_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT joint norms beyond the bound (squared where they are roots), and the units of each."""
+    select = (
+        f"WITH {_norms(plan, l2=l2)} SELECT q, COUNT(*) AS units FROM deniable_norms "
+        f"WHERE q > {_limit(plan, l2=l2)} GROUP BY q"
+    )
+    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
+def groups_step(plan: Plan) -> Step:
+    """SELECT a number of groups, and how many units have rows in that many."""
+    keys = ", ".join(names("g", plan.groups))
+    select = (
+        f"{_with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {keys} FROM deniable_base), "
+        "deniable_counted AS (SELECT u, COUNT(*) AS n FROM deniable_each GROUP BY u) "
+        "SELECT n, COUNT(*) AS units FROM deniable_counted GROUP BY n"
+    )
+    return _step(plan, select, _tables(plan))
+
+
+def lost_step(plan: Plan, caps: Sequence[int], *, l2: bool) -> Step:
+    """SELECT what was cut off in all, of each statistic; of one unit no more than its cap."""
+    stats = names("t", plan.statistics)
+    lost = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
+    capped = ", ".join(
+        f"COALESCE(SUM(CASE WHEN {name} > {cap} THEN {cap} WHEN {name} < {-cap} THEN {-cap} "
+        f"ELSE {name} END), 0)::HUGEINT AS {name}"
+        for name, cap in zip(stats, caps, strict=True)
+    )
+    select = (
+        f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"deniable_lost AS (SELECT deniable_each.u, {lost} FROM deniable_each JOIN deniable_above "
+        "ON deniable_each.u = deniable_above.u "
+        f"GROUP BY deniable_each.u) SELECT {capped} FROM deniable_lost"
+    )
+    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
+def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
+    """SELECT how many rows were cut off at most, in steps; of one unit no more than its cap.
+
+    Of a pair of a unit and a group, the largest of its counts, and one step for rounding.
+    """
+    counts = [
+        name
+        for name, each in zip(names("t", plan.statistics), plan.statistics, strict=True)
+        if each.counts and not each.missing
+    ]
+    most = f"GREATEST({', '.join(counts)})" if len(counts) > 1 else counts[0]
+    select = (
+        f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"deniable_counted AS (SELECT deniable_each.u, {most} AS n, f "
+        "FROM deniable_each JOIN deniable_above ON deniable_each.u = deniable_above.u), "
+        f"deniable_lost AS (SELECT u, SUM({_cut('n')} + 1)::HUGEINT AS n FROM deniable_counted "
+        "GROUP BY u) "
+        f"SELECT COALESCE(SUM(CASE WHEN n > {cap} THEN {cap} ELSE n END), 0)::HUGEINT AS n "
+        "FROM deniable_lost"
+    )
+    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+
+
+def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
+    dense = frozenset({UNITS, HEAVY})
+    return Step(select, _base(plan.whole or plan), tables, dense, plan.constants, plan.veiled)
+
+
+def _tables(
+    plan: Plan,
+    *,
+    heavy: bool = False,
+    pairs: bool = False,
+    units: bool = False,
+    l2: bool = True,
+) -> dict[str, str]:
+    """The tables that a step needs: rows where they are kept, units with much in them, their sums.
+
+    Heavy units have more rows than count in full, undeclared groups included: more units than need
+    be. Where the norm was bought, they are those whose upper bound on it is above the floor, by a
+    margin for what floats lose.
+    """
+    tables = {ROWS: _base(plan.whole or plan, every_group=True)} if plan.stored else {}
+    if plan.one_row:
+        return tables
+    bought = pairs and plan.floor is not None
+    if units or bought:
+        tables[UNITS] = _units_table(plan, l2=l2)
+    if bought:
+        assert plan.floor is not None
+        tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE b > {_double(plan.floor**2 * 0.999)}"
+    elif heavy or pairs:
+        rows = ROWS if plan.stored else f"({_owners(plan)})"
+        tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
+    if pairs:
+        tables[PAIRS] = _pairs(plan)
+    return tables
+
+
+def _owners(plan: Plan) -> str:
+    """Whose each row is."""
+    return str(plan.source.select(exp.alias_(plan.unit.copy(), "u")).sql("duckdb", copy=False))
+
+
+def _units_table(plan: Plan, *, l2: bool) -> str:
+    """For each unit, the square of an upper bound on its joint norm.
+
+    The sum of the norms of its rows: by the triangle inequality, no vector of sums is longer. Each
+    is a whole number of steps, rounded up: a sum of other doubles would depend on the order in
+    which rows come, that is on other people's. A row has 2^20 steps at most, so that those of 2^33
+    rows are a whole number below 2^53, and exact.
+    """
+    most = _largest_row(plan, l2=l2)
+    parts = []
+    for name, statistic, weight in zip(
+        names("t", plan.statistics), plan.statistics, plan.weights, strict=True
+    ):
+        if statistic.counts or statistic.per_unit:
+            size = weight * weight if l2 else weight
+            parts.append(f"CASE WHEN {name} IS NULL THEN 0e0 ELSE {_double(size)} END")
+        else:
+            part = f"{_double(weight)} * COALESCE({name}, 0)::DOUBLE"
+            parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
+    row = f"SQRT({' + '.join(parts)})" if l2 else f"({' + '.join(parts)})"
+    base = _with_base(plan, every_group=True)
+    steps = f"CEIL({row} * {_double(_ROW_STEPS / most)})"
+    return (
+        f"{base}, deniable_sized AS (SELECT u, SUM({steps}) * {_double(most / _ROW_STEPS)} AS s "
+        "FROM deniable_base GROUP BY u) SELECT u, s * s AS b FROM deniable_sized"
+    )
+
+
+def _largest_row(plan: Plan, *, l2: bool) -> float:
+    """The largest norm of one row, and a little more, as floats round."""
+    sizes = [weight * each.size for weight, each in zip(plan.weights, plan.statistics, strict=True)]
+    most = math.sqrt(sum(size**2 for size in sizes)) if l2 else float(sum(sizes))
+    return most * (1 + 2.0**-18)
+
+
+def _double(value: float) -> str:
+    return double_literal(Fraction(value)).sql("duckdb")
+
+
+def values_step(plan: Plan, place: int, cells: int) -> Step:
+    """SELECT a cell between the bounds of a sum's column, and the units whose mean lies in it.
+
+    One unit in sixteen is looked at, by a hash of its name.
+    """
+    marks, name = plan.statistics[place].marks, f"t{place}"
+    assert marks is not None
+    if not plan.stored:  # one column of its own, or many sums would be written many times
+        plan, name = _alone(plan, place), "t0"
+    low, centre, high = marks
+    above = f"(s + n::HUGEINT * {centre - low}) // n::HUGEINT"
+    some = "WHERE HASH(u) % 16 = 0 " if plan.unit_has_name else ""
+    select = (
+        f"{_with_base(plan, every_group=True)}, "
+        f"deniable_totals AS (SELECT u, SUM({name})::HUGEINT AS s, COUNT({name}) AS n "
+        f"FROM deniable_base {some}GROUP BY u), "
+        f"deniable_means AS (SELECT ({above}) * {cells} // {high - low + 1}::HUGEINT AS c "
+        "FROM deniable_totals "
+        "WHERE n > 0) SELECT c, COUNT(*) AS units FROM deniable_means GROUP BY c"
+    )
+    return _step(plan, select, _tables(plan))
+
+
+def _alone(plan: Plan, place: int) -> Plan:
+    """The plan of one of its statistics."""
+    return replace(plan, statistics=(plan.statistics[place],), distinct=(), grids=(), ranks=())
+
+
+def _pairs(plan: Plan) -> str:
+    """The sums of heavy units, by group, undeclared ones included."""
+    grouped = "".join(f", {key}" for key in names("g", plan.groups))
+    sums = ", ".join(
+        (
+            f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
+            if statistic.per_unit
+            else f"{_total(name, statistic)}::HUGEINT AS {name}"
+        )
+        for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True)
+    )
+    return (
+        f"{_with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM deniable_base "
+        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}"
+    )
+
+
+def _with_base(plan: Plan, *, every_group: bool = False) -> str:
+    """The rows as the first common table expression."""
+    if plan.stored:
+        where = "" if every_group else _where_declared(plan)
+        return f"WITH deniable_base AS (SELECT * FROM {_stored(plan)}{where})"
+    return f"WITH deniable_base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"
+
+
+def _stored(plan: Plan) -> str:
+    """The rows that were made once; of those of a plan by more groups, the columns of this one."""
+    if plan.whole is None:
+        return ROWS
+    groups = [f"g{place} AS g{new}" for new, place in enumerate(plan.places)]
+    return f"(SELECT {', '.join(['u', *groups, *names('t', plan.statistics)])} FROM {ROWS}) AS rows"
+
+
+def _totals(plan: Plan, *, l2: bool) -> str:
+    keys, stats = names("g", plan.groups), names("t", plan.statistics)
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+    picked = "".join(f"{key}, " for key in keys)
+    sums = ", ".join(
+        f"{_total(name, statistic)} AS {name}"
+        for name, statistic in zip(stats, plan.statistics, strict=True)
+    )
+    base = _with_base(plan, every_group=True)
+    totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
+    if plan.one_row:  # one row a unit: bounded as it stands
+        scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+        return (
+            f"{base}, deniable_totals AS MATERIALIZED ({totals}) "
+            f"SELECT {picked}{scaled} FROM deniable_totals{_where_declared(plan)}"
+        )
+    plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+    less = ", ".join(f"-{name} AS {name}" for name in stats)
+    cut = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
+    answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
+    return (
+        f"{base}, {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"deniable_cut AS (SELECT {picked}{cut} FROM deniable_each "
+        f"JOIN deniable_above USING (u){grouped}), "
+        f"deniable_totals AS ({totals}) "
+        f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} "
+        f"FROM deniable_totals{_where_declared(plan)} "
+        f"UNION ALL SELECT {picked}{less} FROM deniable_cut) AS summed{grouped}"
+    )
+
+
+def _where_declared(plan: Plan) -> str:
+    """Keep the declared groups, once the many rows have become few groups."""
+    conditions = [
+        group.declared_as(name)
+        for name, group in zip(names("g", plan.groups), plan.groups, strict=True)
+        if group.keys is not None
+    ]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _base(plan: Plan, *, every_group: bool = False) -> str:
+    """One row for each row that counts; several steps of a plan have the same text."""
+    if every_group not in plan.written:
+        plan.written[every_group] = _written(plan, every_group=every_group)
+    return plan.written[every_group]
+
+
+def _written(plan: Plan, *, every_group: bool) -> str:
+    """Whose each row is, in which group, with what numbers."""
+    sql = plan.source.copy()
+    sql.where(*plan.only, copy=False)
+    for group in plan.groups:
+        if group.keys is None:
+            sql.where(answered(group), copy=False)
+        elif not every_group:
+            sql.where(declared(exp.paren(group.sql.copy()), group.keys), copy=False)
+    columns = [exp.alias_(plan.unit.copy(), "u", copy=False)]
+    for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
+        key = held(group) if plan.promised else group.sql.copy()
+        columns.append(exp.alias_(key, name, copy=False))
+    for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
+        value = statistic.sql.copy()
+        if not statistic.counts and not statistic.per_unit:
+            # Whatever its type: only whole numbers are summed.
+            value = exp.TryCast(this=value, to=data_type("BIGINT"))
+        columns.append(exp.alias_(value, name, copy=False))
+    for name, value in zip(names("d", plan.distinct), plan.distinct, strict=True):
+        columns.append(exp.alias_(value.copy(), name, copy=False))
+    for name, grid in zip(names("c", plan.grids), plan.grids, strict=True):
+        columns.append(exp.alias_(grid.sql.copy(), name, copy=False))
+    return str(sql.select(*columns, copy=False).sql("duckdb", copy=False))
+
+
+def _total(name: str, statistic: Statistic) -> str:
+    if statistic.per_unit:
+        return f"COUNT(DISTINCT CASE WHEN {name} IS NOT NULL THEN u END)"
+    if statistic.counts:
+        return f"COUNT({name})"
+    return f"COALESCE(SUM({name}), 0)"
+
+
+def _limit(plan: Plan, *, l2: bool) -> int:
+    bound = plan.bound(l2=l2)
+    return bound * bound if l2 else bound
+
+
+def _norms(plan: Plan, *, l2: bool) -> str:
+    """The pairs of units that may be beyond the bound, and the norms of those units.
+
+    Floats only say which units are surely within it, by a margin far above their rounding.
+    """
+    stats = names("t", plan.statistics)
+    where = f"{_where_declared(plan)} AND" if plan.declares_keys else " WHERE"
+    most = float(_limit(plan, l2=l2)) * 0.999
+    return (
+        f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
+        f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
+        f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}{where} u IN (SELECT u "
+        "FROM deniable_maybe)), "
+        f"deniable_norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
+        f"FROM deniable_each GROUP BY u)"
+    )
+
+
+def _beyond(plan: Plan, *, l2: bool) -> str:
+    """The factor of each unit beyond the bound: f <= SCALE·SCALE·bound/norm.
+
+    One division for each unit: those of 128 bits are slow.
+    """
+    scaled = plan.bound(l2=l2) * SCALE * SCALE
+    return (
+        f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {_ROOT if l2 else 'q'}) AS f "
+        "FROM deniable_norms "
+        f"WHERE q > {_limit(plan, l2=l2)})"
+    )
+
+
+def _cut(name: str) -> str:
+    """What is cut off of one sum."""
+    kept = f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS})"
+    return f"{SCALE} * {name} - {kept}"
+
+
+def _size(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
+    """What one group adds to a unit's norm: squares, or absolute values."""
+    scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
+    return " + ".join(f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled)
+
+
+def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
+    """SELECT groups, the number of units in each, every unit in at most `max_groups` of them.
+
+    Which are kept is decided by a keyed hash of the unit and the group: the same on every run, and
+    nothing that data of others could change.
+    """
+    keys = names("g", plan.groups)
+    text = _hashed([*_name(plan), *keys], secret)
+    return _step(
+        plan,
+        f"{_with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {', '.join(keys)} "
+        "FROM deniable_base), "
+        f"deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
+        f"{', '.join(keys)}) AS n FROM deniable_each) "
+        f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM deniable_ranked "
+        f"WHERE n - 1 < {max_groups} "
+        f"GROUP BY {', '.join(keys)}",
+        _tables(plan),
+    )
+
+
+def distinct_step(plan: Plan, number: int, secret: str) -> Step:
+    """SELECT groups, COUNT(DISTINCT value), every unit with at most `rows` values in all."""
+    keys, value = names("g", plan.groups), f"d{number}"
+    listed = "".join(f"{key}, " for key in keys)
+    text = _hashed([*_name(plan), *keys, value], secret)
+    return _step(
+        plan,
+        f"{_with_base(plan)}, "
+        f"deniable_each AS (SELECT DISTINCT u, {listed}{value} FROM deniable_base "
+        f"WHERE {value} IS NOT NULL), "
+        "deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u "
+        f"ORDER BY {text}, {listed}{value}) "
+        f"AS n FROM deniable_each) "
+        f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM deniable_ranked "
+        f"WHERE n - 1 < {plan.rows}"
+        f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
+        _tables(plan),
+    )
+
+
+def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
+    """SELECT groups, a cell, the weight in it: SCALE for each row, less for those of heavy units.
+
+    The rows of a unit in groups g make weights w_g. With all of one weight, they have the norm of
+    the unit's counts by group times that; `rows` rows reach the norm `rows` in one group.
+    """
+    keys, cell = names("g", plan.groups), f"c{number}"
+    listed = "".join(f"{key}, " for key in keys)
+    kept = "".join(f"deniable_kept.{key}, " for key in keys)
+    base = (
+        f"{_with_base(plan)}, deniable_kept AS (SELECT u, {listed}{cell} FROM deniable_base "
+        f"WHERE NOT {cell} IS NULL)"
+    )
+    if plan.one_row:
+        return _step(
+            plan,
+            f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM deniable_kept "
+            f"GROUP BY {listed}{cell}",
+            _tables(plan),
+        )
+    size = "n::HUGEINT * n::HUGEINT" if l2 else "n::HUGEINT"
+    limit = plan.rows**2 if l2 else plan.rows
+    norm = _ROOT if l2 else "q"
+    grouped = "".join(f", {key}" for key in keys)
+    return _step(
+        plan,
+        f"{base}, deniable_each AS (SELECT u{grouped}, COUNT(*) AS n FROM deniable_kept "
+        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
+        f"deniable_norms AS (SELECT u, SUM({size})::HUGEINT AS q FROM deniable_each GROUP BY u), "
+        f"deniable_above AS (SELECT u, ({plan.rows * SCALE}::HUGEINT // {norm})::BIGINT AS w "
+        "FROM deniable_norms "
+        f"WHERE q > {limit}) "
+        f"SELECT {kept}deniable_kept.{cell}, SUM(COALESCE(deniable_above.w, {SCALE})) AS n "
+        "FROM deniable_kept "
+        "LEFT JOIN deniable_above ON deniable_kept.u = deniable_above.u "
+        f"GROUP BY {kept}deniable_kept.{cell}",
+        _tables(plan, heavy=True),
+    )
+
+
+def _name(plan: Plan) -> list[str]:
+    """The unit's name, where it has one: rows are numbered as they come, which others decide."""
+    return ["u"] if plan.unit_has_name else []
+
+
+def _hashed(columns: Sequence[str], secret: str) -> str:
+    parts = " || '|' || ".join(f"COALESCE({name}::VARCHAR, '')" for name in columns)
+    return f"MD5('{secret}' || {parts})"

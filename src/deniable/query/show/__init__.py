@@ -1,0 +1,1 @@
+"""From noisy statistics to the answer, or to what it would be."""

@@ -1,0 +1,270 @@
+"""From noisy statistics to the answer: arithmetic, HAVING, ORDER BY and LIMIT, all for free.
+
+Everything here is post-processing: it sees released numbers, public keys and the question.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import numpy as np
+from sqlglot import exp
+
+from deniable.engines.literals import kind_of_value
+from deniable.engines.scratch import borrowed
+from deniable.errors import QueryError
+from deniable.intervals import Ends, Floats, Normal
+from deniable.query.plan.aggregates import measure_form
+from deniable.query.plan.measures import ColumnNoise, Linear, Measure, Ratio, linearised
+from deniable.query.plan.plan import Group, Output, Plan, names
+from deniable.query.read.columns import Column
+from deniable.query.read.grouping import agreeing
+from deniable.query.read.values.operators import condition, read_column
+from deniable.query.read.values.value import finished
+from deniable.query.show.ends import Cut, Measured, Total
+from deniable.tables import SQL_TYPES, ColumnType
+
+_CHUNK = 500
+
+Values = list[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """What was released: keys, noisy statistics (SCALE taken out), and the law of each column."""
+
+    keys: list[tuple[Any, ...]]
+    x: Floats
+    noise: tuple[ColumnNoise, ...]
+    cut: Cut | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shaped:
+    """The rows that are shown, in order, and the intervals of columns that hold noisy numbers.
+
+    `total` are intervals with what bounds cut off, where something is known of that.
+    """
+
+    data: dict[str, Values]
+    noise: dict[str, Ends]
+    total: dict[str, Ends]
+
+
+def shape(plan: Plan, noisy: Noisy) -> Shaped:
+    """The answer, and its intervals."""
+    x = _agreed(plan, noisy.x)
+    data, picked = _rows(plan, noisy.keys, x)
+    shown, cut = x[picked], None if noisy.cut is None else noisy.cut.picked(picked)
+    noise: dict[str, Ends] = {}
+    total: dict[str, Ends] = {}
+    for output in plan.outputs:
+        if not (_measures(output) and all(map(_is_number, data[output.name]))):
+            continue
+        known = measure_of(plan, output)
+        if known is None:
+            each = _linearised(plan, noisy, x, output)
+            noise[output.name] = Normal(each.middle[picked], each.deviation[picked])
+            continue
+        noise[output.name] = Measured(known, shown, noisy.noise)
+        if cut is not None and isinstance(known, Linear | Ratio):
+            total[output.name] = Total(known, cut)
+    return Shaped(data, noise, total)
+
+
+def _rows(
+    plan: Plan, keys: list[tuple[Any, ...]], x: Floats
+) -> tuple[dict[str, Values], list[int]]:
+    """The rows that are shown, by column, and which ones they are."""
+    released = _Released(plan, keys, x)
+    picked = _picked(plan, released)
+    data = {}
+    for output in plan.outputs:
+        values = released.evaluate(output.sql)
+        data[output.name] = [values[place] for place in picked]
+    return data, picked
+
+
+def _measures(output: Output) -> set[int]:
+    """The measures that a column is computed from."""
+    columns = output.sql.find_all(exp.Column)
+    return {int(column.name[1:]) for column in columns if column.name[0] == "m"}
+
+
+def _agreed(plan: Plan, x: Floats) -> Floats:
+    """Sums over several groupings whose totals agree; what counts units once does not add up."""
+    if len(plan.sets) == 1:
+        return x
+    made, ends = x.copy(), [0]
+    shapes = [[len(plan.groups[place].keys or ()) for place in each] for each in plan.sets]
+    for sizes in shapes:
+        ends.append(ends[-1] + math.prod(sizes))
+    slices = [slice(*pair) for pair in pairwise(ends)]
+    if ends[-1] != len(x):
+        return x  # made-up numbers, before anything is asked
+    for column, statistic in enumerate(plan.statistics):
+        if not statistic.per_unit:
+            tables = {
+                each: x[part, column].reshape(sizes)
+                for each, part, sizes in zip(plan.sets, slices, shapes, strict=True)
+            }
+            agreed = agreeing(tables)
+            for each, part in zip(plan.sets, slices, strict=True):
+                made[part, column] = agreed[each].ravel()
+    return made
+
+
+def measure_of(plan: Plan, output: Output) -> Measure | None:
+    """The measure behind a column, if its interval is known."""
+
+    def found(name: str) -> Measure | None:
+        return plan.measures[int(name[1:])] if name[0] == "m" else None
+
+    return measure_form(output.sql, found)
+
+
+def _linearised(plan: Plan, noisy: Noisy, x: Floats, output: Output) -> Normal:
+    """For arithmetic on measures whose law is not known."""
+
+    def value(moved: Floats) -> Floats:
+        made = _Released(plan, noisy.keys, moved).evaluate(output.sql)
+        return np.array([_number(each) for each in made], dtype=np.float64)
+
+    used = {c for place in _measures(output) for c in plan.measures[place].columns()}
+    return linearised(value, x, noisy.noise, sorted(used))
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return math.nan
+    return float(value)
+
+
+_FAILS = "the arithmetic on aggregates fails: names, functions or types do not fit together"
+
+
+class _Released:
+    """The released table: groups g0, ..., measures m0, ..., and the number i of each row."""
+
+    def __init__(self, plan: Plan, keys: list[tuple[Any, ...]], x: Floats) -> None:
+        self._groups = plan.groups
+        self._columns: dict[str, Values] = {
+            name: [key[place] for key in keys] for place, name in enumerate(names("g", plan.groups))
+        }
+        for name, measure in zip(names("m", plan.measures), plan.measures, strict=True):
+            self._columns[name] = measure.value(x).tolist()
+        sizes = [math.prod(len(plan.groups[p].keys or ()) for p in each) for each in plan.sets]
+        which = [each for each, size in zip(plan.sets, sizes, strict=True) for _ in range(size)]
+        for place, name in enumerate(names("s", plan.groups)):
+            self._columns[name] = [
+                int(place not in (which[n] if len(which) == len(keys) else plan.sets[0]))
+                for n in range(len(keys))
+            ]
+        self._columns["i"] = list(range(len(keys)))
+
+    def evaluate(self, expression: exp.Expr) -> Values:
+        """The values of an expression, row by row."""
+        if isinstance(expression, exp.Column):
+            return self._columns[expression.name]
+        rows = self.run(f"SELECT {self.written(expression)} FROM released ORDER BY i")
+        return [float(v) if isinstance(v, Decimal) else v for (v,) in rows]
+
+    def written(self, expression: exp.Expr) -> str:
+        """An expression of released numbers, as SQL that cannot fail."""
+        return str(finished(read_column(expression, self.find, "the answer")).sql("duckdb"))
+
+    def find(self, column: exp.Column) -> Column:
+        """What is known of a released column."""
+        letter, place = column.name[0], column.name[1:]
+        if letter == "g":
+            return Column(self._groups[int(place)].kind)
+        return Column(ColumnType.NUMBER if letter == "m" else ColumnType.INTEGER)
+
+    def run(self, text: str) -> list[tuple[Any, ...]]:
+        """Run SQL on it; nothing but released numbers is in reach."""
+        if not self._columns["i"]:
+            return []
+        with borrowed() as connection:
+            try:
+                self._fill(connection)
+                return connection.execute(text).fetchall()
+            except duckdb.Error:
+                raise QueryError(_FAILS) from None
+
+    def _type(self, name: str, values: Values) -> str:
+        """The engine's type of a column: that of its group, whatever was released of it."""
+        if name[0] == "m":
+            return "DOUBLE"
+        kind = self._groups[int(name[1:])].kind if name[0] == "g" else ColumnType.INTEGER
+        some = next((value for value in values if value is not None), 0)
+        return SQL_TYPES[kind_of_value(some) if kind is None else kind]
+
+    def _fill(self, connection: duckdb.DuckDBPyConnection) -> None:
+        kinds = ", ".join(f"{name} {self._type(name, v)}" for name, v in self._columns.items())
+        connection.execute(f"CREATE TEMP TABLE released ({kinds})")
+        rows = list(zip(*self._columns.values(), strict=True))
+        for start in range(0, len(rows), _CHUNK):
+            chunk = rows[start : start + _CHUNK]
+            places = ", ".join(["(" + ", ".join("?" * len(self._columns)) + ")"] * len(chunk))
+            flat = [value for row in chunk for value in row]
+            connection.execute(f"INSERT INTO released VALUES {places}", flat)
+
+
+def _picked(plan: Plan, released: _Released) -> list[int]:
+    """The rows that HAVING, ORDER BY and LIMIT leave, in order."""
+    everything = released.evaluate(exp.column("i"))
+    if plan.having is None and not plan.order:
+        end = None if plan.limit is None else plan.offset + plan.limit
+        return everything[plan.offset : end]
+    text = "SELECT i FROM released"
+    if plan.having is not None:
+        text += f" WHERE {condition(plan.having, released.find, 'HAVING').sql('duckdb')}"
+    order = [_order_text(each, released) for each in plan.order]
+    text += f" ORDER BY {', '.join([*order, 'i'])}"
+    if plan.limit is not None:
+        text += f" LIMIT {plan.limit}"
+    if plan.offset:
+        text += f" OFFSET {plan.offset}"
+    return [row[0] for row in released.run(text)]
+
+
+def _order_text(ordered: exp.Expr, released: _Released) -> str:
+    made = ordered.copy()
+    made.set("this", finished(read_column(ordered.this, released.find, "ORDER BY")))
+    return str(made.sql("duckdb"))
+
+
+def check_shape(plan: Plan) -> None:
+    """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
+    for missing in (False, True):
+        if not missing or any(None in (group.keys or ()) for group in plan.groups):
+            keys = [tuple(_sample(group, missing=missing) for group in plan.groups)]
+            _rows(plan, keys, _agreed(plan, np.full((1, plan.columns), 100.0)))
+
+
+def _sample(group: Group, *, missing: bool) -> Any:
+    """One of its keys: NULL if that is wanted and declared, else another if there is one."""
+    keys = group.keys or ()
+    if None in keys and (missing or len(keys) == 1):
+        return None
+    return next((key for key in keys if key is not None), None) or _made_up(group)
+
+
+def _made_up(group: Group) -> Any:
+    examples = {
+        ColumnType.INTEGER: 1,
+        ColumnType.BOOLEAN: True,
+        ColumnType.DATE: date(2000, 1, 1),
+        ColumnType.TIMESTAMP: datetime(2000, 1, 1),
+    }
+    return "x" if group.kind is None else examples.get(group.kind, "x")
