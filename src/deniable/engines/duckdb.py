@@ -17,7 +17,7 @@ from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.files import Files, Stored
 from deniable.engines.frames import pinned_frame
 from deniable.engines.leaves import Reader, projection, schema_of
-from deniable.engines.linked import Linked, Standing, standing
+from deniable.engines.linked import Linked, Standing, linked, standing
 from deniable.engines.pinned import Pinned, Texts
 from deniable.engines.room import Room
 from deniable.engines.shadow import Shadow, is_lasting
@@ -91,7 +91,7 @@ class DuckDBSnapshot:
             if any(texts.scans(name) > 1 for name in self._in_place):
                 raise AssertionError("a file is read in place once")
         found = self._engine.attempt(lambda: self._statements.run(step))
-        if any(link.has_changed() for link in self._links):
+        if any(link.has_changed() for link in (*self._links, *self._engine.databases)):
             raise EngineError("a file was written into while it was read")
         return found
 
@@ -108,6 +108,7 @@ class DuckDB:
         self._home: driver.DuckDBPyConnection | None = None
         self._apart = Apart(self._spill.folder)
         self._attached: dict[str, tuple[str, Standing]] = {}
+        self.databases: list[Linked] = []
         self._frames: dict[str, Held[object]] = {}
         self._views: list[str] = []
         self._pinned: list[Pinned] = []
@@ -194,6 +195,9 @@ class DuckDB:
         if isinstance(where, str):
             if where not in self._attached:
                 alias, seen = f"deniable_database_{len(self._attached)}", standing(where)
+                kept = linked(where, self._spill.folder)
+                if kept is not None:  # pages of two states would be read as one
+                    self.databases.append(kept)
                 self._attach_file(where, alias, seen)
                 self._attached[where] = alias, seen
             places = [(self._attached[where][0], "main")]
@@ -371,6 +375,8 @@ class DuckDB:
         """Let go of everything."""
         with contextlib.suppress(Exception):  # one that has ended
             self._connection.close()
+        for each in self.databases:
+            each.let_go()
         self._apart.close()
         self._shadow.close()
         self._spill.close()

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import duckdb as driver
 
 from deniable.engines.base import quoted
+from deniable.engines.found import found
 from deniable.engines.leaves import Reader, projection
 from deniable.engines.sources import csv_options, string_literal, unreadable
 from deniable.errors import ParameterError
@@ -79,12 +80,11 @@ class Files:
             raise ParameterError("source", self.place, f"no such folder: {fixed}")
 
     def paths(self) -> Iterator[str]:
-        """The files that are there now, by name from the root; no pipe or device among them."""
+        """The files that are there now, by name from the root; no link, pipe or device."""
         if not self.is_pattern:
             yield str(Path(self.place).absolute())
             return
-        found = glob.glob(self.place, recursive=True)  # noqa: PTH207  (patterns may be absolute)
-        yield from sorted(str(Path(path).absolute()) for path in found if Path(path).is_file())
+        yield from found(self.place)
 
     def stored(
         self,

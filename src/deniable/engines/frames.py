@@ -21,6 +21,7 @@ from deniable.tables import ColumnType
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST = 1 << 63
+_ROUNDED = float(1 << 53)
 
 
 def pinned_frame(source: Any, columns: Mapping[str, ColumnType] | None) -> Any:
@@ -43,7 +44,17 @@ def pinned_frame(source: Any, columns: Mapping[str, ColumnType] | None) -> Any:
     table = pyarrow.table(source)
     check_names(table.column_names)
     hidden = [field.name for field in table.schema if _is_coarse(pyarrow.types, field.type)]
-    return table.drop_columns(hidden) if hidden else table
+    return _copied(table.drop_columns(hidden) if hidden else table)
+
+
+def _copied(table: Any) -> Any:
+    """The same in memory of our own: its buffers may be an array's or a file's, and change."""
+    import pyarrow  # noqa: PLC0415  (slow to import, and there already with such a table)
+
+    written = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(written, table.schema) as stream:
+        stream.write_table(table)
+    return pyarrow.ipc.open_stream(written.getvalue()).read_all()
 
 
 def is_pandas(source: object) -> bool:
@@ -94,8 +105,15 @@ def _from_pandas(source: Any, columns: Mapping[str, ColumnType]) -> Any:
 
 def _check_exact(name: str, kind: ColumnType, column: Any) -> None:
     """Refuse whole numbers that pandas holds as fractions, and has rounded: two may be one."""
-    fractions = column.dtype.kind == "f" and kind in {ColumnType.INTEGER, ColumnType.TEXT}
-    if fractions and (column.abs() >= float(1 << 53)).any():
+    if kind not in {ColumnType.INTEGER, ColumnType.TEXT}:
+        return
+    values = getattr(column.dtype, "categories", column)  # each once, of a column of categories
+    if values.dtype.kind == "f":
+        rounded = bool((abs(values) >= _ROUNDED).any())
+    else:
+        fractions = (each for each in values if isinstance(each, float))
+        rounded = values.dtype.kind == "O" and any(abs(each) >= _ROUNDED for each in fractions)
+    if rounded:
         raise ParameterError(
             "columns",
             name,

@@ -1,0 +1,151 @@
+"""Patterns find plain files; links, depth and what cannot be looked at change nothing."""
+
+import glob
+import os
+import random
+import shutil
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+import deniable as dp
+from deniable.engines.found import found
+
+COLUMNS = {"u": "integer", "x": "number"}
+
+
+def people(first, many):
+    return pa.table({"u": list(range(first, first + many)), "x": [1.0] * many})
+
+
+def opened(source, **declared):
+    table = dp.PrivateTable(source, unit="u", population="p", max_rows=10, **declared)
+    return dp.Session({"t": table}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger())
+
+
+def counted(source, **declared):
+    with opened(source, **declared) as session:
+        return round(session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1e6)["n"][0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_found_is_what_glob_finds_where_there_are_no_links(tmp_path, seed):
+    rng = random.Random(seed)
+    folders = [tmp_path]
+    for _ in range(rng.randrange(12)):
+        folders.append(rng.choice(folders) / rng.choice(["a", "day=1", "day=2", ".h", "b c", "[x"]))
+        folders[-1].mkdir(exist_ok=True)
+    for _ in range(30):
+        name = rng.choice(["v.parquet", "w.parquet", ".x.parquet", "v.csv", "é.parquet", "a*b.csv"])
+        (rng.choice(folders) / name).touch()
+    for pattern in (
+        *("*.parquet", "**/*.parquet", "day=*/*.parquet", "*/a/*.parquet", "**/a/**/*.csv", "**"),
+        *("[a-c]/*", "**/.*", "?/*.c[!x]v", ".h/*", "a[*]b.csv", "**/[[]x/*.parquet"),
+    ):
+        wanted = glob.glob(str(tmp_path / pattern), recursive=True)  # noqa: PTH207
+        plain = {path for path in wanted if Path(path).is_file()}
+        assert found(str(tmp_path / pattern)) == sorted(plain), pattern
+
+
+def with_links(folder):
+    """Links to others' files, to nothing, to themselves, and to folders above."""
+    mine = folder / "me"
+    mine.mkdir()
+    for number in range(5):
+        (mine / f"copy{number}.parquet").symlink_to(folder / "others.parquet")
+    (mine / "long.parquet").symlink_to("x" * 300)
+    (mine / "self.parquet").symlink_to(mine / "self.parquet")
+    (mine / "nothing.parquet").symlink_to("nowhere")
+    (mine / "up").symlink_to("..")
+    (mine / "again").symlink_to("..")
+
+
+def with_a_pipe(folder):
+    (folder / "me").mkdir()
+    os.mkfifo(folder / "me" / "pipe.parquet")
+
+
+def with_depth(folder):
+    here = folder
+    for _ in range(1200):
+        here /= "d"
+        here.mkdir()
+
+
+@pytest.mark.parametrize("hostile", [with_links, with_a_pipe, with_depth])
+@pytest.mark.parametrize("pattern", ["**/*.parquet", "*.parquet", "*/*.parquet"])
+def test_one_persons_folder_moves_nobody_else(tmp_path, hostile, pattern):
+    parquet.write_table(people(0, 100), tmp_path / "others.parquet")
+    before = counted(str(tmp_path / pattern), columns=COLUMNS)
+    hostile(tmp_path)
+    assert counted(str(tmp_path / pattern), columns=COLUMNS) == before
+    assert before == (0 if pattern.startswith("*/") else 100)
+
+
+def test_the_fixed_part_of_a_pattern_is_the_owners(tmp_path):
+    (tmp_path / "real").mkdir()
+    parquet.write_table(people(0, 100), tmp_path / "real" / "v.parquet")
+    (tmp_path / "link").symlink_to("real")
+    assert counted(str(tmp_path / "link" / "*.parquet"), columns=COLUMNS) == 100
+
+
+def made(path, first):
+    with duckdb.connect(str(path)) as connection:
+        rows = people(first, 200_000)
+        rows = rows.append_column("y", rows["u"])
+        connection.execute("CREATE TABLE t AS FROM rows")
+
+
+def test_a_database_that_is_written_over_fails_the_question(tmp_path):
+    made(tmp_path / "a.db", 0)
+    made(tmp_path / "b.db", 1)
+    with opened(dp.duckdb(tmp_path / "a.db").table("t")) as session:
+        session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
+        with (tmp_path / "a.db").open("r+b") as file:  # as cp does
+            file.write((tmp_path / "b.db").read_bytes())
+        with pytest.raises(dp.ReleaseFailedError):
+            session.sql("SELECT COUNT(*) AS n FROM t WHERE x > 0", epsilon=1)
+
+
+def test_a_database_that_another_takes_the_place_of_goes_on(tmp_path):
+    made(tmp_path / "a.db", 0)
+    made(tmp_path / "b.db", 1)
+    with opened(dp.duckdb(tmp_path / "a.db").table("t")) as session:
+        shutil.move(tmp_path / "b.db", tmp_path / "a.db")
+        found_now = session.sql("SELECT COUNT(*) AS n FROM t WHERE y < 1", epsilon=1e6)["n"][0]
+        assert round(found_now) == 1
+
+
+def test_what_a_table_in_memory_was_made_of_may_change(tmp_path):
+    ids, ones = np.arange(1000), np.ones(1000)
+    table = pa.table({"u": pa.array(ids), "x": pa.array(ones)})
+    feather.write_feather(people(0, 1000), tmp_path / "t.feather", compression="uncompressed")
+    mapped = feather.read_table(tmp_path / "t.feather", memory_map=True)
+    for source, change in (
+        (table, lambda: ids.__setitem__(slice(None), 7)),
+        (mapped, lambda: overwritten(tmp_path / "t.feather")),
+    ):
+        with opened(source) as session:
+            change()
+            question = "SELECT COUNT(DISTINCT u) AS n FROM t"
+            assert round(session.sql(question, epsilon=1e6)["n"][0]) == 1000
+
+
+def overwritten(path):
+    with path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("form", ["category", "object", "float64"])
+def test_ids_that_pandas_has_rounded_are_refused_however_they_are_held(form):
+    ids = [(1 << 53) + number for number in range(100)]
+    frame = pd.DataFrame({"u": pd.Series([*map(float, ids), None]).astype(form)})
+    with pytest.raises(dp.ParameterError, match="rounds beyond"):
+        opened(frame, columns={"u": "integer"})
+    plain = pd.DataFrame({"u": pd.Series(ids).astype("category" if form == "category" else object)})
+    assert counted(plain, columns={"u": "integer"}) == 100
