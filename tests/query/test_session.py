@@ -22,6 +22,7 @@ import pytest
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
 from deniable.ledger.verify import verify
+from deniable.privacy.wire import loss_from_json
 
 KEY = bytes(32)
 ROWS = {
@@ -505,3 +506,36 @@ def test_noise_differs_and_is_exact_integers_in_steps():
     assert len(drawn) == 5
     assert all((n * 65536) == int(n * 65536) for n in drawn)
     assert np.std(list(drawn)) > 1
+
+
+def test_a_guarantee_is_what_the_answer_has_by_itself():
+    rows = pa.table({"u": list(range(400)), "g": ["a", "b"] * 200})
+    table = dp.PrivateTable(rows, unit="u", population="p", max_rows=1, max_groups=1)
+    budget = dp.ApproxDP(20, 1e-6)
+    with dp.Session({"t": table}, budget=budget, ledger=dp.Ledger()) as session:
+        for guarantee in (dp.ZCDP(0.01), dp.ApproxDP(0.5, 1e-9), dp.PureDP(0.5)):
+            given = {"guarantee": guarantee}
+            answer = session.sql("SELECT COUNT(*) AS n FROM t", **given)
+            entry = [row for row in session.history["p"] if row.number == answer.number]
+            assert loss_from_json(entry[0].data["loss"]).satisfies(guarantee)
+            with pytest.raises(dp.QueryError, match="keys="):  # a δ that it does not have
+                session.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g", **given)
+            with pytest.raises(dp.ParameterError, match="guarantee"):
+                dp.synthesize(session, "t", discover=["g"], method="independent", **given)
+
+
+@pytest.mark.parametrize(
+    ("budget", "price"),
+    [
+        (dp.ZCDP(0.001), {"rho": 0.001}),
+        (dp.ZCDP(1e-9), {"rho": 1e-9}),
+        (dp.PureDP(0.1), {"epsilon": 0.1}),
+    ],
+)
+def test_all_that_is_left_can_be_spent_though_bounds_are_estimated(budget, price):
+    rows = pa.table({"u": [n // 2 for n in range(400)], "g": ["a", "b"] * 200})
+    table = dp.PrivateTable(rows, unit="u", population="p")
+    question = "SELECT COUNT(*) AS n, COUNT(DISTINCT g) AS m FROM t"
+    with dp.Session({"t": table}, budget=budget, ledger=dp.Ledger()) as session:
+        session.explain(question, **price)
+        assert len(session.sql(question, **price)) == 1

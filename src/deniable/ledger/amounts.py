@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from deniable.errors import ParameterError
@@ -25,7 +26,7 @@ def read_amount(
     """
     _check_one(epsilon, rho, guarantee)
     if guarantee is not None:
-        return _of_guarantee(budget, guarantee)
+        return replace(_of_guarantee(budget, guarantee), is_stated=True)
     if rho is not None:
         return _rho(budget, positive(rho, "rho"))
     assert epsilon is not None

@@ -38,6 +38,8 @@ class Amount:
     relation: Relation
     asked: Fraction | None = None
     """The ε that a person typed for the whole; parts have none."""
+    is_stated: bool = False
+    """Whether it was said as a guarantee, which the release must have by itself."""
 
     def __str__(self) -> str:
         """As a person would say it."""

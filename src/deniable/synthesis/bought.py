@@ -14,7 +14,6 @@ from typing import Any
 
 from deniable.errors import ParameterError, ReleaseFailedError
 from deniable.privacy.amount import Amount
-from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
 from deniable.query.price.profile import bounded, buy, purchase, rank_of
@@ -66,6 +65,11 @@ def discovered(
     if not discover:
         return found
     schema = session.parts.catalogue.schemas[table]
+    texts = [name for name in discover if schema.columns[schema.find(name)] == ColumnType.TEXT]
+    if amount.is_stated and texts:
+        raise ParameterError(
+            "guarantee", texts[0], "finding its values takes a δ beside it; say epsilon= or rho="
+        )
     names = list(dict.fromkeys(schema.find(name) for name in discover))
     share = amount.part(min(_EACH, _MOST / len(names))).on_grid()
     asked = {name: _questions(table, owner, schema, name) for name in names}
@@ -73,19 +77,22 @@ def discovered(
         name: share.part(Fraction(1, len(each))).on_grid().value for name, each in asked.items()
     }
 
-    def guarantee(name: str) -> PureDP | ZCDP:
-        return PureDP(prices[name]) if amount.pure else ZCDP(prices[name])
+    def words(name: str) -> tuple[Fraction | None, Fraction | None]:
+        share = amount.of(prices[name])
+        return share.epsilon, share.rho
 
     losses: list[Loss] = []
     for name, each in asked.items():
+        epsilon, rho = words(name)
         for text, keys in each:
-            losses += session.unpaid(text, guarantee=guarantee(name), keys=keys)
+            losses += session.unpaid(text, epsilon=epsilon, rho=rho, keys=keys)
     if losses:
         spent = sum(prices[name] * len(each) for name, each in asked.items())
         rest = amount.less(spent + _ROUNDED * len(names)).loss
         session.parts.ledger.afford(owner.population, [*losses, rest], who=session.parts.who)
     for name, each in asked.items():
-        answers = [session.sql(t, guarantee=guarantee(name), keys=keys) for t, keys in each]
+        epsilon, rho = words(name)
+        answers = [session.sql(t, epsilon=epsilon, rho=rho, keys=keys) for t, keys in each]
         paid = sum((answer.cost for answer in answers[1:]), answers[0].cost)
         found = replace(found, left=found.left.less(prices[name] * len(each) + _ROUNDED))
         if schema.columns[name] == ColumnType.TEXT:

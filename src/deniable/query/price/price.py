@@ -214,6 +214,12 @@ def _rank(plan: Plan, rank: Rank, amount: Amount) -> RankNoise:
 
 def _selection(plan: Plan, budget: Budget, amount: Amount) -> KeySelection:
     unknown = ", ".join(group.name for group in plan.groups if group.keys is None)
+    if amount.is_stated:
+        raise QueryError(
+            f"the groups of {unknown} are not public, and choosing them takes a δ beside the "
+            f"guarantee; declare keys={{'{unknown.split(', ')[0]}': [...]}}, or say the price as "
+            "epsilon= or rho="
+        )
     if amount.rho is None or not isinstance(budget.guarantee, ApproxDP) or not budget.keys_delta:
         raise QueryError(
             f"the groups of {unknown} are not public, and choosing them takes a δ that this budget "

@@ -20,12 +20,14 @@ from deniable.mechanisms.joint import JointNoise, additive
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.price import GRID, on_grid
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.run.emit import groups_step, norms_step, rows_step, upper_step, values_step
 from deniable.release import Door
 
 _SHARE = Fraction(1, 20)
+_ROUNDED = 64 * GRID  # the ledger rounds every draw of a question up
 _MOST_ROWS = 33  # bits: more rows than an engine can hold
 _NORM_BINS = 4 * 63
 _CELLS = 64
@@ -146,7 +148,7 @@ def purchase(plan: Plan, amount: Amount, centred: Recentre) -> Purchase | None:
     if not parts:
         return None
     price = Fraction(2) ** math.floor(math.log2(amount.value * _SHARE / len(parts)) - 1e-9)
-    rest = amount.less(price * len(parts))
+    rest = amount.less(on_grid(price) * len(parts) + _ROUNDED)
     rank = rank_of(plan, rest)
     return Purchase(plan, tuple(parts), additive(amount.of(price), 1), rest, centred, rank)
 
