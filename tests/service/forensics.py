@@ -19,7 +19,9 @@ from service.surveys import SCALE, survey
 ROOT = Path(__file__).parents[2]
 PEOPLE = 20
 BY_LUCK = 14  # a random matching has so many right once in 14! = 9e10 times
-DOCUMENT = survey([{**SCALE, "id": f"q{i}", "low": 10, "high": 19} for i in range(3)])
+DOCUMENT = survey(
+    [{**SCALE, "id": f"q{i}", "text": {"en": f"{i}?"}, "low": 10, "high": 19} for i in range(3)]
+)
 TABLES = ("survey_spent", "survey_spent_fresh", "survey_answers", "survey_answers_fresh")
 
 

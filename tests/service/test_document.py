@@ -6,7 +6,7 @@ import pytest
 
 from deniable.errors import ParameterError
 from deniable.service.document import read_document
-from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey, written
+from service.surveys import ASKED, CHOICE, NUMBER, SCALE, SPELT, YES_NO, survey, written
 
 
 def test_a_document_reads_back_as_itself():
@@ -49,7 +49,9 @@ HOSTILE = {
     "version as text": written(version="1"),
     "an unknown field": written(extra=1),
     "no questions": written([]),
-    "too many questions": written([{**YES_NO, "id": f"q{i}"} for i in range(21)]),
+    "too many questions": written(
+        [{**YES_NO, "id": f"q{i}", "text": {"en": str(i)}} for i in range(21)]
+    ),
     "twice the same id": written([YES_NO, YES_NO]),
     "a name with a path": written(name="../x"),
     "a language without text": written(languages=["en", "de"]),
@@ -90,6 +92,15 @@ HOSTILE = {
 def test_what_is_not_exactly_right_is_refused(data):
     with pytest.raises(ParameterError):
         read_document(json.dumps(data))
+
+
+@pytest.mark.parametrize("text", SPELT.values(), ids=SPELT.keys())
+def test_two_questions_in_the_same_words_are_refused(text):
+    twin = {**YES_NO, "id": "twin", "text": {"en": "Else?", "de": text}}
+    first = {**YES_NO, "text": {"en": "Drugs?", "de": ASKED}}
+    both = {"en": "A", "de": "B"}
+    with pytest.raises(ParameterError, match=r"texts \(de\).*words of their own"):
+        survey([first, twin], languages=["en", "de"], title=both, consent=both)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from deniable.service.document import plain
 from deniable.service.pages import page_hashes
 from deniable.service.store import SurveyStore
 from service.server import Server
-from service.surveys import SCALE, YES_NO, survey
+from service.surveys import ASKED, SCALE, SPELT, YES_NO, survey
 from service.walking import Watched, walk, with_modules
 
 BLIND = survey([YES_NO, {**SCALE, "low": 1, "high": 30}], admission="blind tokens")
@@ -57,6 +58,18 @@ def item(**changes):
     return lambda told: told["items"][0].update(changes)
 
 
+def twins(text):
+    """Two questions of two names that ask in the same words."""
+
+    def change(told):
+        for each, said in zip(told["items"], (ASKED, text), strict=True):
+            each.update(text=said)
+
+    return change
+
+
+# A hostile server may use signs that a document may not.
+UNSEEN = {**SPELT, "marks": "S\u00adtra\u200bße\ufeff 5: \u202eéfi\U000e0041?"}
 FAULTS = {
     "always the truth": law(str(2**64)),
     "all but always": law(str(2**64 - 1)),
@@ -82,6 +95,7 @@ FAULTS = {
     "linkable with a key": lambda told: told.update(admission="linkable codes"),
     "another admission": lambda told: told.update(admission="none"),
     "no key": lambda told: told.update(key=None),
+    **{f"words twice: {how}": twins(text) for how, text in UNSEEN.items()},
 }
 
 
@@ -188,14 +202,19 @@ def test_the_published_hash_is_that_of_the_whole_page(server, store):
 
 def ways(page, url, answers):
     """Through the page, with whatever is asked; how many questions were thrown for."""
+    return len(thrown_for(page, url, answers))
+
+
+def thrown_for(page, url, answers):
+    """The places of the questions that were thrown for."""
     page.goto("about:blank")
     page.goto(url)
     page.press("#agree", "Enter")
-    thrown = 0
-    for answer in answers:
+    thrown = []
+    for place, answer in enumerate(answers):
         page.wait_for_selector("#throw, #kept")
         if page.query_selector("#throw"):
-            thrown += 1
+            thrown.append(place)
             page.press(f"#option-{answer}", "Space")
             page.press("#throw", "Enter")
         page.press("#next", "Enter")
@@ -383,6 +402,113 @@ def test_what_was_thrown_in_other_words_is_counted_under_the_same_code(browser, 
         assert told == pytest.approx([0, once, 2 * once], abs=3e-4)
 
 
+def asked(name, text=ASKED, options=("no", "yes"), ratio=3):
+    """A question of an operator; one answer makes a report `ratio` times as likely as another."""
+    truth = str(2**64 * ratio // (ratio + 1))
+    law = {"thresholds": {"truth": truth}}
+    return {"id": name, "kind": "yes/no", "text": text, "options": list(options), "law": law}
+
+
+MOVED = ([f"{ASKED} no", f"{ASKED} yes"], [f"no: {ASKED}", f"yes: {ASKED}"], ["no", "yes"])
+LOADS = {
+    "a name each time": [[asked(f"q{n}"), asked(f"o{n}", f"Tea {n}?")] for n in range(3)],
+    "twins of two names": [[asked(f"q{n}"), asked(f"q{n + 1}")] for n in range(3)],
+    **{
+        f"twins: {how}": [[asked("q0")], *([asked(f"q{n}"), asked(f"q{n + 1}", text)]
+                                           for n in range(2))]
+        for how, text in UNSEEN.items() if how in {"capitals", "spaces", "marks"}
+    },
+    "words moved to the options": [
+        [asked("q0")], *([asked(f"q{n + 1}", f"Which {n}?", each)] for n, each in enumerate(MOVED))
+    ],
+    "moved beside the question": [
+        [asked("q0"), asked("q1", "Which?", MOVED[0])],
+        [asked("q2"), asked("q3", "This?", MOVED[1])],
+    ],
+    "moved between two": [
+        [asked("q0", "Straße 5", ["éfi", "no"])], [asked("q1", "Straße", ["5: éfi", "no"])],
+        [asked("q2", "Straße 5: éfi", ["!", "no"]), asked("q0", "Straße", ["5: éfi", "no"])],
+    ],
+    "two throws behind one question": [
+        [asked("q0")], [asked("q1", "Tea?")], [asked("q0", "Tea?"), asked("q2", "Milk?")]
+    ],
+    "a weaker law afterwards": [
+        [asked("q0", ratio=255)],
+        [asked("q0"), asked("q1", "Tea?")],
+        [asked("q2"), asked("q1", "A")],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", LOADS)
+def test_one_throw_for_the_same_words_and_every_throw_is_told(browser, server, store, how):
+    """An operator with the true page, who gives another brief at each load and takes nothing."""
+    (code,) = store.invite(SAME, [None])
+    url = f"{server.url}/s/{SAME.id}#{code}"
+    with Watched(browser) as seen:
+        page, items, words, spent = seen.page, [], [], 0.0
+        tampered(page, lambda told: told.update(items=items))
+        page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": "busy"}))
+        for load in LOADS[how]:
+            items[:] = load
+            page.goto("about:blank")
+            page.goto(url)
+            page.wait_for_selector("#weaker, #agree")
+            if page.query_selector("#weaker"):
+                assert len({plain(each["text"]) for each in load}) < len(load)
+                continue
+            told = page.locator("#together, #before").last.inner_text()
+            for place in thrown_for(page, url, [1] * len(load)):
+                truth = int(load[place]["law"]["thresholds"]["truth"])
+                spent += math.log(truth / (2**64 - truth))
+                words.append(plain(load[place]["text"]))
+            assert float(re.findall(r"ε = (\d+\.\d+)", told)[-1]) >= spent - 1e-9
+        assert len(set(words)) == len(words)
+
+
+def test_what_left_is_told_to_who_types_another_code(browser, server, store):
+    first, second = store.invite(SAME, [None] * 2)
+    url = f"{server.url}/s/{SAME.id}#{first}"
+    with Watched(browser) as seen:
+        page = seen.page
+        page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": "busy"}))
+        assert ways(page, url, [1]) == 1
+        page.goto("about:blank")
+        page.goto(url)
+        page.wait_for_selector("#agree")
+        assert page.locator("#before").count() == 0  # it is this one
+        page.fill("#code", second)
+        both = float(re.findall(r"ε = (\d+\.\d+)", page.inner_text("#before"))[-1])
+        assert both == pytest.approx(2 * float(SAME.epsilon), abs=3e-4)
+        page.fill("#code", first.lower())
+        assert page.locator("#before").count() == 0
+
+
+def test_words_are_the_same_for_the_page_and_for_documents(browser, server):
+    texts = [
+        *UNSEEN.values(),
+        *TWINS.values(),
+        "ΟΔΟΣ οδος",
+        "ıİiI",
+        "ŉǰΐﬃ",
+        "½²Ⅷ",
+        "लड़की",
+        "한국어",
+        "?",
+    ]
+    with Watched(browser, bypass_csp=True) as seen:
+        with_modules(seen.page)
+        seen.page.goto(f"{server.url}/s/{BLIND.id}")
+        found = seen.page.evaluate(
+            """async (texts) => {
+                const { plain } = await import("/modules/brief.js");
+                return texts.map(plain);
+            }""",
+            texts,
+        )
+    assert found == [plain(text) for text in texts]
+
+
 def test_two_questions_of_one_survey_in_nearly_the_same_words_are_two(browser, server, store):
     document = survey(
         [{**YES_NO, "id": name, "text": {"en": text}} for name, text in TWINS.items()], name="twins"
@@ -394,7 +520,7 @@ def test_two_questions_of_one_survey_in_nearly_the_same_words_are_two(browser, s
         seen.page.wait_for_selector("#done")
 
 
-TWINS = {"less": "Age < 30?", "more": "Age > 30?"}
+TWINS = {"less": "Below 30?", "more": "Above 30?"}
 
 
 def test_all_languages_say_everything(browser, server):

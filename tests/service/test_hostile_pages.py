@@ -18,7 +18,7 @@ MARKUP = (
 NASTY = survey(
     [
         {**YES_NO, "text": {"en": f"yes{MARKUP}", "de": f"ja{MARKUP}"}},
-        {**CHOICE, "text": {"en": f"which{MARKUP}", "de": MARKUP},
+        {**CHOICE, "text": {"en": f"which{MARKUP}", "de": f"was{MARKUP}"},
          "options": [{"en": f"a{MARKUP}", "de": f"b{MARKUP}"}, {"en": "javascript:1", "de": "c"}]},
         {**NUMBER, "id": "constructor", "text": {"en": MARKUP, "de": MARKUP}},
     ],
@@ -30,7 +30,8 @@ NASTY = survey(
 )  # fmt: skip
 CLOSED = survey([YES_NO], name="closed")
 CODES = survey(
-    [{**SCALE, "id": name, "low": 1, "high": 30} for name in ("one", "two")], name="codes"
+    [{**SCALE, "id": name, "text": {"en": name}, "low": 1, "high": 30} for name in ("one", "two")],
+    name="codes",
 )
 
 

@@ -12,7 +12,9 @@ from service.surveys import SCALE, survey
 PEOPLE = 2_000
 GIVE_UP = 200  # the last of them never ask again
 KILL_AFTER = (400, 1_100)
-DOCUMENT = survey([{**SCALE, "id": f"q{i}", "low": 0, "high": 19} for i in range(3)])
+DOCUMENT = survey(
+    [{**SCALE, "id": f"q{i}", "text": {"en": f"{i}?"}, "low": 0, "high": 19} for i in range(3)]
+)
 
 
 def reports_of(number):

@@ -207,7 +207,9 @@ def test_sentences_state_the_design_and_nothing_smaller():
     assert "ε = 1.0987)" in promise(item, words_of("en"))
     (exact,) = survey([{**YES_NO, "epsilon": 1}]).items
     assert "ε = 1)" in promise(exact, words_of("en"))
-    many = survey([{**YES_NO, "id": f"q{n}", "epsilon": 7.00142} for n in range(20)])
+    many = survey(
+        [{**YES_NO, "id": f"q{n}", "text": {"en": f"{n}?"}, "epsilon": 7.00142} for n in range(20)]
+    )
     assert many.shown_epsilon() == "140.0284"
     assert float(many.shown_epsilon()) >= many.epsilon
 

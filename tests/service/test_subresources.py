@@ -24,7 +24,8 @@ BOTH = {"en": "A town", "de": "Eine Stadt"}
 OTHER = {"en": "x", "de": "y"}
 DOCUMENT = survey(
     [
-        {**each, "text": BOTH} | ({"options": [BOTH, OTHER]} if "options" in each else {})
+        {**each, "text": {"en": f"A {each['id']}", "de": f"Ein {each['id']}"}}
+        | ({"options": [BOTH, OTHER]} if "options" in each else {})
         for each in written()["questions"]
     ],
     languages=["en", "de"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +27,7 @@ from deniable.service.item import (
     Text,
     YesNo,
     rounded_epsilon,
+    said,
 )
 
 FORMAT, VERSION = "deniable survey", 1
@@ -43,6 +45,7 @@ _FIELDS = {
 }  # fmt: skip
 # Line ends, the spaces of French and others, and the joiners of Persian and Indian scripts.
 _SPACES = "\n\u00a0\u202f\u200c\u200d"
+_UNSEEN = "\u115f\u1160"  # letters that show nothing, to which all such are decomposed
 _ITEM_FIELDS = {
     "yes/no": set[str](),
     "choice": {"options"},
@@ -147,7 +150,23 @@ def _items(given: object, languages: tuple[str, ...]) -> tuple[Item, ...]:
     items = tuple(_item(each, languages) for each in given)
     if len({item.id for item in items}) != len(items):
         raise ParameterError("questions", "ids", "must each have an id of its own")
+    for language in languages:
+        if len({plain(said(item.text, language)) for item in items}) != len(items):
+            raise ParameterError(
+                "questions",
+                f"texts ({language})",
+                "must each have words of their own, for the page throws once for the same words: "
+                "letters or numbers must differ, not signs, accents, capitals or spaces alone",
+            )
     return items
+
+
+def plain(text: str) -> str:
+    """What a text says: its letters and numbers, as the page's script takes them (`brief.js`)."""
+    letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper())
+    return "".join(
+        sign for sign in letters if unicodedata.category(sign)[0] in "LN" and sign not in _UNSEEN
+    )
 
 
 def _item(given: object, languages: tuple[str, ...]) -> Item:

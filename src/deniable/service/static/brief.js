@@ -21,7 +21,17 @@ export function faultOf(brief, page) {
   const items = brief.items;
   if (!Array.isArray(items) || items.length < 1 || items.length > MOST_ITEMS) return "questions";
   if (new Set(items.map((item) => item?.id)).size !== items.length) return "two questions of one name";
-  return items.map(faultOfItem).find((fault) => fault !== null) ?? null;
+  const fault = items.map(faultOfItem).find((each) => each !== null);
+  if (fault !== undefined) return fault;
+  // One throw stands for whatever is asked in the same words, so one question asks in them.
+  const differ = new Set(items.map((item) => plain(item.text))).size === items.length;
+  return differ ? null : "two questions in the same words";
+}
+
+/** What a text says: its letters and numbers, however they are set, spaced or put in code points. */
+export function plain(text) {
+  const letters = text.normalize("NFKD").toUpperCase().normalize("NFKD");
+  return letters.replace(/[^\p{L}\p{N}]|\p{Default_Ignorable_Code_Point}/gu, "");
 }
 
 function faultOfItem(item) {

@@ -1,15 +1,15 @@
 // What this device remembers: reports, never answers. A throw stands, and what left is counted.
 
 import { toHex } from "./blind.js";
+import { plain } from "./brief.js";
 import { epsilonOf } from "./chance.js";
 
 const PREFIX = "deniable:";
 
 /** What is kept for one code of one survey, shared by all tabs. */
 export class Memory {
-  constructor({ survey, items }, code, kept) {
+  constructor({ survey }, code, kept) {
     this.survey = survey;
-    this.items = items;
     this.key = `${PREFIX}${survey}:${code}`;
     this.kept = kept;
     this.state = {
@@ -33,17 +33,15 @@ export class Memory {
 
   /**
    * The report on a question, if it was thrown for before, in whatever tab: under its name, or in
-   * its words under another name, which a server could give it to see another throw.
+   * its words under another name, which a server could give it to see another throw. There is one
+   * throw for a name and one for its words, whatever else is asked beside it.
    */
   report(item) {
     const { reports, said } = this.keep(() => ({}));
     if (Object.keys(reports).includes(item.id)) return reports[item.id];
-    const words = plain(item.text);
-    if (!Object.keys(said).includes(words)) return null;
-    // Two questions of one survey in the same words are two, each with its ε.
-    const isAnother = ({ id, text }) => id === said[words].id && plain(text) === words;
-    if (this.items.some(isAnother)) return null;
-    const report = asBefore(item, said[words]);
+    const fell = Object.entries(said).find(([words]) => plain(words) === plain(item.text));
+    if (fell === undefined) return null;
+    const report = asBefore(item, fell[1]);
     this.keep((now) => ({ reports: { ...now.reports, [item.id]: report } }));
     return report;
   }
@@ -106,17 +104,15 @@ export function openMemory(brief, code, kept) {
 
 /**
  * What left this device for this site before, whatever became of it: how many submissions, their
- * ε, and the ε by question. One that was sent again under another code threw nothing anew; of the
- * present code counts what was thrown for questions that are not asked any more.
+ * ε, and the ε by question. One that was sent again under another code threw nothing anew. Every
+ * throw counts, save those of the present code that questions of this brief count (`isCounted`).
  */
 export function leftBefore(brief, code) {
   const before = { count: 0, spent: 0, questions: new Map() };
-  const asked = (id, words) =>
-    brief.items.some((item) => item.id === id || plain(item.text) === words);
   try {
     for (const [key, state] of memories()) {
-      const isPresent = key === `${PREFIX}${brief.survey}:${code}`;
-      const left = state.thrown.filter(([, , id, words]) => !(isPresent && asked(id, words)));
+      const asked = key === `${PREFIX}${brief.survey}:${code}` ? [...brief.items] : [];
+      const left = state.thrown.filter((thrown) => !isCounted(thrown, asked));
       if (!state.tried || left.length === 0) continue;
       before.count += 1;
       for (const [print, epsilon] of left) {
@@ -130,19 +126,22 @@ export function leftBefore(brief, code) {
   return before;
 }
 
+/** Whether a question that is asked counts a throw: each counts one, of no more than its own ε. */
+function isCounted([, epsilon, id, words], asked) {
+  const at = asked.findIndex((item) => epsilonOf(item) >= epsilon &&
+    (item.id === id || plain(item.text) === plain(words)));
+  if (at >= 0) asked.splice(at, 1);
+  return at >= 0;
+}
+
 /** A question by what it asks, so that another name or survey does not hide that it is the same. */
 export function printOf(item) {
   return JSON.stringify([plain(item.text), item.options.map(plain), item.law.thresholds.truth]);
 }
 
-/** Letters and numbers of a text; how it is set does not matter. */
-function plain(text) {
-  return text.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
-}
-
 /** What fell before, among the options that a question has now: no throw, whatever they are. */
 function asBefore(item, { report, option }) {
-  const at = item.options.map(plain).indexOf(option);
+  const at = item.options.map(plain).indexOf(plain(option));
   return at >= 0 ? at : Math.min(report, item.options.length - 1);
 }
 

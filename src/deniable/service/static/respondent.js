@@ -82,16 +82,15 @@ function readCode(text) {
 }
 
 function consent(brief, code) {
-  const before = leftBefore(brief, preview ? null : code);
-  const epsilon = brief.items.reduce((sum, item) => sum + epsilonOf(item), 0);
-  const told = brief.items.flatMap((item) => [
-    make("p", { class: "help" }, `${item.text} – ${promise(item)}`), ...answeredBefore(item, before),
-  ]);
+  const costs = make("div", {}, ...costsOf(brief, code));
   const form = make("form", { novalidate: "", autocomplete: "off" });
   const input = make("input", {
     id: "code", value: code, autocomplete: "off", autocapitalize: "characters",
     spellcheck: "false", "aria-describedby": "code-help code-error",
   });
+  // Under another code nothing was thrown for: what left under the first is counted as well.
+  input.addEventListener("input", () =>
+    costs.replaceChildren(...costsOf(brief, readCode(input.value))));
   const error = make("p", { id: "code-error", class: "error", role: "alert" });
   if (!preview) {
     form.append(
@@ -127,15 +126,26 @@ function consent(brief, code) {
       brief.admission === "blind tokens" ? words.admission_blind : words.admission_linkable),
     make("h2", {}, words.consent),
     ...brief.consent.split("\n").map((line) => make("p", {}, line)),
-    ...told,
+    costs,
+    form,
+  );
+}
+
+/** What each question tells at most, all of them, and together with what left before. */
+function costsOf(brief, code) {
+  const before = leftBefore(brief, preview ? null : code);
+  const epsilon = brief.items.reduce((sum, item) => sum + epsilonOf(item), 0);
+  return [
+    ...brief.items.flatMap((item) => [
+      make("p", { class: "help" }, `${item.text} – ${promise(item)}`), ...answeredBefore(item, before),
+    ]),
     make("p", { class: "help", id: "together" },
       fill(words.together, { epsilon: shownEpsilon(epsilon) })),
     before.count && !preview ? make("p", { class: "notice", id: "before" }, fill(words.before, {
       count: before.count, spent: shownEpsilon(before.spent),
       epsilon: shownEpsilon(before.spent + epsilon),
     })) : "",
-    form,
-  );
+  ];
 }
 
 /** That the same question left this device before, under whatever name. */
