@@ -5,8 +5,11 @@ partitions, in a check. The server computes their constant parts while it plans 
 table, with the rights of who asks. So a table is read only if it is plain, in all of its parts, and
 if whatever its expressions name is the server's own, or belongs to the asking role, to an
 administrator (a superuser, the owner of the database) or to a role that the owner of the data
-trusts. Defaults and triggers are not computed by
-who reads.
+trusts. Defaults and triggers are not computed by who reads.
+
+The labels of an enumeration are not part of a snapshot: whoever owns the type can rename them
+between two statements. So such a column is read only if its type belongs to the same roles, and its
+labels are part of what the table is.
 
 What was looked at must still hold when it is read. Tables of the role and of administrators get
 nothing new but by them. The owner of another could add an index or a part at any time: who reads it
@@ -30,6 +33,11 @@ VIEW, POLICIES, CODE = "view", "policies", "code"
 # Objects on which an expression depends are in pg_depend, save those that came with the server.
 # Operators and types of the two kinds that only administrators make (base types, operator classes)
 # are harmless; an enumeration has no code.
+_TRUSTED = """trusted AS (
+        SELECT oid AS role FROM pg_roles WHERE rolsuper OR rolname = current_user
+        UNION SELECT datdba FROM pg_database WHERE datname = current_database()
+        UNION SELECT oid FROM pg_roles WHERE rolname = ANY(CAST(ARRAY[{roles}] AS text[]))
+    )"""
 _LOOK = """
     WITH RECURSIVE parts (root, id) AS (
         SELECT id, id FROM unnest(CAST(ARRAY[{numbers}] AS oid[])) AS id
@@ -37,11 +45,7 @@ _LOOK = """
     ), tables AS (
         SELECT DISTINCT c.oid AS id, c.relkind, c.relowner, row_security_active(c.oid) AS chooses
         FROM parts p JOIN pg_class c ON c.oid = p.id
-    ), trusted AS (
-        SELECT oid AS role FROM pg_roles WHERE rolsuper OR rolname = current_user
-        UNION SELECT datdba FROM pg_database WHERE datname = current_database()
-        UNION SELECT oid FROM pg_roles WHERE rolname = ANY(CAST(ARRAY[{roles}] AS text[]))
-    ), carriers (id, kind, number) AS (
+    ), {trusted}, carriers (id, kind, number) AS (
         SELECT indrelid, 'pg_class'::regclass, indexrelid FROM pg_index
         UNION ALL SELECT stxrelid, 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext
         UNION ALL SELECT conrelid, 'pg_constraint'::regclass, oid FROM pg_constraint
@@ -83,6 +87,20 @@ _LOOK = """
                                          OR t.relowner IN (SELECT role FROM trusted))))
     FROM parts p JOIN tables t ON t.id = p.id GROUP BY p.root
 """
+_COLUMNS = """
+    WITH {trusted}
+    SELECT n.nspname, c.relname, a.attname,
+        CASE WHEN t.typtype = 'e' AND t.typowner IN (SELECT role FROM trusted) THEN 'enum'
+            WHEN t.typtype <> 'e' AND t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname
+            ELSE '' END,
+        CASE WHEN t.typtype = 'e' AND t.typowner IN (SELECT role FROM trusted) THEN ARRAY(
+            SELECT CAST(ROW(e.oid, e.enumsortorder, e.enumlabel) AS text)
+            FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder) END
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+    WHERE c.oid = {number} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v'
+    ORDER BY a.attnum
+"""
 # Locks are as they are, whatever the snapshot of the transaction knows; so a table whose entry is
 # not seen counts. Indexes and long texts come with their tables.
 _TOUCHED = """
@@ -123,14 +141,25 @@ def look(run: Run, numbers: Iterable[int], trusted: Sequence[str] = ()) -> dict[
     Nothing on the tables is computed by looking. Beside administrators, `trusted` roles may own
     tables and what hangs on them.
     """
-    roles = ", ".join("'" + each.replace("'", "''") + "'" for each in trusted)
     text = _LOOK.format(
-        numbers=_listed(numbers), roles=roles, view=VIEW, policies=POLICIES, code=CODE
+        numbers=_listed(numbers), trusted=_roles(trusted), view=VIEW, policies=POLICIES, code=CODE
     )
     return {
         int(root): Standing(tuple(map(int, parts)), str(fault), bool(trusted), bool(locked))
         for root, parts, fault, trusted, locked in run(text)
     }
+
+
+def columns_of(run: Run, number: int, trusted: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    """Schema, table, column, native type and labels of each column of a table.
+
+    An enumeration of a role that is not trusted is of no known type. Columns that are computed as
+    they are read are not among them: one row could make that fail.
+    """
+    return [
+        (*row, None if labels is None else tuple(labels))
+        for *row, labels in run(_COLUMNS.format(number=int(number), trusted=_roles(trusted)))
+    ]
 
 
 def touched(run: Run) -> frozenset[int]:
@@ -144,6 +173,12 @@ def touched(run: Run) -> frozenset[int]:
 def behind(run: Run, view: str) -> frozenset[int]:
     """The tables from which a temporary view reads; its name is a plain one."""
     return frozenset(int(number) for (number,) in run(_BEHIND.format(view=view)))
+
+
+def _roles(trusted: Sequence[str]) -> str:
+    """The roles whose code may run, as a part of a statement."""
+    names = ", ".join("'" + each.replace("'", "''") + "'" for each in trusted)
+    return _TRUSTED.format(roles=names)
 
 
 def _listed(numbers: Iterable[int]) -> str:

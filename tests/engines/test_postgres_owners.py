@@ -361,3 +361,64 @@ def test_a_part_that_a_function_hangs_on_is_not_read(roles):
     finally:
         engine.close()
     assert not roles.runs()
+
+
+RENAMES = {
+    "swapped": """ALTER TYPE {0}.mood RENAME VALUE 'sad' TO 'x';
+        ALTER TYPE {0}.mood RENAME VALUE 'glad' TO 'sad';
+        ALTER TYPE {0}.mood RENAME VALUE 'x' TO 'glad'""",
+    "one renamed": "ALTER TYPE {0}.mood RENAME VALUE 'glad' TO 'happy'",
+    "one added before": "ALTER TYPE {0}.mood ADD VALUE 'none' BEFORE 'sad'",
+}
+GLAD = "SELECT COUNT(*) AS n FROM t WHERE m = 'glad'"
+
+
+def with_mood(roles, schema, owner):
+    """Ninety people of a hundred are sad, by an enumeration of a role."""
+    roles.admin.execute(
+        f"GRANT USAGE ON SCHEMA {schema} TO PUBLIC; "
+        f"CREATE TYPE {schema}.mood AS ENUM ('sad', 'glad'); "
+        f"ALTER TYPE {schema}.mood OWNER TO {owner}; ALTER TABLE priv.t ADD m {schema}.mood; "
+        f"UPDATE priv.t SET m = CASE WHEN substr(u, 2)::INT <= 90 THEN 'sad' ELSE 'glad' END"
+        f"::{schema}.mood"
+    )
+
+
+def mood(roles, trusted=()):
+    base = dp.postgres(roles.url("asker"), trusted=trusted)
+    table = dp.PrivateTable(base.table("priv.t"), **DECLARED)
+    return dp.Session({"t": table}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger())
+
+
+def test_enumerations_of_other_roles_are_left_out(roles):
+    """Labels are no part of a snapshot: who owns the type could rename them between statements."""
+    with_mood(roles, "lists", "evil")
+    for others in ((), ("asker",), ("e'vil",)):
+        with mood(roles, others) as session:
+            with pytest.raises(dp.QueryError, match="m"):
+                counted(session, GLAD)
+            assert counted(session, "SELECT COUNT(*) AS n FROM t") == 100
+    with mood(roles, ["evil"]) as session:
+        assert counted(session, GLAD) == 10
+        roles.admin.execute("ALTER TYPE lists.mood OWNER TO asker")
+        assert counted(session, GLAD + " AND x > 0") == 10
+
+
+@pytest.mark.parametrize("rename", RENAMES)
+@pytest.mark.parametrize(("schema", "owner"), [("priv", "asker"), ("safe", "deniable")])
+def test_labels_are_part_of_what_a_table_is(roles, schema, owner, rename):
+    with_mood(roles, schema, owner)
+    with mood(roles) as session:
+        assert counted(session, GLAD) == 10
+        roles.admin.execute(RENAMES[rename].format(schema))
+        with pytest.raises(dp.ReleaseFailedError):
+            counted(session, GLAD + " AND x > 0")
+
+
+def test_an_enumeration_that_goes_to_another_role_is_no_longer_read(roles):
+    with_mood(roles, "priv", "asker")
+    with mood(roles) as session:
+        assert counted(session, GLAD) == 10
+        roles.admin.execute("ALTER TYPE priv.mood OWNER TO evil")
+        with pytest.raises(dp.ReleaseFailedError):
+            counted(session, GLAD + " AND x > 0")

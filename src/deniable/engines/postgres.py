@@ -27,7 +27,7 @@ from deniable.errors import (
     QueryError,
 )
 from deniable.held import Held, frameless
-from deniable.postgres_tables import STILL, VIEW, behind, look, touched
+from deniable.postgres_tables import STILL, VIEW, behind, columns_of, look, touched
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:
@@ -211,7 +211,7 @@ class Postgres:
             raise ParameterError("source", source.name, what)
         kinds: dict[str, ColumnType] = {}
         exact, leaves = set(), []
-        for _, _, column, native in found:
+        for _, _, column, native, _ in found:
             kind = kind_of(native)
             if kind is None:
                 continue  # a type about which nothing can be asked
@@ -300,18 +300,8 @@ class Postgres:
         return what, now.lock, columns
 
     def _columns(self, oid: int) -> list[tuple[Any, ...]]:
-        """Schema, table, column and native type of each column.
-
-        Columns that are computed as they are read are not among them: one row could make that fail.
-        """
-        return self.catalogue(
-            "SELECT n.nspname, c.relname, a.attname, CASE WHEN t.typtype = 'e' THEN 'enum' "
-            "WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END "
-            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid "
-            f"WHERE c.oid = {int(oid)} AND a.attnum > 0 AND NOT a.attisdropped "
-            "AND a.attgenerated <> 'v' ORDER BY a.attnum"
-        )
+        """What `columns_of` says of a table."""
+        return columns_of(self.catalogue, oid, self._database.trusted)
 
     def _tables(self) -> list[str]:
         return self._pinned(
