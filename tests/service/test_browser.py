@@ -109,8 +109,8 @@ def test_the_first_throw_stands_on_a_reload(browser, server, store):
         before = seen.page.evaluate("JSON.stringify({...localStorage})")
         state = json.loads(next(iter(json.loads(before).values())))
         assert state.keys() == {
-            "version", "nonce", "token", "blinding", "reports", "thrown", "tried", "refused",
-            "sent", "from", "others",
+            "version", "nonce", "token", "blinding", "reports", "said", "thrown", "tried",
+            "refused", "sent", "from", "others",
         }  # fmt: skip
         assert [*state["reports"]] == ["drugs", "stress", "hours", "which"]
         assert all(type(report) is int for report in state["reports"].values())
