@@ -14,13 +14,13 @@ import numpy as np
 from scipy import stats
 
 import deniable as dp
-import deniable.session
 from chance import FALSE_ALARM
 from deniable.answer import Answer
 from deniable.mechanisms.joint import JointNoise
 from deniable.query.plan.measures import Linear
 from deniable.query.plan.plan import SCALE
 from deniable.query.price.price import Priced
+from deniable.query.run import answering
 from deniable.query.show.shape import measure_of
 from deniable.session import Session
 from fuzz.grammar import Query
@@ -91,7 +91,7 @@ class Heard:
 @contextmanager
 def listening() -> Iterator[Heard]:
     """Hear what reaches the noise, which nobody may see released."""
-    heard, release, shown = Heard(), JointNoise.release, deniable.session.shown
+    heard, release, shown = Heard(), JointNoise.release, answering.shown
 
     def heard_release(mechanism: JointNoise, value: object) -> object:
         heard.tables.append((mechanism, np.array(value, dtype=object)))
@@ -101,11 +101,11 @@ def listening() -> Iterator[Heard]:
         heard.priced = priced
         return shown(priced, *recorded)
 
-    JointNoise.release, deniable.session.shown = heard_release, heard_shown
+    JointNoise.release, answering.shown = heard_release, heard_shown
     try:
         yield heard
     finally:
-        JointNoise.release, deniable.session.shown = release, shown
+        JointNoise.release, answering.shown = release, shown
 
 
 def asked(ask: Callable[[], object]) -> object:

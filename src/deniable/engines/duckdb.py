@@ -197,6 +197,7 @@ class DuckDB:
                 alias, seen = f"deniable_database_{len(self._attached)}", standing(where)
                 kept = linked(where, self._spill.folder)
                 if kept is not None:  # pages of two states would be read as one
+                    kept.place.unlink()  # it is watched, and read under its own name
                     self.databases.append(kept)
                 self._attach_file(where, alias, seen)
                 self._attached[where] = alias, seen
