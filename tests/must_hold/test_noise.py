@@ -245,6 +245,9 @@ EPSILON = {
     "SubsampleAggregate": lambda x: dp.SubsampleAggregate(
         epsilon=x, blocks=2, aggregate="mean", bounds=(0, 1), default=0
     ),
+    "ProjectedDescent": lambda x: dp.ProjectedDescent(
+        "logistic", epsilon=x, width=2, radius=1, size=100
+    ),
     "PureDP": dp.PureDP,
     "ApproxDP": lambda x: dp.ApproxDP(x, 1e-6),
 }

@@ -347,7 +347,7 @@ def test_prices_add_exactly():
         total = total + price
     assert total.epsilon == 1
     assert (price + dp.GaussianLoss(sigma=1, sensitivity=1).price).epsilon is None
-    assert "ε=0.1" in str(price)
+    assert "ε = 0.1" in str(price)
 
 
 @by_kind
