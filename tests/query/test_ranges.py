@@ -9,6 +9,7 @@ import pytest
 
 import deniable as dp
 from corpus import hospital
+from deniable.privacy.price import GRID
 from deniable.query.price.ranges import Range
 from deniable.tables import ColumnType
 from query.test_bought import opened, people
@@ -60,7 +61,9 @@ def test_the_whole_costs_what_was_asked_for_and_is_remembered():
         other = asked.sql("SELECT MEDIAN(x) AS m FROM t", epsilon=1.99)
         price = asked.explain(QUESTION, epsilon=2)
         questions = [row.question for row in asked.history["people"] if row.kind == "reserve"]
-    assert first.cost == foreseen.cost
+    # To the last units of the ledger's grid: the bounds decide how often it rounds.
+    assert abs(first.cost.rho - foreseen.cost.rho) <= 8 * GRID
+    assert first.cost.asked == foreseen.cost.asked == 2
     assert "the values of x and the values of y" in foreseen.contributions
     assert again.repeated
     assert again.data == first.data

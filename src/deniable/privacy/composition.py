@@ -29,6 +29,7 @@ from deniable.privacy.losses.base import (
 )
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.price import Price
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
 
@@ -78,6 +79,16 @@ class Composed(Loss):
         """The root of the sum of squares (Dong, Roth & Su 2022, Cor. 3.3)."""
         roots = [math.sqrt(part.count) * part.loss.mu for part in self.parts]
         return math.hypot(*roots) * (1 + 1e-14)
+
+    @lazy
+    def price(self) -> Price:
+        """The sum of the prices: a ledger rounds every part up."""
+        each = [(part.loss.price, part.count) for part in self.parts]
+        return Price(
+            _total([(price.epsilon, n) for price, n in each]),
+            sum_up([price.rho * n for price, n in each]),
+            sum_up([price.delta * n for price, n in each]),
+        )
 
     def profile(self, epsilon: Fraction | float) -> float:
         """The least δ that any sound route proves, the numerical one among them."""
