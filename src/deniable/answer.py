@@ -36,13 +36,15 @@ class Answer:
     one as dicts, and is taken as a table by whatever reads Arrow (pandas, polars, DuckDB, ...).
 
     `data` are its columns, named as the question names them. `noise` holds what the intervals of
-    noisy columns are made of, `total` the same with what contribution bounds cut off, where that is
-    known. `cost` is what it was charged, `number` and `head` name its entry in the ledger,
+    noisy columns are made of, `truth` the same with what a bound on people's rows took away, where
+    that bound was estimated privately, `total` where the owner promised a bound. `cost` is what
+    it was charged, `number` and `head` name its entry in the ledger,
     `repeated` says that it was given before and cost nothing now, `labels` what else to know.
     """
 
     data: dict[str, list[Any]]
     noise: dict[str, Ends] = field(repr=False)
+    truth: dict[str, Ends] = field(repr=False, default_factory=dict, kw_only=True)
     total: dict[str, Ends] = field(repr=False, default_factory=dict, kw_only=True)
     cost: Price
     number: int
@@ -90,34 +92,46 @@ class Answer:
         """The numbers as an Arrow stream, for whatever takes one."""
         return self.table.__arrow_c_stream__(requested_schema)
 
-    def intervals(self, confidence: Number = 0.95, kind: str = "noise") -> pa.Table:
+    def intervals(self, confidence: Number = 0.95, kind: str = "truth") -> pa.Table:
         """Every number with the ends of its interval, as `name`, `name_low` and `name_high`.
 
-        Each interval holds with at least this probability by itself, over the noise. Counts and
-        sums have the exact interval of the noise's law, means and ratios Fieller's, other
+        Each interval holds with about this probability by itself. It is about the truth: what plain
+        SQL gives on values clamped to their bounds. Where a bound on people's rows was estimated,
+        noise and what that took away are in it together; an end that nothing supports is infinite,
+        and labels say what upper ends rest on. Where `max_rows` was declared, it is about rows up
+        to there.
+
+        With kind="noise", it is about the number before noise, rows being cut as they were. Counts
+        and sums have the exact interval of the noise's law, means and ratios Fieller's, other
         arithmetic a linearised one.
 
-        With kind="total", what contribution bounds cut off is in it too: for values clamped to
-        their bounds, if no unit has more rows than the table's `cap_rows` promises. Without that
-        promise, or for other numbers than counts, sums and means, everything is possible.
+        With kind="total", it holds for sure if no unit has more rows than the table's `cap_rows`
+        promises. Without that promise, or for other numbers than counts, sums and means, everything
+        is possible.
         """
         level = float(probability(confidence, "confidence"))
-        if kind not in {"noise", "total"}:
-            raise ParameterError("kind", kind, "must be 'noise' or 'total'")
+        if kind not in {"truth", "noise", "total"}:
+            raise ParameterError("kind", kind, "must be 'truth', 'noise' or 'total'")
         return _arrow(self._with_ends(level, kind))
 
     def interval_of(
-        self, name: str, confidence: float = 0.95, kind: str = "noise"
+        self, name: str, confidence: float = 0.95, kind: str = "truth"
     ) -> Interval | None:
         """The ends of one column's intervals, as arrays; None where it holds no noisy numbers."""
         if name not in self.noise:
             return None
-        known = (self.noise if kind == "noise" else self.total).get(name)
-        if known is None:  # everything is possible
+        if kind == "total" and name not in self.total:  # everything is possible
             return np.full(len(self), -math.inf), np.full(len(self), math.inf)
-        return known.at(confidence)
+        known = {"truth": self._about(name), "noise": self.noise[name]} | (
+            {"total": self.total[name]} if name in self.total else {}
+        )
+        return known[kind].at(confidence)
 
-    def _with_ends(self, level: float, kind: str = "noise") -> dict[str, list[Any]]:
+    def _about(self, name: str) -> Ends:
+        """What the intervals about the truth are made of."""
+        return self.truth.get(name, self.noise[name])
+
+    def _with_ends(self, level: float, kind: str = "truth") -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {}
         for name, values in self.data.items():
             columns[name] = values
@@ -133,12 +147,15 @@ class Answer:
         the exact value as often as before where that is a count. Numbers cut at 0 are biased.
         """
         noise = {name: Mended(ends, non_negative, integer) for name, ends in self.noise.items()}
+        truth = {name: Mended(ends, non_negative, integer) for name, ends in self.truth.items()}
         data = self.data | {
             name: ends.cut(self._floats(name), np.round).tolist() for name, ends in noise.items()
         }
         given = [("non-negative", non_negative), ("integer", integer)]
         labels = tuple(label for label, wanted in given if wanted)
-        return replace(self, data=data, noise=dict(noise), labels=self.labels + labels)
+        return replace(
+            self, data=data, noise=dict(noise), truth=dict(truth), labels=self.labels + labels
+        )
 
     def summing_to(self, total: Answer) -> tuple[Answer, Answer]:
         """Parts and a total made to agree: both moved by as little as their noise allows.
@@ -162,15 +179,16 @@ class Answer:
         return np.array(self.data[name], dtype=np.float64)
 
     def _deviation(self, name: str) -> Floats:
-        low, high = self.noise[name].at(0.95)
+        low, high = self._about(name).at(0.95)
         return np.asarray((high - low) / 2 / _Z95)
 
     def _with(self, name: str, values: Floats, deviation: Floats) -> Answer:
         """The same answer with other values, of normal noise, in one column."""
         data = {**self.data, name: values.tolist()}
         noise = {**self.noise, name: Normal(values, deviation)}
+        truth = {other: ends for other, ends in self.truth.items() if other != name}
         label = f"{name} sums to its total"
-        return replace(self, data=data, noise=noise, labels=(*self.labels, label))
+        return replace(self, data=data, noise=noise, truth=truth, labels=(*self.labels, label))
 
     def to_arrow(self) -> pa.Table:
         """The table itself."""
@@ -218,7 +236,7 @@ class Answer:
         chosen = next(iter(numbers), None) if column is None else _called(column, numbers)
         if chosen is None:
             raise ParameterError("column", column, f"choose one of {', '.join(numbers) or 'none'}")
-        low, high = self.noise[chosen].at(0.95)
+        low, high = self._about(chosen).at(0.95)
         values = self._floats(chosen)
         half = np.nan_to_num((high - low) / 2, posinf=0.0)
         keys = [name for name in self.columns if name not in numbers]
@@ -311,6 +329,8 @@ def _with_error(value: object, low: float, high: float) -> str:
         return "?" if value is None else str(value)
     if math.isnan(value):
         return "?"
+    if high == math.inf and math.isfinite(low):
+        return f"≥ {_number(low, max(abs(value - low), abs(low) / 100))}"
     if not math.isfinite(high - low):
         return f"{_number(value, abs(value))} ± ?"
     wide = max(high - value, value - low)

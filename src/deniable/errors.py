@@ -18,6 +18,7 @@
     ├── EngineError (RuntimeError)           an engine could not run a statement
     ├── DoorError (RuntimeError)             a door to private data is used up, closed or elsewhere
     ├── ReleaseFailedError (RuntimeError)    a release failed after it was charged
+    │   └── NotAnsweredError                 too few people stand out; part of the price was charged
     ├── TokenError (ValueError)              a one-time token, or what makes one, is not valid
     │   └── TokenSpentError                  a one-time token was spent before
     ├── TokenStoreError (RuntimeError)       spent tokens cannot be read or written
@@ -41,6 +42,7 @@ __all__ = [
     "LedgerTamperedError",
     "LossFormatError",
     "MissingExtraError",
+    "NotAnsweredError",
     "ParameterError",
     "ParameterTypeError",
     "PrivateValueError",
@@ -164,6 +166,10 @@ class DoorError(DeniableError, RuntimeError):
 
 class ReleaseFailedError(DeniableError, RuntimeError):
     """Something failed after a charge, which stays. The message never quotes a private value."""
+
+
+class NotAnsweredError(ReleaseFailedError):
+    """Released numbers say that nothing can be learned at this price: part of it was charged."""
 
 
 def _short(value: object, limit: int = 60) -> str:

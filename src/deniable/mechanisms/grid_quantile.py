@@ -45,7 +45,9 @@ class GridQuantile:
     * given rho=, they are ρ-zCDP with η = sqrt(2ρ)/(max(share, 1 - share)·bound): a choice of range
       r is r²/8-zCDP (Cesar & Rogers 2021, Lemma 3.4);
     * choices are drawn with exactly these probabilities (η rounded down); a group without weight
-      gives any cell.
+      gives any cell;
+    * a `prior`, public whole numbers, multiplies the probabilities of cells before they are
+      normalised, those of neighbours alike: the range of their logarithms stays as it is.
 
     A bare release is unledgered: the caller keeps the budget.
     """
@@ -58,6 +60,7 @@ class GridQuantile:
     cells: int
     ends: bool
     relation: Relation
+    prior: tuple[int, ...] | None
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class GridQuantile:
         cells: int,
         ends: bool = False,
         relation: Relation | str = Relation.ADD_REMOVE,
+        prior: Sequence[int] | None = None,
     ) -> None:
         name, given = exactly_one(epsilon=epsilon, rho=rho)
         object.__setattr__(self, "norm", Norm.L1 if name == "epsilon" else Norm.L2)
@@ -82,6 +86,13 @@ class GridQuantile:
         object.__setattr__(self, "cells", whole(cells, "cells"))
         object.__setattr__(self, "ends", bool(ends))
         object.__setattr__(self, "relation", read_relation(relation))
+        object.__setattr__(self, "prior", None if prior is None else self._read_prior(prior))
+
+    def _read_prior(self, prior: Sequence[int]) -> tuple[int, ...]:
+        read = tuple(whole(each, "prior") for each in prior)
+        if len(read) != self.cells + 2 * self.ends or sum(read) >= _WORD:
+            raise ParameterError("prior", len(read), "one whole number a cell, below 2^62 together")
+        return read
 
     @classmethod
     def of_fields(
@@ -95,6 +106,7 @@ class GridQuantile:
         cells: int,
         ends: bool,
         relation: Relation,
+        prior: tuple[int, ...] | None = None,
     ) -> GridQuantile:
         """Made again of what another one holds."""
         return cls(
@@ -105,6 +117,7 @@ class GridQuantile:
             cells=cells,
             ends=ends,
             relation=relation,
+            prior=prior,
         )
 
     def __repr__(self) -> str:
@@ -157,7 +170,8 @@ class GridQuantile:
         scores = self.scores(weights)
         small = all(-each < _WORD for each in scores)
         given: Any = np.array(scores, dtype=np.int64) if small else list(map(Fraction, scores))
-        sampler = CategoricalSampler(given, self.rate / self.share.denominator)
+        sizes = None if self.prior is None else np.array(self.prior, dtype=np.int64)
+        sampler = CategoricalSampler(given, self.rate / self.share.denominator, sizes)
         chosen = int(sampler.sample(1, SECURE)[0])
         return chosen - 1 if self.ends else chosen
 

@@ -16,7 +16,7 @@ from deniable.errors import ParameterError, ReleaseFailedError
 from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
-from deniable.query.price.profile import bounded, buy, purchase, rank_of
+from deniable.query.price.estimate import RowsOfUnits
 from deniable.query.price.ranges import Range, seen_cells
 from deniable.release import Door
 from deniable.session import Session
@@ -139,11 +139,9 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
         plan = run.data(snapshot).plan(())
         if not plan.buys_rows:
             return run, ()
-        like = purchase(plan, run.amount, lambda _: plan)
-        assert like is not None
-        rest = run.amount.less(like.noise.amount).on_grid().less(GRID)
-        rank = rank_of(plan, rest.part(Fraction(1, len(run.domain))))
-        bought = replace(like, parts=("rows",), rest=rest, rank=rank)
+        bought = RowsOfUnits.of(plan, run.amount)
+        rest = bought.left.on_grid()
+        rank = RowsOfUnits.of(plan, rest.part(Fraction(1, len(run.domain)))).rank
         question: dict[str, object] = {
             "bought": "rows of a unit",
             "columns": [each.inside() for each in run.coded],
@@ -154,12 +152,11 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
             ledger.afford(population, [bought.loss, rest.loss], who=run.parts.who)
 
         def estimate(door: Door) -> object:
-            return buy(bought, door, snapshot)
+            return bought.draw(door, snapshot, "")
 
         found = run.gate.answer(
             bought.loss, question, estimate, purpose="synthesis: rows of a unit"
         )
-    assert isinstance(found.value, dict)
-    rows = bounded(bought, found.value).rows
+    rows = replace(bought, rank=rank).applied(found.value).rows
     price = bought.loss.price
     return replace(run.counting(rows), amount=rest), (("rows of a unit", price),)

@@ -19,7 +19,8 @@ from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.compile import compile_tree
 from deniable.query.read.resolve import parse
-from deniable.query.run.emit import rows_step, totals_step
+from deniable.query.run.emit import totals_step
+from deniable.query.run.emit_profile import rows_step
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.data import check_cells
 from deniable.synthesis.domain import Clique, Counts, Domain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deniable.query.plan.plan import Plan
-from deniable.query.price.profile import Purchase
+from deniable.query.price.estimate import Estimate
 from deniable.query.read.catalogue import Catalogue
 
 
@@ -13,10 +13,11 @@ def digest_of(plan: Plan, catalogue: Catalogue, public: Mapping[str, object]) ->
     """What an answer depends on; `public` is what public tables are."""
     return {
         "sql": plan.text,
-        "rows": [plan.rows, plan.floor, plan.norm, plan.top],
+        "rows": [plan.rows, plan.norm],
         "max_groups": plan.max_groups,
         **({"left_out": list(plan.left_out)} if plan.left_out else {}),
         "keys": [[repr(key) for key in group.keys or ()] for group in plan.groups],
+        **({"selected": [*map(repr, plan.selected)]} if plan.selected is not None else {}),
         "statistics": [each.sql.sql("duckdb") for each in plan.statistics],
         "weights": list(plan.weights) if plan.statistics else [],
         "distinct": [each.sql("duckdb") for each in plan.distinct],
@@ -32,14 +33,23 @@ def digest_of(plan: Plan, catalogue: Catalogue, public: Mapping[str, object]) ->
     }
 
 
-def digest_of_bounds(
-    bought: Purchase, catalogue: Catalogue, public: Mapping[str, object]
+def digest_of_estimate(
+    estimate: Estimate, catalogue: Catalogue, public: Mapping[str, object]
 ) -> dict[str, object]:
-    """What the bounds of a plan depend on."""
-    plan = bought.plan
+    """What is estimated depends on: the rows, whose they are, what they are grouped by.
+
+    Not on what is made of it: other aggregates of the same groups find the same keys.
+    """
+    plan = estimate.plan
+    found = digest_of(plan, catalogue, public)
+    for name in () if "norms" in estimate.parts else ("statistics", "weights"):
+        del found[name]
+    for name in ("distinct", "ranks"):
+        del found[name]
     return {
-        **digest_of(plan, catalogue, public),
+        **found,
         "sql": plan.source.sql("duckdb"),
-        "bought": list(bought.parts),
+        "unit": plan.unit.sql("duckdb"),
+        "estimated": list(estimate.parts),
         "groups": [group.sql.sql("duckdb") for group in plan.groups],
     }

@@ -8,12 +8,10 @@ groups alone: the others may be as many as one person has rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
-from deniable.engines.base import Step
 from deniable.engines.literals import kind_of_value, literal, longer, short, whole_literal
 from deniable.query.plan.plan import Group, Plan, declared, names
 from deniable.query.read.columns import CELL
@@ -60,15 +58,17 @@ def _other(keys: Sequence[Any]) -> str:
     return next("?" * size for size in range(len(keys) + 1) if "?" * size not in keys)
 
 
-def narrowed(step: Step, plan: Plan, keys: Sequence[Sequence[Any]]) -> Step:
-    """A step by group, of the groups that were selected alone."""
+def selected(plan: Plan) -> str:
+    """The condition that columns g0, g1, ... are one of the groups that were selected."""
+    assert plan.selected is not None
     columns = [exp.column(name) for name in names("g", plan.groups)]
+    if not plan.selected:
+        return "FALSE"
     if len(columns) == 1:
-        kept = declared(columns[0], [key[0] for key in keys])
+        kept = declared(columns[0], [key[0] for key in plan.selected])
     else:
-        kept = _among(columns, keys)
-    select = f"SELECT * FROM ({step.select}) AS every_group WHERE {kept.sql('duckdb')}"
-    return replace(step, select=select)
+        kept = _among(columns, plan.selected)
+    return kept.sql("duckdb")
 
 
 def _among(columns: Sequence[exp.Expr], keys: Sequence[Sequence[Any]]) -> exp.Expr:

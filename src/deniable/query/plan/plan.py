@@ -15,6 +15,7 @@ from deniable.errors import QueryError
 from deniable.lazy import lazy
 from deniable.query.plan.measures import Located, Measure
 from deniable.query.plan.quantiles import Grid, Rank
+from deniable.query.plan.tail import Profile
 from deniable.query.read.columns import BOUGHT, Kept
 from deniable.tables import ColumnType
 
@@ -143,8 +144,10 @@ class Plan:
     """The least norm that is looked at: units below it count in full."""
     norm: int | None = None
     """The joint norm to which units are scaled down."""
-    top: int | None = None
-    """The largest norm of which what is cut off is counted."""
+    profile: Profile | None = None
+    """How many units have which norms, under noise."""
+    selected: tuple[tuple[Any, ...], ...] | None = None
+    """The groups, where they were chosen privately."""
 
     only: tuple[exp.Expr, ...] = ()
     """Conditions on rows of a grouping, beside those of the source."""
@@ -221,17 +224,14 @@ class Plan:
 
     @property
     def known_keys(self) -> bool:
-        """Whether the groups are public."""
-        return all(group.keys is not None for group in self.groups)
-
-    @property
-    def declares_keys(self) -> bool:
-        """Whether the values of any group are public."""
-        return any(group.keys is not None for group in self.groups)
+        """Whether the groups are public, by declaration or because they were released."""
+        return self.selected is not None or all(group.keys is not None for group in self.groups)
 
     @property
     def cells(self) -> int | None:
         """How many groups there are, where that is public."""
+        if self.selected is not None:
+            return len(self.selected)
         if not self.known_keys:
             return None
         sizes = [len(group.keys or ()) for group in self.groups]

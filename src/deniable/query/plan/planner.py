@@ -17,8 +17,9 @@ from deniable.privacy.guarantees import PureDP
 from deniable.query.plan.asked import Asked
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import Plan
+from deniable.query.price.needed import chain
 from deniable.query.price.price import amount_for_error, price
-from deniable.query.price.profile import Recentre, placeholder, purchase
+from deniable.query.price.profile import Recentre
 from deniable.query.price.ranges import Offered, planned, price_of_end
 from deniable.query.price.room import check_room
 from deniable.query.read.build import Spend
@@ -61,11 +62,11 @@ class Planner:
     def _priced(self, plan: Plan, amount: Amount, centred: Recentre) -> Asked:
         """A plan with its price, tried on public rows."""
         self._check(plan)
-        bought = purchase(plan, amount, centred)
-        rest = amount if bought is None else bought.rest
-        steps = tuple(price(placeholder(plan), self.budget, rest).steps("").values())
-        self.engine.check(steps if bought is None else [*steps, *bought.steps()])
-        return Asked(plan, bought, rest, steps)
+        estimates = tuple(chain(plan, amount, self.budget, centred))
+        asked = Asked(plan, amount, centred, estimates, ())
+        steps = tuple(price(asked.assumed, asked.left).steps("").values())
+        self.engine.check([*steps, *(step for each in estimates for step in each.steps())])
+        return replace(asked, steps=steps)
 
     def _check(self, plan: Plan) -> None:
         cells = math.prod(len(group.keys or (None,)) for group in plan.groups)

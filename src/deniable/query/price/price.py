@@ -13,29 +13,25 @@ from deniable.lazy import lazy
 from deniable.ledger.filters import Budget
 from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise, additive
-from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount, Kind
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import Number, positive
-from deniable.privacy.guarantees import ApproxDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.search import least
 from deniable.query.plan.measures import ColumnNoise, Linear, Located
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.quantiles import Rank
+from deniable.query.price.profile import HEAVY, single
 from deniable.query.run.emit import (
     cells_step,
     cut_step,
     distinct_step,
-    lost_step,
+    heavy_step,
     totals_step,
-    units_step,
 )
 from deniable.query.show.shape import measure_of
 
-_KEYS_SHARE = Fraction(1, 5)
-_KEYS_DELTA = Fraction(1, 10)
-_LOST_SHARE = Fraction(1, 20)
+_CUT_SHARE = Fraction(1, 20)
 _GRID = 10**15
 
 
@@ -62,11 +58,11 @@ class Priced:
     """A plan with its noise: what is drawn, in order, and what that costs together."""
 
     plan: Plan
-    keys: KeySelection | None
     joint: JointNoise | None
     distinct: tuple[JointNoise, ...]
     ranks: tuple[RankNoise, ...]
-    lost: JointNoise | None
+    heavy: JointNoise | None
+    """For what is kept of units beyond a bound that was estimated: where those are."""
     cut: JointNoise | None
 
     @property
@@ -74,7 +70,7 @@ class Priced:
         """What the whole question costs."""
         ranks = [each for rank in self.ranks for each in rank.drawn]
         joint = [self.joint] * len(self.plan.sets)
-        drawn = (self.keys, *joint, self.lost, self.cut, *self.distinct, *ranks)
+        drawn = (*joint, self.heavy, self.cut, *self.distinct, *ranks)
         parts = [each.loss for each in drawn if each is not None]
         return parts[0] if len(parts) == 1 else compose(*parts)
 
@@ -89,12 +85,10 @@ class Priced:
     def steps(self, secret: str) -> dict[str, Step]:
         """What the engine runs for the question, by name."""
         plan, steps = self.plan, {}
-        if self.keys is not None:
-            steps["units"] = units_step(plan, self.keys.max_groups, secret)
         for number, step in enumerate(self.totals):
             steps[f"totals {number}"] = step
-        if self.lost is not None:
-            steps["lost"] = lost_step(plan, self.lost_caps, l2=self.lost.norm == "l2")
+        if self.heavy is not None:
+            steps["heavy"] = heavy_step(plan, l2=self.heavy.norm == "l2")
         if self.cut is not None and self.joint is not None:
             steps["cut"] = cut_step(plan, _most_cut(plan), l2=self.joint.norm == "l2")
         for number in range(len(plan.distinct)):
@@ -103,11 +97,6 @@ class Priced:
             l2 = self.ranks[0].value.norm == "l2"
             steps[f"cells {number}"] = cells_step(plan, number, l2=l2)
         return steps
-
-    @property
-    def lost_caps(self) -> list[int]:
-        """How much of one unit is counted as lost, of each statistic."""
-        return [SCALE * (self.plan.top or 0) // weight for weight in self.plan.weights]
 
     @lazy
     def noise(self) -> tuple[ColumnNoise, ...]:
@@ -127,38 +116,32 @@ def _column(mechanism: JointNoise, place: int, scale: int) -> ColumnNoise:
     )
 
 
-def price(plan: Plan, budget: Budget, amount: Amount) -> Priced:
+def price(plan: Plan, amount: Amount) -> Priced:
     """Spend an amount on a plan."""
     pure = amount.pure
     if pure and len(plan.sets) > 1:
         raise QueryError(
             "ROLLUP, CUBE and GROUPING SETS need a budget with δ or ρ; ask for each grouping"
         )
-    share, left = Fraction(1), len(plan.distinct) + bool(plan.statistics) + len(plan.ranks)
-    keys = None
-    if not plan.known_keys:
-        keys = _selection(plan, budget, amount.part(_KEYS_SHARE))
-        share -= _KEYS_SHARE
-    each = amount.part(share / left)
+    left = len(plan.distinct) + bool(plan.statistics) + len(plan.ranks)
+    each = amount.part(Fraction(1, left))
     try:
-        joint = lost = cut = None
+        joint = heavy = cut = None
         if plan.statistics:
             bound = SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
             joined = each.part(Fraction(1, len(plan.sets)))
-            if plan.top is not None and plan.known_keys and len(plan.sets) == 1:
-                columns = len(plan.weights)
-                times = columns if pure else math.isqrt(columns - 1) + 1
-                lost = additive(joined.part(_LOST_SHARE), times * SCALE * plan.top, plan.weights)
-                joined = joined.part(1 - _LOST_SHARE)
+            if plan.profile is not None and not single(plan) and len(plan.sets) == 1:
+                heavy = additive(joined.part(HEAVY), bound, plan.weights)
+                joined = joined.part(1 - HEAVY)
             if _promised(plan, l2=not pure):
-                cut = additive(joined.part(_LOST_SHARE), _most_cut(plan))
-                joined = joined.part(1 - _LOST_SHARE)
+                cut = additive(joined.part(_CUT_SHARE), _most_cut(plan))
+                joined = joined.part(1 - _CUT_SHARE)
             joint = additive(joined, bound, plan.weights)
         distinct = tuple(additive(each, plan.rows) for _ in plan.distinct)
         ranks = tuple(_rank(plan, rank, each) for rank in plan.ranks)
     except ParameterError as cause:
         raise QueryError(f"no noise fits this price and these bounds: {cause}") from None
-    return Priced(plan, keys, joint, distinct, ranks, lost, cut)
+    return Priced(plan, joint, distinct, ranks, heavy, cut)
 
 
 def _most_cut(plan: Plan) -> int:
@@ -212,32 +195,6 @@ def _rank(plan: Plan, rank: Rank, amount: Amount) -> RankNoise:
     return RankNoise(value, low, high)
 
 
-def _selection(plan: Plan, budget: Budget, amount: Amount) -> KeySelection:
-    unknown = ", ".join(group.name for group in plan.groups if group.keys is None)
-    if amount.is_stated:
-        raise QueryError(
-            f"the groups of {unknown} are not public, and choosing them takes a δ beside the "
-            f"guarantee; declare keys={{'{unknown.split(', ')[0]}': [...]}}, or say the price as "
-            "epsilon= or rho="
-        )
-    if amount.rho is None or not isinstance(budget.guarantee, ApproxDP) or not budget.keys_delta:
-        raise QueryError(
-            f"the groups of {unknown} are not public, and choosing them takes a δ that this budget "
-            f"does not have; declare keys={{'{unknown.split(', ')[0]}': [...]}}"
-        )
-    if plan.max_groups is None:
-        raise QueryError(
-            f"the groups of {unknown} are not public; declare keys=, or max_groups=: in how many "
-            "groups one unit counts while they are chosen"
-        )
-    return KeySelection(
-        rho=amount.rho,
-        delta=budget.keys_delta * _KEYS_DELTA,
-        max_groups=plan.max_groups,
-        relation=budget.relation,
-    )
-
-
 def amount_for_error(plan: Plan, budget: Budget, kind: Kind, error: Mapping[str, Number]) -> Amount:
     """The least amount at which every named column has at most this 95 % half-width."""
     if not error:
@@ -261,7 +218,7 @@ def amount_for_error(plan: Plan, budget: Budget, kind: Kind, error: Mapping[str,
 
     def enough(log_amount: float) -> bool:
         try:
-            noise = price(plan, budget, amount(Fraction(math.exp(log_amount)))).noise
+            noise = price(plan, amount(Fraction(math.exp(log_amount)))).noise
         except QueryError:
             return log_amount > 0  # no such noise: too wide below, too narrow above
         return all(measure.half_width(noise, 0.95) <= width for measure, width in wanted)

@@ -1,251 +1,266 @@
-"""Contribution bounds that are bought: noisy histograms of units.
+"""The profile of a question: how many units have which norms, from which its bound is chosen.
 
-Every unit lies in one bin of each histogram. What is made of them is post-processing: where columns
-are centred, below which size units are never looked at, the norm to which heavier ones are scaled
-down, and in how many groups a unit counts while groups are selected.
+Formal guarantee. The levels of norms are public. The place is chosen by an exponential mechanism
+over levels, with scores that one unit moves by one at most; given the place, a unit is in one bin
+at most, decided by its own rows. What is made of the noisy bins is post-processing.
+
+The bound is where the interval for the truth will be narrowest (`plan.tail`).
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from deniable.engines.base import LazySnapshot, Rows, Step
-from deniable.mechanisms.joint import JointNoise, additive
+from deniable.mechanisms.grid_quantile import GridQuantile
+from deniable.mechanisms.joint import additive
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.price import GRID, on_grid
+from deniable.query.plan.levels import BELOW, BINS, LEVELS, Norms
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import SCALE, Plan
-from deniable.query.run.emit import groups_step, norms_step, rows_step, upper_step, values_step
+from deniable.query.plan.tail import Profile, chosen
+from deniable.query.price.estimate import Histogram, less, rounded_share
+from deniable.query.run.emit_profile import levels_step, upper_step, values_step
 from deniable.release import Door
 
-_SHARE = Fraction(1, 20)
-_ROUNDED = 64 * GRID  # the ledger rounds every draw of a question up
-_MOST_ROWS = 33  # bits: more rows than an engine can hold
-_NORM_BINS = 4 * 63
+PLACE, LEVEL_BINS = Fraction(1, 16), Fraction(3, 16)
+HEAVY = Fraction(1, 6)  # of what is left after these: an eighth of the whole
+_TARGET = 6  # noise of one bin: so many units lie above the place
+_BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02
-_BY_CHANCE = Fraction(1, 10_000)  # that noise alone makes a bin count, in one histogram
 _MOST_NORM = 10**18 // (SCALE * 64)  # noise for more cannot be drawn
-_RANKS = 4.0  # how many units lie beyond the norm, in units of the noise on all groups together
-_LIGHT = 8.0  # how many more are looked at
-_BEYOND_GROUPS = 0.05
-_USUAL_GROUPS = 100
-
-
-def _edges(first: int, steps: int) -> list[int]:
-    """Whole numbers that grow by the fourth root of two."""
-    return sorted({math.floor(first * 2 ** (step / 4)) for step in range(steps + 1)})
-
+_PRIOR = tuple(max(1, round(2 ** (40 - place / 2))) for place in range(len(LEVELS)))
 
 Recentre = Callable[[Centres], Plan]
 
-_ROW_EDGES = _edges(1, 4 * _MOST_ROWS)
-_UPPER_EDGES = [math.floor(2 ** (step / 4)) for step in range(_NORM_BINS)]
-
 
 @dataclass(frozen=True)
-class Purchase:
-    """What is estimated privately before a question can be priced: histograms of units."""
+class ProfileOfUnits:
+    """Where the heaviest units are, and how many have norms about there."""
 
     plan: Plan
-    """The plan whose bounds are not known."""
-    parts: tuple[str, ...]
-    """Which histograms."""
-    noise: JointNoise
-    """The noise of each of them."""
-    rest: Amount
-    """What is left for the question."""
+    values: Histogram | None
+    """For where the columns of sums are centred."""
+    place: GridQuantile
+    levels: Histogram
+    left: Amount
+    noise: float
+    """The deviation of the answer's noise, for a bound of one."""
     centred: Recentre
     """Compiles the plan again, with columns centred elsewhere."""
-    rank: float
-    """How many units may lie beyond a bound."""
+
+    @classmethod
+    def of(cls, plan: Plan, amount: Amount, centred: Recentre) -> ProfileOfUnits:
+        """For a quarter of an amount, or less."""
+        sums = _sums(plan)
+        levels = rounded_share(amount, LEVEL_BINS)
+        place = rounded_share(amount, PLACE / 2 if sums else PLACE)
+        each = rounded_share(amount, PLACE / 2 / len(sums)) if sums else place
+        changed, noise = amount.relation.changed, Histogram(additive(levels, 1))
+        left = less(amount, place, levels, *([each] * len(sums)))
+        jointly = left.part(Fraction(1, len(plan.sets)) * (1 if single(plan) else 1 - HEAVY))
+        return cls(
+            plan=plan,
+            values=Histogram(additive(each, 1)) if sums else None,
+            place=GridQuantile(
+                epsilon=place.epsilon,
+                rho=place.rho,
+                share=1,
+                offset=-math.ceil(_TARGET * noise.noise.deviation(0)),
+                bound=changed,
+                cells=len(LEVELS),
+                relation=amount.relation,
+                prior=_PRIOR,
+            ),
+            levels=noise,
+            left=left,
+            noise=changed * jointly.deviation,
+            centred=centred,
+        )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Norms of units, and means of columns that are summed."""
+        return ("norms",) if self.values is None else ("means", "norms")
 
     @property
     def loss(self) -> Loss:
-        """What all of them cost."""
-        losses = [self.noise.loss] * len(self.parts)
-        return losses[0] if len(losses) == 1 else compose(*losses)
+        """What all of it costs."""
+        values = [] if self.values is None else [self.values.noise.loss] * len(_sums(self.plan))
+        return compose(*values, self.place.loss, self.levels.noise.loss)
 
     @property
     def l2(self) -> bool:
         """Whether norms are Euclidean."""
-        return self.noise.norm == "l2"
+        return self.levels.noise.norm == "l2"
 
     def steps(self) -> list[Step]:
         """What the engine runs, with made-up bounds."""
-        light = replace(self.plan, rows=1, floor=1, norm=1)
-        made: dict[str, Callable[[], Step]] = {
-            **{_values(place): partial(_values_step, self.plan, place) for place in self.sums},
-            "rows": partial(rows_step, self.plan),
-            "upper": partial(upper_step, self.plan, l2=self.l2),
-            "norms": partial(norms_step, light, l2=self.l2),
-            "groups": partial(groups_step, self.plan),
-        }
-        return [made[part]() for part in self.parts]
+        made = [values_step(self.plan, place, _CELLS) for place in _sums(self.plan)]
+        made.append(upper_step(self.plan, 1, l2=self.l2))
+        if not self._upper_is_exact:
+            made.append(levels_step(replace(self.plan, rows=1, floor=1, norm=1), 1, l2=self.l2))
+        return made
 
     @property
-    def sums(self) -> list[int]:
-        """The statistics whose columns are centred anew."""
-        if not self.plan.buys_rows:
-            return []
-        return [place for place, each in enumerate(self.plan.statistics) if each.marks is not None]
+    def _upper_is_exact(self) -> bool:
+        """Whether the norm of a unit is the sum of those of its rows, or that is all one asks.
 
-    def draw(self, door: Door, edges: Sequence[int], read: Callable[[], Rows]) -> list[int]:
-        """A noisy histogram of values between edges; what lies below all is in the first bin."""
+        Several groupings have several norms, none of them above that sum.
+        """
+        return single(self.plan) or len(self.plan.sets) > 1
 
-        def histogram() -> list[list[int]]:
-            bins = [0] * len(edges)
-            for value, units in read():
-                bins[max(0, bisect_right(edges, int(value)) - 1)] += int(units)
-            return [[count] for count in bins]
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """Means, a place and noisy bins."""
+        del secret
+        means = []
+        for place in _sums(self.plan):
+            assert self.values is not None
+            read = partial(snapshot.run, values_step(self.plan, place, _CELLS))
+            means.append(self.values.draw(door, range(_CELLS), read))
+        plan = self._recentred(means)
+        least = least_row(plan, l2=self.l2)
+        upper = upper_step(plan, least, l2=self.l2)
+        (place,) = _chosen(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))]))
+        step = upper
+        if not self._upper_is_exact:
+            floor = LEVELS[max(0, place - _BACK)] * least
+            step = levels_step(replace(plan, rows=1, floor=floor, norm=floor), least, l2=self.l2)
 
-        drawn: Any = door.draw(self.noise, histogram)
-        return [int(row[0]) for row in drawn]
+        def bins() -> list[list[int]]:
+            return [[count] for count in _binned(_by_level(snapshot.run(step)), place)]
 
-    def cleaned(self, noisy: Sequence[int]) -> list[int]:
-        """No counts below 0, and none beyond the last that noise alone would not make."""
-        wide = self.noise.error(0, confidence=1 - _BY_CHANCE / len(noisy))
-        last = max((place for place, count in enumerate(noisy) if count > wide), default=-1)
-        return [max(0, count) if place <= last else 0 for place, count in enumerate(noisy)]
+        drawn: Any = door.draw(self.levels.noise, bins)
+        return {"means": means, "place": place, "bins": [int(row[0]) for row in drawn]}
 
-
-def _values(place: int) -> str:
-    return f"values {place}"
-
-
-def _values_step(plan: Plan, place: int) -> Step:
-    return values_step(plan, place, _CELLS)
-
-
-def placeholder(plan: Plan) -> Plan:
-    """The plan with made-up bounds where none are known yet, to see that it can be run."""
-    if plan.buys_rows:
-        plan = replace(plan, rows=1)
-    return replace(plan, max_groups=1) if plan.buys_groups else plan
-
-
-def purchase(plan: Plan, amount: Amount, centred: Recentre) -> Purchase | None:
-    """What is to be bought before a plan is priced, for a twentieth of its price or less.
-
-    Prices are powers of two, so that questions of similar prices share what they buy.
-    """
-    parts = []
-    if plan.buys_rows:
-        sums = [place for place, each in enumerate(plan.statistics) if each.marks is not None]
-        parts += [_values(place) for place in sums]
-        parts += ["upper", "norms"] if plan.statistics else []
-        parts += ["rows"] if plan.distinct or plan.ranks else []
-    if plan.buys_groups:
-        parts.append("groups")
-    if not parts:
-        return None
-    price = Fraction(2) ** math.floor(math.log2(amount.value * _SHARE / len(parts)) - 1e-9)
-    rest = amount.less(on_grid(price) * len(parts) + _ROUNDED)
-    rank = rank_of(plan, rest)
-    return Purchase(plan, tuple(parts), additive(amount.of(price), 1), rest, centred, rank)
-
-
-def buy(bought: Purchase, door: Door, snapshot: LazySnapshot) -> dict[str, Any]:
-    """The noisy histograms, as the ledger stores them."""
-    plan, stored = bought.plan, dict[str, Any]()
-    for place in bought.sums:
-        read = partial(snapshot.run, _values_step(plan, place))
-        stored[_values(place)] = bought.draw(door, range(_CELLS), read)
-    if "upper" in bought.parts:
-        made = bought.centred(_centres(bought, stored))
-        read = partial(snapshot.run, upper_step(made, l2=bought.l2))
-        stored["upper"] = bought.draw(door, range(_NORM_BINS), read)
-        counts = bought.cleaned(stored["upper"])
-        floor = _ranked(_UPPER_EDGES, counts, _LIGHT * bought.rank)
-        stored["floor"] = floor
-        light = replace(made, rows=1, floor=floor, norm=floor)
-        step = norms_step(light, l2=bought.l2)
-        stored["norms"] = bought.draw(
-            door, _norm_edges(floor), lambda: _roots(snapshot.run(step), l2=bought.l2)
+    def applied(self, stored: Any) -> Plan:
+        """With the bound whose interval is the narrowest."""
+        plan = self._with_rows(self._recentred(stored["means"]))
+        least, place = least_row(plan, l2=self.l2), stored["place"]
+        profile = Profile(
+            norms=_norms(plan, l2=self.l2),
+            first=max(0, place - BELOW),
+            bins=tuple(stored["bins"]),
+            deviation=self.levels.noise.deviation(0),
+            least_row=least,
+            largest_row=max(1, _row(plan, l2=self.l2)),
         )
-    for part, make in (("rows", rows_step), ("groups", groups_step)):
-        if part in bought.parts:
-            read = partial(snapshot.run, make(plan))
-            stored[part] = bought.draw(door, _ROW_EDGES, read)
-    return stored
+        plan = replace(plan, profile=profile)
+        if not profile.anybody:
+            return replace(plan, floor=least, norm=least)
+        start = LEVELS[max(0, place - _BACK)]
+        cap = math.inf if plan.cap is None else plan.cap * profile.largest_row / least
+        found = chosen(profile, _candidates(profile, start), self.noise, cells_of(plan), cap=cap)
+        norm = min(round(found.bound * least), max(least, _MOST_NORM))
+        return replace(plan, floor=norm, norm=norm)
+
+    def assumed(self) -> Plan:
+        """A bound of one row."""
+        plan = self._with_rows(self.plan)
+        least = least_row(plan, l2=self.l2)
+        profile = Profile(_norms(plan, l2=self.l2), 0, (0,) * BINS, 1.0, least, least)
+        return replace(plan, floor=least, norm=least, profile=profile)
+
+    def _with_rows(self, plan: Plan) -> Plan:
+        """Rows are still to be counted where more than statistics is asked."""
+        return plan if plan.distinct or plan.ranks else replace(plan, rows=1)
+
+    def _recentred(self, means: Sequence[Sequence[int]]) -> Plan:
+        plan, made = self.plan, self.centred(self._centres(means))
+        return replace(made, max_groups=plan.max_groups, selected=plan.selected)
+
+    def _centres(self, means: Sequence[Sequence[int]]) -> Centres:
+        """Where the means of units lie, and how far from there, as a share of the farthest."""
+        found = {}
+        for place, noisy in zip(_sums(self.plan), means, strict=True):
+            statistic = self.plan.statistics[place]
+            assert statistic.marks is not None
+            assert self.values is not None
+            low, _, high = statistic.marks
+            width = (high - low + 1) / _CELLS
+            counts = self.values.cleaned(noisy)
+            total = sum(counts)
+            if total:
+                cells = [(cell + 0.5, count) for cell, count in enumerate(counts)]
+                mean = sum(cell * count for cell, count in cells) / total
+                apart = sum(abs(cell - mean) * count for cell, count in cells) / total
+                centre = min(max(low + math.floor(mean * width), low), high)
+                farthest = max(high - centre, centre - low, 1)
+                share = min(1.0, max(_LEAST_SPREAD, apart * width / farthest))
+                found[statistic.column] = (centre, share)
+        return found
 
 
-def _norm_edges(floor: int) -> list[int]:
-    return _edges(floor, _NORM_BINS)
+def single(plan: Plan) -> bool:
+    """Whether one count is released: what is lost of it is known without looking where."""
+    counts = len(plan.statistics) == 1 and plan.statistics[0].counts
+    return counts and not plan.statistics[0].per_unit and not plan.groups
 
 
-def _roots(rows: Rows, *, l2: bool) -> Rows:
-    return [(math.isqrt(int(q)) if l2 else int(q), units) for q, units in rows]
+def cells_of(plan: Plan) -> int:
+    """How many groups share what is lost."""
+    return max(1, plan.cells or 1)
 
 
-def _centres(bought: Purchase, stored: Mapping[str, Any]) -> Centres:
-    """Where the means of units lie, and how far from there, as a share of the farthest."""
-    found = {}
-    for place in bought.sums:
-        statistic = bought.plan.statistics[place]
-        assert statistic.marks is not None
-        low, _, high = statistic.marks
-        width = (high - low + 1) / _CELLS
-        counts = bought.cleaned(stored[_values(place)])
-        total = sum(counts)
-        if total:
-            mean = sum((cell + 0.5) * count for cell, count in enumerate(counts)) / total
-            apart = sum(abs(cell + 0.5 - mean) * count for cell, count in enumerate(counts)) / total
-            centre = min(max(low + math.floor(mean * width), low), high)
-            farthest = max(high - centre, centre - low, 1)
-            share = min(1.0, max(_LEAST_SPREAD, apart * width / farthest))
-            found[statistic.column] = (centre, share)
-    return found
+def least_row(plan: Plan, *, l2: bool) -> int:
+    """The norm of a row that counts; of one that is only summed, a small part of the largest."""
+    counted = [
+        weight
+        for weight, each in zip(plan.weights, plan.statistics, strict=True)
+        if each.size == 1 and not each.missing
+    ]
+    return min(counted) if counted else max(1, _row(plan, l2=l2) >> 8)
 
 
-def bounded(bought: Purchase, stored: Mapping[str, Any]) -> Plan:
-    """The plan with the bounds that were bought."""
-    plan, rank = bought.plan, bought.rank
-    if plan.buys_rows:
-        plan = replace(bought.centred(_centres(bought, stored)), rows=1)
-    if "rows" in stored:
-        counts = bought.cleaned(stored["rows"])
-        plan = replace(plan, rows=_ranked(_ROW_EDGES, counts, rank))
-    if "norms" in stored:
-        floor = int(stored["floor"])
-        edges, counts = _norm_edges(floor), bought.cleaned(stored["norms"])
-        seen = max((place for place, count in enumerate(counts) if count), default=0)
-        norm = min(max(floor, _ranked(edges, counts, rank)), max(floor, _MOST_NORM))
-        top = max(norm, min(edges[min(seen + 1, len(edges) - 1)], _MOST_NORM))
-        plan = replace(plan, floor=floor, norm=norm, top=top)
-    if "groups" in stored:
-        counts = bought.cleaned(stored["groups"])
-        groups = _ranked(_ROW_EDGES, counts, max(_BEYOND_GROUPS * sum(counts), 1.0))
-        plan = replace(plan, max_groups=groups)
-    return plan
+def _row(plan: Plan, *, l2: bool) -> int:
+    """The largest norm of one row."""
+    return replace(plan, rows=1, norm=None).bound(l2=l2)
 
 
-def rank_of(plan: Plan, amount: Amount) -> float:
-    """How many units may lie beyond the bound.
-
-    A wider bound adds noise to every group, a narrower one takes from every unit beyond it; both
-    are in balance where so many units lie beyond as all groups have noise for one unit's bound
-    (Amin, Kulesza, Munoz & Vassilvitskii 2019); more, for what is cut off is estimated.
-    """
-    return max(1.0, _RANKS * (plan.cells or _USUAL_GROUPS) * amount.deviation)
+def _norms(plan: Plan, *, l2: bool) -> Norms:
+    if len(plan.statistics) > 1 or plan.statistics[0].size > 1:
+        return Norms.ANY
+    return Norms.ROOTS if plan.groups and l2 and len(plan.sets) == 1 else Norms.WHOLE
 
 
-def _ranked(edges: Sequence[int], counts: Sequence[int], rank: float) -> int:
-    """The value that so many units exceed, between the edges of its bin by their logarithms."""
-    above = 0.0
-    for place in range(len(counts) - 1, -1, -1):
-        if counts[place] and above + counts[place] >= rank:
-            low = edges[place]
-            high = edges[place + 1] if place + 1 < len(edges) else 2 * low
-            down = (rank - above) / counts[place]
-            return max(1, math.ceil(low * math.pow(high / low, 1 - down)))
-        above += counts[place]
-    return max(1, edges[0])
+def _sums(plan: Plan) -> list[int]:
+    """The statistics whose columns are centred anew."""
+    return [place for place, each in enumerate(plan.statistics) if each.marks is not None]
+
+
+def _chosen(drawn: object) -> list[int]:
+    assert isinstance(drawn, list)
+    return [int(each) for each in drawn]
+
+
+def _by_level(rows: Rows) -> list[int]:
+    counts = [0] * len(LEVELS)
+    for level, units in rows:
+        if level >= 0:
+            counts[min(int(level), len(LEVELS) - 1)] += int(units)
+    return counts
+
+
+def _binned(counts: Sequence[int], place: int) -> list[int]:
+    first = max(0, place - BELOW)
+    bins = list(counts[first : first + BINS])
+    bins[-1] += sum(counts[first + BINS :])
+    return bins
+
+
+def _candidates(profile: Profile, start: int) -> list[float]:
+    """Quarters of octaves and levels, whole numbers of the plan's norm."""
+    last = LEVELS[min(profile.first + len(profile.bins), len(LEVELS)) - 1]
+    least = profile.least_row
+    octaves = math.ceil(4 * math.log2(4 * last / start))
+    free = [start * 2 ** (step / 4) for step in range(octaves + 1)]
+    levels = [level for level in LEVELS if start <= level <= 4 * last]
+    return sorted({math.floor(each * least) / least for each in (*free, *levels)})

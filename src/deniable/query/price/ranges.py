@@ -15,8 +15,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.answer import Answer
-from deniable.errors import ReleaseFailedError
-from deniable.ledger.filters import Budget
+from deniable.errors import NotAnsweredError
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.query.plan.asked import Asked, Unknown
@@ -70,7 +69,7 @@ class Range:
         """From the first to the last cell that stands out of the noise."""
         ends = [[place - _MOST for place, seen in enumerate(each) if seen] for each in histograms]
         if not all(ends):
-            raise ReleaseFailedError(
+            raise NotAnsweredError(
                 f"the bounds of {self.column} cannot be seen at this price: no cell of values "
                 "stands out of the noise. What was charged to look for them stays charged; declare "
                 f"them, bounds={{'{self.column}': (low, high)}}, or ask with a larger epsilon"
@@ -127,9 +126,7 @@ class Offered:
     rest: Amount
     main: Asked
 
-    def unknown(
-        self, known: Mapping[Range, Sequence[Answer | None]], budget: Budget
-    ) -> Unknown | None:
+    def unknown(self, known: Mapping[Range, Sequence[Answer | None]]) -> Unknown | None:
         """What is not known yet and bought first, for what."""
         asked = [
             (each, end)
@@ -141,7 +138,7 @@ class Offered:
             return None
         return Unknown(
             tuple(dict.fromkeys(f"the values of {each.column}" for each, _ in asked)),
-            compose(*(price(end.plan, budget, end.amount).loss for _, end in asked)),
+            compose(*(price(end.plan, end.amount).loss for _, end in asked)),
         )
 
 

@@ -7,29 +7,53 @@ import hmac
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlglot import exp
 
 from deniable.answer import Answer
 from deniable.engines.base import LazySnapshot
+from deniable.errors import NotAnsweredError
 from deniable.ledger.ledger import Ledger
+from deniable.privacy.amount import Amount
+from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
 from deniable.query.plan.asked import Asked, Unknown
-from deniable.query.plan.digest import digest_of, digest_of_bounds
+from deniable.query.plan.digest import digest_of, digest_of_estimate
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.planner import Planner
-from deniable.query.price.price import Priced, price
-from deniable.query.price.profile import Purchase, bounded, buy, placeholder
+from deniable.query.price.estimate import Estimate, Keys
+from deniable.query.price.needed import needed, unseen
+from deniable.query.price.price import price
 from deniable.query.price.ranges import Offered, label, seen_cells, with_bounds
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.fan import Counts
 from deniable.query.run.drawing import draw
 from deniable.query.show.explain import Explanation, explain
-from deniable.query.show.shown import shown
+from deniable.query.show.shown import nothing, shown
 from deniable.release import Answer as Recorded
 from deniable.release import Door, Gate
+
+
+@dataclass(frozen=True)
+class Ready:
+    """How far a question is: its plan with what is estimated so far, and what is left for it."""
+
+    plan: Plan
+    left: Amount
+    done: int = 0
+    """How many estimates there are."""
+    paid: tuple[Loss, ...] = ()
+    """What was spent on them now."""
+    last: Recorded | None = None
+    missing: Estimate | None = None
+    """What the ledger does not know."""
+
+    def after(self, estimate: Estimate, found: Recorded) -> Ready:
+        """The same, with one more."""
+        paid = self.paid if found.repeated else (*self.paid, estimate.loss)
+        plan = estimate.applied(found.value)
+        return Ready(plan, estimate.left, self.done + 1, paid, found)
 
 
 @dataclass(frozen=True)
@@ -53,9 +77,9 @@ class Answering:
         if isinstance(asked, Asked):
             return self._answer(asked)
         known = {each: [*map(self._known, ends)] for each, ends in asked.ends.items()}
-        unknown = asked.unknown(known, self.planner.budget)
+        unknown = asked.unknown(known)
         if unknown is not None:
-            self._afford(asked.main, unknown.loss)
+            self._afford(asked.main, self._known_so_far(asked.main), unknown.loss)
         answers = {each: [self._answer(end) for end in ends] for each, ends in asked.ends.items()}
         ends = [end for each in answers.values() for end in each]
         bounds = {each: each.bounds([*map(seen_cells, found)]) for each, found in answers.items()}
@@ -76,7 +100,7 @@ class Answering:
         if isinstance(asked, Asked):
             return self._explanation(asked)
         known = {each: [*map(self._known, ends)] for each, ends in asked.ends.items()}
-        unknown = asked.unknown(known, self.planner.budget)
+        unknown = asked.unknown(known)
         if unknown is not None:
             return self._explanation(asked.main, unknown)
         bounds = {
@@ -92,15 +116,15 @@ class Answering:
         asked = self.planner.asked(tree, options, spend)
         if isinstance(asked, Offered):
             asked = asked.main
-        if asked.bought is not None:
-            known = self._known_bounds(asked.bought)
-            if known is None:
-                return asked.bought.loss, self._priced(placeholder(asked.plan), asked).loss
-            asked = replace(asked, plan=bounded(asked.bought, known))
-        return () if self._known(asked) is not None else (self._priced(asked.plan, asked).loss,)
+        known = self._known_so_far(asked)
+        if known.missing is None and self._recorded(known) is not None:
+            return ()
+        return self._losses(asked, known)
 
-    def _priced(self, plan: Plan, asked: Asked) -> Priced:
-        return price(plan, self.planner.budget, asked.amount)
+    def _losses(self, asked: Asked, known: Ready) -> tuple[Loss, ...]:
+        """What is still to be paid."""
+        estimates = asked.estimates[known.done :]
+        return (*(each.loss for each in estimates), price(asked.assumed, asked.left).loss)
 
     def _gate(self, plan: Plan) -> Gate:
         return Gate(self.ledger, plan.population, self.who)
@@ -108,52 +132,68 @@ class Answering:
     def _digest(self, plan: Plan) -> dict[str, object]:
         return digest_of(plan, self.planner.catalogue, self.public)
 
-    def _digest_of_bounds(self, bought: Purchase) -> dict[str, object]:
-        return digest_of_bounds(bought, self.planner.catalogue, self.public)
+    def _digest_of(self, estimate: Estimate) -> dict[str, object]:
+        return digest_of_estimate(estimate, self.planner.catalogue, self.public)
+
+    def _needed(self, asked: Asked, ready: Ready) -> Estimate | None:
+        return needed(ready.plan, ready.left, self.planner.budget, asked.centred)
+
+    def _known_so_far(self, asked: Asked) -> Ready:
+        """What the ledger knows of what is estimated first, up to what it does not know."""
+        ready = Ready(asked.plan, asked.amount)
+        while (estimate := self._needed(asked, ready)) is not None:
+            found = self._gate(ready.plan).known(estimate.loss, self._digest_of(estimate))
+            if found is None:
+                return replace(ready, missing=estimate)
+            ready = ready.after(estimate, found)
+        return ready
 
     def _known(self, asked: Asked) -> Answer | None:
         """The answer to a question that was asked before, if it was."""
-        priced = self._priced(asked.plan, asked)
-        found = self._gate(asked.plan).known(priced.loss, self._digest(asked.plan))
-        return None if found is None else shown(priced, found)
-
-    def _known_bounds(self, bought: Purchase) -> dict[str, Any] | None:
-        found = self._gate(bought.plan).known(bought.loss, self._digest_of_bounds(bought))
-        if found is None:
+        ready = self._known_so_far(asked)
+        if ready.missing is not None:
             return None
-        assert isinstance(found.value, dict)
-        return found.value
+        found = self._recorded(ready)
+        return None if found is None else shown(price(ready.plan, ready.left), found)
+
+    def _recorded(self, ready: Ready) -> Recorded | None:
+        loss = price(ready.plan, ready.left).loss
+        return self._gate(ready.plan).known(loss, self._digest(ready.plan))
 
     def _explanation(self, asked: Asked, ranges: Unknown | None = None) -> Explanation:
-        catalogue, engine = self.planner.catalogue, self.planner.engine
-        plan, bought = asked.plan, asked.bought
+        ready = self._known_so_far(asked)
         unknown = [] if ranges is None else [ranges]
-        if bought is not None:
-            known = self._known_bounds(bought)
-            if known is not None and ranges is None:
-                plan = bounded(bought, known)
-            else:
-                plan = placeholder(plan)
-                unknown.append(Unknown(bought.parts, bought.loss))
-        size = catalogue.private[plan.tables[0]].size
-        priced = self._priced(plan, asked)
-        return explain(priced, self.planner.budget, engine.write, size=size, unknown=unknown)
+        plan = ready.plan
+        if ready.missing is not None or ranges is not None:
+            unknown += [Unknown(each.parts, each.loss) for each in asked.estimates[ready.done :]]
+            plan = asked.assumed
+        size = self.planner.catalogue.private[plan.tables[0]].size
+        keys = next((each for each in asked.estimates if isinstance(each, Keys)), None)
+        return explain(
+            price(plan, asked.left),
+            self.planner.budget,
+            self.planner.engine.write,
+            size=size,
+            unknown=unknown,
+            keys=keys,
+        )
 
     def _answer(self, asked: Asked) -> Answer:
-        bought = asked.bought
-        known = None if bought is None else self._known_bounds(bought)
-        steps = [] if bought is None or known is not None else bought.steps()
+        ready = self._known_so_far(asked)
+        estimates = [step for each in asked.estimates[ready.done :] for step in each.steps()]
         counts = self.counts.about(asked.steps)
-        with LazySnapshot(self.planner.engine, [*counts, *steps, *asked.steps]) as snapshot:
-            plan, paid = asked.plan, None
-            if bought is not None:
-                if known is None:
-                    self._afford(asked)
-                    stored = self._bounds(bought, snapshot)
-                    assert isinstance(stored.value, dict)
-                    known, paid = stored.value, None if stored.repeated else bought.loss
-                plan = bounded(bought, known)
-            priced, digest = self._priced(plan, asked), self._digest(plan)
+        with LazySnapshot(self.planner.engine, [*counts, *estimates, *asked.steps]) as snapshot:
+            if ready.missing is not None:
+                self._afford(asked, ready)
+            while (estimate := self._needed(asked, ready)) is not None:
+                ready = ready.after(estimate, self._estimated(estimate, snapshot))
+            plan = ready.plan
+            if unseen(plan):
+                raise self._not_answered(ready)
+            if plan.selected == ():
+                assert ready.last is not None
+                return nothing(plan, ready.last, ready.paid)
+            priced, digest = price(plan, ready.left), self._digest(plan)
 
             def make(door: Door) -> object:
                 self.counts.confirm(counts, snapshot)
@@ -161,22 +201,33 @@ class Answering:
 
             gate = self._gate(plan)
             found = gate.answer(priced.loss, digest, make, purpose=_purpose(plan))
-            return shown(priced, found, paid)
+            return shown(priced, found, ready.paid)
 
-    def _bounds(self, bought: Purchase, snapshot: LazySnapshot) -> Recorded:
-        """What was estimated privately about the contributions of units."""
-        return self._gate(bought.plan).answer(
-            bought.loss,
-            self._digest_of_bounds(bought),
-            lambda door: buy(bought, door, snapshot),
-            purpose="sql: contribution bounds",
+    def _not_answered(self, ready: Ready) -> NotAnsweredError:
+        """Nobody stands out of the noise; said by released numbers alone."""
+        profile = ready.plan.profile
+        assert profile is not None
+        least = 4 * profile.deviation
+        spent = "nothing now" if not ready.paid else str(compose(*ready.paid).price)
+        return NotAnsweredError(
+            f"not answered: at this price fewer than about {least:,.0f} people cannot be told from "
+            f"none. Charged: {spent}. Declare max_rows= (then nothing is estimated), or ask with a "
+            "larger epsilon"
         )
 
-    def _afford(self, asked: Asked, *first: Loss) -> None:
-        """Refuse a question whose bounds could be paid, but not the rest."""
-        losses = [*first, self._priced(placeholder(asked.plan), asked).loss]
-        if asked.bought is not None:
-            losses.append(asked.bought.loss)
+    def _estimated(self, estimate: Estimate, snapshot: LazySnapshot) -> Recorded:
+        """What is recorded of it, or drawn now."""
+        digest = self._digest_of(estimate)
+        return self._gate(estimate.plan).answer(
+            estimate.loss,
+            digest,
+            lambda door: estimate.draw(door, snapshot, self._secret(digest)),
+            purpose=f"sql: {' and '.join(estimate.parts)} of units",
+        )
+
+    def _afford(self, asked: Asked, ready: Ready, *first: Loss) -> None:
+        """Refuse a question whose estimates could be paid, but not the rest."""
+        losses = [*first, *self._losses(asked, ready)]
         self.ledger.afford(asked.plan.population, losses, who=self.who)
 
     def _secret(self, digest: Mapping[str, object]) -> str:

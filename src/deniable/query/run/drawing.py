@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date, datetime
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,12 +10,11 @@ import numpy as np
 
 from deniable.engines.base import LazySnapshot, Rows
 from deniable.held import Held
-from deniable.query.plan.keys import narrowed
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.quantiles import in_order
+from deniable.query.price.estimate import storable
 from deniable.query.price.price import Priced
 from deniable.release import Door
-from deniable.tables import ColumnType
 
 Key = tuple[Any, ...]
 
@@ -28,8 +25,6 @@ def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dic
     if len(plan.sets) > 1:
         return _several(priced, door, read)
     keys = _public_keys(plan)
-    if priced.keys is not None:
-        keys = [tuple(key) for key in _listed(door.draw(priced.keys, read.units))]
     columns: list[Any] = []
     if keys:
         if priced.joint is not None:
@@ -40,12 +35,12 @@ def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dic
             columns.append([int(row[0]) for row in drawn])
         columns += _quantiles(priced, door, read, keys)
     stored: dict[str, Any] = {
-        "keys": [[_storable(part) for part in key] for key in keys],
+        "keys": [[storable(part) for part in key] for key in keys],
         "columns": columns,
     }
-    if priced.lost is not None:
-        (drawn,) = _listed(door.draw(priced.lost, read.lost))
-        stored["lost"] = [int(value) / SCALE for value in drawn]
+    if priced.heavy is not None:
+        drawn = _listed(door.draw(priced.heavy, partial(read.heavy, keys)))
+        stored["heavy"] = [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
     if priced.cut is not None:
         ((cut,),) = _listed(door.draw(priced.cut, read.cut))
         stored["cut"] = int(cut) / SCALE
@@ -60,7 +55,7 @@ def _several(priced: Priced, door: Door, read: _Reader) -> dict[str, Any]:
         found = _public_keys(one)
         rows += _listed(door.draw(priced.joint, partial(read.totals, number, found)))
         for key in found:
-            parts = dict(zip(each, map(_storable, key), strict=True))
+            parts = dict(zip(each, map(storable, key), strict=True))
             keys.append([parts.get(place) for place in range(len(plan.groups))])
     columns = [[int(v) / SCALE for v in each] for each in zip(*rows, strict=True)]
     return {"keys": keys, "columns": columns}
@@ -74,33 +69,24 @@ class _Reader:
         self._steps = priced.steps(secret)
         self._results: Held[dict[str, Rows]] = Held({}, "exact results")
 
-    def _run(self, name: str, keys: list[Key] | None = None) -> Rows:
-        """The rows of a step; where keys were selected, of those groups alone."""
+    def _run(self, name: str) -> Rows:
         results = self._results.open()
         if name not in results:
-            step, plan = self._steps[name], self._priced.plan
-            if keys is not None and not plan.known_keys:
-                kinds = [group.kind for group in plan.groups]
-                step = narrowed(step, plan, [as_released(key, kinds) for key in keys])
-            results[name] = self._snapshot.run(step)
+            results[name] = self._snapshot.run(self._steps[name])
         return results[name]
-
-    def units(self) -> dict[Key, int]:
-        """How many units each group has."""
-        groups = len(self._priced.plan.groups)
-        return {key: row[0] for key, row in self._by_key("units", groups).items()}
 
     def totals(self, number: int, keys: list[Key]) -> list[list[int]]:
         """The bounded statistics of these groups of a grouping; those without rows have zeros."""
         width = len(self._priced.plan.statistics)
         width_of_key = len(self._priced.plan.groupings[number].groups)
-        found = self._by_key(f"totals {number}", width_of_key, keys)
+        found = self._by_key(f"totals {number}", width_of_key)
         return [found.get(_plain_key(key), [0] * width) for key in keys]
 
-    def lost(self) -> list[list[int]]:
-        """What bounds cut off in all, of each statistic."""
-        (row,) = self._run("lost")
-        return [[int(value or 0) for value in row]]
+    def heavy(self, keys: list[Key]) -> list[list[int]]:
+        """What is kept of units beyond the bound, of each statistic."""
+        found = self._by_key("heavy", len(self._priced.plan.groups))
+        width = len(self._priced.plan.statistics)
+        return [found.get(_plain_key(key), [0] * width) for key in keys]
 
     def cut(self) -> list[list[int]]:
         """How many rows bounds cut off at most."""
@@ -109,21 +95,21 @@ class _Reader:
 
     def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
         """How many different values these groups have."""
-        found = self._by_key(f"distinct {number}", len(self._priced.plan.groups), keys)
+        found = self._by_key(f"distinct {number}", len(self._priced.plan.groups))
         return [found.get(_plain_key(key), [0]) for key in keys]
 
     def cells(self, keys: list[Key], number: int) -> list[list[int]]:
         """The weights in the cells of a grid, by group."""
         width, size = len(self._priced.plan.groups), self._priced.plan.grids[number].cells
         found = {_plain_key(key): [0] * size for key in keys}
-        for row in self._run(f"cells {number}", keys):
+        for row in self._run(f"cells {number}"):
             weights = found.get(_plain_key(row[:width]))
             if weights is not None:
                 weights[min(int(row[width]), size - 1)] += int(row[width + 1])
         return [found[_plain_key(key)] for key in keys]
 
-    def _by_key(self, name: str, width: int, keys: list[Key] | None = None) -> dict[Key, list[int]]:
-        rows = self._run(name, keys)
+    def _by_key(self, name: str, width: int) -> dict[Key, list[int]]:
+        rows = self._run(name)
         found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
         assert len(found) == len(rows), "two groups look alike"
         return found
@@ -146,9 +132,9 @@ def _quantiles(priced: Priced, door: Door, read: _Reader, keys: list[Key]) -> li
 
 
 def _public_keys(plan: Plan) -> list[Key]:
-    """Every combination of declared keys; one empty one where nothing is grouped by."""
-    if not plan.known_keys:
-        return []
+    """The selected keys, or all combinations of declared ones; an empty one without groups."""
+    if plan.selected is not None:
+        return list(plan.selected)
     return list(product(*(group.keys or () for group in plan.groups)))
 
 
@@ -159,20 +145,3 @@ def _plain_key(key: Key) -> Key:
 def _listed(drawn: object) -> list[Any]:
     assert isinstance(drawn, list | np.ndarray)
     return list(drawn)
-
-
-def as_released(key: Sequence[Any], kinds: Sequence[ColumnType | None]) -> Key:
-    """A key as it was stored, with dates as dates again."""
-    return tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
-
-
-def _typed(part: Any, kind: ColumnType | None) -> Any:
-    if isinstance(part, str) and kind == ColumnType.DATE:
-        return date.fromisoformat(part[:10])
-    if isinstance(part, str) and kind == ColumnType.TIMESTAMP:
-        return datetime.fromisoformat(part)
-    return part
-
-
-def _storable(part: Any) -> Any:
-    return part.isoformat() if hasattr(part, "isoformat") else part

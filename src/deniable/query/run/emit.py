@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
 
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
-from deniable.query.plan.keys import answered, held
+from deniable.query.plan.keys import answered, held, selected
 from deniable.query.plan.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
 
 KEY_PLACEHOLDER = "<secret key>"
@@ -34,65 +33,20 @@ _ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
 
 def totals_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
-    return _step(plan, _totals(plan, l2=l2), _tables(plan, pairs=True, l2=l2))
+    return step_of(plan, _totals(plan, l2=l2), tables_of(plan, pairs=True, l2=l2))
 
 
-def rows_step(plan: Plan) -> Step:
-    """SELECT a number of rows, and how many units have that many."""
+def heavy_step(plan: Plan, *, l2: bool) -> Step:
+    """SELECT groups, SCALE times what is kept of each statistic of units beyond the bound."""
+    keys, stats = names("g", plan.groups), names("t", plan.statistics)
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+    kept = ", ".join(f"SUM({_kept(name)})::HUGEINT AS {name}" for name in stats)
     select = (
-        f"{_with_base(plan)}, deniable_counted AS (SELECT u, COUNT(*) AS n FROM deniable_base "
-        "GROUP BY u) "
-        "SELECT n, COUNT(*) AS units FROM deniable_counted GROUP BY n"
+        f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)} "
+        f"SELECT {''.join(f'{key}, ' for key in keys)}{kept} FROM deniable_each "
+        f"JOIN deniable_above USING (u){grouped}"
     )
-    return _step(plan, select, _tables(plan))
-
-
-def upper_step(plan: Plan, *, l2: bool) -> Step:
-    """SELECT a bin of upper bounds on norms, four to each doubling, and the units in it."""
-    # Fours of binary logarithms of roots: ln(b)/2 / ln(2) * 4.
-    select = (
-        "WITH deniable_bins AS (SELECT CAST(FLOOR(LN(b) * 2.8853900817779268e0) AS BIGINT) AS c "
-        f"FROM {UNITS} WHERE b > 0) SELECT c, COUNT(*) AS units FROM deniable_bins GROUP BY c"
-    )
-    return _step(plan, select, _tables(plan, units=True, l2=l2))
-
-
-def norms_step(plan: Plan, *, l2: bool) -> Step:
-    """SELECT joint norms beyond the bound (squared where they are roots), and the units of each."""
-    select = (
-        f"WITH {_norms(plan, l2=l2)} SELECT q, COUNT(*) AS units FROM deniable_norms "
-        f"WHERE q > {_limit(plan, l2=l2)} GROUP BY q"
-    )
-    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
-
-
-def groups_step(plan: Plan) -> Step:
-    """SELECT a number of groups, and how many units have rows in that many."""
-    keys = ", ".join(names("g", plan.groups))
-    select = (
-        f"{_with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {keys} FROM deniable_base), "
-        "deniable_counted AS (SELECT u, COUNT(*) AS n FROM deniable_each GROUP BY u) "
-        "SELECT n, COUNT(*) AS units FROM deniable_counted GROUP BY n"
-    )
-    return _step(plan, select, _tables(plan))
-
-
-def lost_step(plan: Plan, caps: Sequence[int], *, l2: bool) -> Step:
-    """SELECT what was cut off in all, of each statistic; of one unit no more than its cap."""
-    stats = names("t", plan.statistics)
-    lost = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
-    capped = ", ".join(
-        f"COALESCE(SUM(CASE WHEN {name} > {cap} THEN {cap} WHEN {name} < {-cap} THEN {-cap} "
-        f"ELSE {name} END), 0)::HUGEINT AS {name}"
-        for name, cap in zip(stats, caps, strict=True)
-    )
-    select = (
-        f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
-        f"deniable_lost AS (SELECT deniable_each.u, {lost} FROM deniable_each JOIN deniable_above "
-        "ON deniable_each.u = deniable_above.u "
-        f"GROUP BY deniable_each.u) SELECT {capped} FROM deniable_lost"
-    )
-    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+    return step_of(plan, select, tables_of(plan, pairs=True, l2=l2))
 
 
 def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
@@ -107,23 +61,24 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
     ]
     most = f"GREATEST({', '.join(counts)})" if len(counts) > 1 else counts[0]
     select = (
-        f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}, "
         f"deniable_counted AS (SELECT deniable_each.u, {most} AS n, f "
         "FROM deniable_each JOIN deniable_above ON deniable_each.u = deniable_above.u), "
-        f"deniable_lost AS (SELECT u, SUM({_cut('n')} + 1)::HUGEINT AS n FROM deniable_counted "
+        f"deniable_lost AS (SELECT u, SUM({cut_of('n')} + 1)::HUGEINT AS n FROM deniable_counted "
         "GROUP BY u) "
         f"SELECT COALESCE(SUM(CASE WHEN n > {cap} THEN {cap} ELSE n END), 0)::HUGEINT AS n "
         "FROM deniable_lost"
     )
-    return _step(plan, select, _tables(plan, pairs=True, l2=l2))
+    return step_of(plan, select, tables_of(plan, pairs=True, l2=l2))
 
 
-def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
+def step_of(plan: Plan, select: str, tables: dict[str, str]) -> Step:
+    """A statement about the rows of a plan."""
     dense = frozenset({UNITS, HEAVY})
     return Step(select, _base(plan.whole or plan), tables, dense, plan.constants, plan.veiled)
 
 
-def _tables(
+def tables_of(
     plan: Plan,
     *,
     heavy: bool = False,
@@ -144,14 +99,19 @@ def _tables(
     if units or bought:
         tables[UNITS] = _units_table(plan, l2=l2)
     if bought:
-        assert plan.floor is not None
-        tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE b > {_double(plan.floor**2 * 0.999)}"
+        tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE {is_heavy(plan)}"
     elif heavy or pairs:
         rows = ROWS if plan.stored else f"({_owners(plan)})"
         tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
     if pairs:
         tables[PAIRS] = _pairs(plan)
     return tables
+
+
+def is_heavy(plan: Plan) -> str:
+    """Whether the upper bound on a unit's norm is above the floor, or about there."""
+    assert plan.floor is not None
+    return f"b > {_double(plan.floor**2 * 0.999)}"
 
 
 def _owners(plan: Plan) -> str:
@@ -179,11 +139,12 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
             part = f"{_double(weight)} * COALESCE({name}, 0)::DOUBLE"
             parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
     row = f"SQRT({' + '.join(parts)})" if l2 else f"({' + '.join(parts)})"
-    base = _with_base(plan, every_group=True)
+    base = with_base(plan, every_group=True)
     steps = f"CEIL({row} * {_double(_ROW_STEPS / most)})"
     return (
         f"{base}, deniable_sized AS (SELECT u, SUM({steps}) * {_double(most / _ROW_STEPS)} AS s "
-        "FROM deniable_base GROUP BY u) SELECT u, s * s AS b FROM deniable_sized"
+        f"FROM deniable_base{where_declared(plan)} GROUP BY u) "
+        "SELECT u, s * s AS b FROM deniable_sized"
     )
 
 
@@ -198,34 +159,6 @@ def _double(value: float) -> str:
     return double_literal(Fraction(value)).sql("duckdb")
 
 
-def values_step(plan: Plan, place: int, cells: int) -> Step:
-    """SELECT a cell between the bounds of a sum's column, and the units whose mean lies in it.
-
-    One unit in sixteen is looked at, by a hash of its name.
-    """
-    marks, name = plan.statistics[place].marks, f"t{place}"
-    assert marks is not None
-    if not plan.stored:  # one column of its own, or many sums would be written many times
-        plan, name = _alone(plan, place), "t0"
-    low, centre, high = marks
-    above = f"(s + n::HUGEINT * {centre - low}) // n::HUGEINT"
-    some = "WHERE HASH(u) % 16 = 0 " if plan.unit_has_name else ""
-    select = (
-        f"{_with_base(plan, every_group=True)}, "
-        f"deniable_totals AS (SELECT u, SUM({name})::HUGEINT AS s, COUNT({name}) AS n "
-        f"FROM deniable_base {some}GROUP BY u), "
-        f"deniable_means AS (SELECT ({above}) * {cells} // {high - low + 1}::HUGEINT AS c "
-        "FROM deniable_totals "
-        "WHERE n > 0) SELECT c, COUNT(*) AS units FROM deniable_means GROUP BY c"
-    )
-    return _step(plan, select, _tables(plan))
-
-
-def _alone(plan: Plan, place: int) -> Plan:
-    """The plan of one of its statistics."""
-    return replace(plan, statistics=(plan.statistics[place],), distinct=(), grids=(), ranks=())
-
-
 def _pairs(plan: Plan) -> str:
     """The sums of heavy units, by group, undeclared ones included."""
     grouped = "".join(f", {key}" for key in names("g", plan.groups))
@@ -238,17 +171,20 @@ def _pairs(plan: Plan) -> str:
         for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True)
     )
     return (
-        f"{_with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM deniable_base "
+        f"{with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM deniable_base "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}"
     )
 
 
-def _with_base(plan: Plan, *, every_group: bool = False) -> str:
+def with_base(plan: Plan, *, every_group: bool = False) -> str:
     """The rows as the first common table expression."""
     if plan.stored:
-        where = "" if every_group else _where_declared(plan)
+        where = "" if every_group else where_declared(plan)
         return f"WITH deniable_base AS (SELECT * FROM {_stored(plan)}{where})"
-    return f"WITH deniable_base AS NOT MATERIALIZED ({_base(plan, every_group=every_group)})"
+    rows = _base(plan, every_group=every_group)
+    if plan.selected is not None and not every_group:
+        rows = f"SELECT * FROM ({rows}) AS every_group WHERE {selected(plan)}"
+    return f"WITH deniable_base AS NOT MATERIALIZED ({rows})"
 
 
 def _stored(plan: Plan) -> str:
@@ -267,36 +203,38 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         f"{_total(name, statistic)} AS {name}"
         for name, statistic in zip(stats, plan.statistics, strict=True)
     )
-    base = _with_base(plan, every_group=True)
+    base = with_base(plan, every_group=True)
     totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
     if plan.one_row:  # one row a unit: bounded as it stands
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
         return (
             f"{base}, deniable_totals AS MATERIALIZED ({totals}) "
-            f"SELECT {picked}{scaled} FROM deniable_totals{_where_declared(plan)}"
+            f"SELECT {picked}{scaled} FROM deniable_totals{where_declared(plan)}"
         )
     plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
     less = ", ".join(f"-{name} AS {name}" for name in stats)
-    cut = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
+    cut = ", ".join(f"SUM({cut_of(name)})::HUGEINT AS {name}" for name in stats)
     answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
     return (
-        f"{base}, {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
+        f"{base}, {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}, "
         f"deniable_cut AS (SELECT {picked}{cut} FROM deniable_each "
         f"JOIN deniable_above USING (u){grouped}), "
         f"deniable_totals AS ({totals}) "
         f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} "
-        f"FROM deniable_totals{_where_declared(plan)} "
+        f"FROM deniable_totals{where_declared(plan)} "
         f"UNION ALL SELECT {picked}{less} FROM deniable_cut) AS summed{grouped}"
     )
 
 
-def _where_declared(plan: Plan) -> str:
-    """Keep the declared groups, once the many rows have become few groups."""
+def where_declared(plan: Plan) -> str:
+    """Keep the declared groups, or those that were selected."""
     conditions = [
         group.declared_as(name)
         for name, group in zip(names("g", plan.groups), plan.groups, strict=True)
         if group.keys is not None
     ]
+    if plan.selected is not None:
+        conditions.append(selected(plan))
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
@@ -346,25 +284,25 @@ def _limit(plan: Plan, *, l2: bool) -> int:
     return bound * bound if l2 else bound
 
 
-def _norms(plan: Plan, *, l2: bool) -> str:
+def norms_of(plan: Plan, *, l2: bool) -> str:
     """The pairs of units that may be beyond the bound, and the norms of those units.
 
     Floats only say which units are surely within it, by a margin far above their rounding.
     """
     stats = names("t", plan.statistics)
-    where = f"{_where_declared(plan)} AND" if plan.declares_keys else " WHERE"
+    where = f"{where_declared(plan)} AND" if where_declared(plan) else " WHERE"
     most = float(_limit(plan, l2=l2)) * 0.999
     return (
         f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
-        f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
+        f"HAVING SUM({size_of(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
         f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}{where} u IN (SELECT u "
         "FROM deniable_maybe)), "
-        f"deniable_norms AS (SELECT u, SUM({_size(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
+        f"deniable_norms AS (SELECT u, SUM({size_of(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
         f"FROM deniable_each GROUP BY u)"
     )
 
 
-def _beyond(plan: Plan, *, l2: bool) -> str:
+def beyond_of(plan: Plan, *, l2: bool) -> str:
     """The factor of each unit beyond the bound: f <= SCALE·SCALE·bound/norm.
 
     One division for each unit: those of 128 bits are slow.
@@ -377,13 +315,17 @@ def _beyond(plan: Plan, *, l2: bool) -> str:
     )
 
 
-def _cut(name: str) -> str:
+def cut_of(name: str) -> str:
     """What is cut off of one sum."""
-    kept = f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS})"
-    return f"{SCALE} * {name} - {kept}"
+    return f"{SCALE} * {name} - {_kept(name)}"
 
 
-def _size(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
+def _kept(name: str) -> str:
+    """What is kept of one sum."""
+    return f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS})"
+
+
+def size_of(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
     """What one group adds to a unit's norm: squares, or absolute values."""
     scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
     return " + ".join(f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled)
@@ -397,16 +339,16 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
     """
     keys = names("g", plan.groups)
     text = _hashed([*_name(plan), *keys], secret)
-    return _step(
+    return step_of(
         plan,
-        f"{_with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {', '.join(keys)} "
+        f"{with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {', '.join(keys)} "
         "FROM deniable_base), "
         f"deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
         f"{', '.join(keys)}) AS n FROM deniable_each) "
         f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM deniable_ranked "
         f"WHERE n - 1 < {max_groups} "
         f"GROUP BY {', '.join(keys)}",
-        _tables(plan),
+        tables_of(plan),
     )
 
 
@@ -415,9 +357,9 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     keys, value = names("g", plan.groups), f"d{number}"
     listed = "".join(f"{key}, " for key in keys)
     text = _hashed([*_name(plan), *keys, value], secret)
-    return _step(
+    return step_of(
         plan,
-        f"{_with_base(plan)}, "
+        f"{with_base(plan)}, "
         f"deniable_each AS (SELECT DISTINCT u, {listed}{value} FROM deniable_base "
         f"WHERE {value} IS NOT NULL), "
         "deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u "
@@ -426,7 +368,7 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM deniable_ranked "
         f"WHERE n - 1 < {plan.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
-        _tables(plan),
+        tables_of(plan),
     )
 
 
@@ -440,21 +382,21 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
     listed = "".join(f"{key}, " for key in keys)
     kept = "".join(f"deniable_kept.{key}, " for key in keys)
     base = (
-        f"{_with_base(plan)}, deniable_kept AS (SELECT u, {listed}{cell} FROM deniable_base "
+        f"{with_base(plan)}, deniable_kept AS (SELECT u, {listed}{cell} FROM deniable_base "
         f"WHERE NOT {cell} IS NULL)"
     )
     if plan.one_row:
-        return _step(
+        return step_of(
             plan,
             f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM deniable_kept "
             f"GROUP BY {listed}{cell}",
-            _tables(plan),
+            tables_of(plan),
         )
     size = "n::HUGEINT * n::HUGEINT" if l2 else "n::HUGEINT"
     limit = plan.rows**2 if l2 else plan.rows
     norm = _ROOT if l2 else "q"
     grouped = "".join(f", {key}" for key in keys)
-    return _step(
+    return step_of(
         plan,
         f"{base}, deniable_each AS (SELECT u{grouped}, COUNT(*) AS n FROM deniable_kept "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
@@ -466,7 +408,7 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
         "FROM deniable_kept "
         "LEFT JOIN deniable_above ON deniable_kept.u = deniable_above.u "
         f"GROUP BY {kept}deniable_kept.{cell}",
-        _tables(plan, heavy=True),
+        tables_of(plan, heavy=True),
     )
 
 

@@ -22,6 +22,7 @@ from deniable.privacy.price import Price
 from deniable.query.plan.asked import Unknown
 from deniable.query.plan.measures import Linear, Located, Measure
 from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.price.estimate import Keys
 from deniable.query.price.price import Priced
 from deniable.query.run.emit import KEY_PLACEHOLDER
 from deniable.query.show.shape import measure_of
@@ -97,8 +98,9 @@ def explain(
     *,
     size: int | None,
     unknown: Sequence[Unknown] = (),
+    keys: Keys | None = None,
 ) -> Explanation:
-    """Tell everything that is known before the question is asked; `unknown` bounds are bought."""
+    """Tell everything that is known before the question is asked; `unknown` is estimated first."""
     plan, noise = priced.plan, priced.noise
     groups = plan.cells
     rows = None if size is None or groups is None else size / groups
@@ -107,7 +109,7 @@ def explain(
         if measure is None:
             return ColumnError(name, "arithmetic on noisy numbers", None, "")
         if unknown:
-            return ColumnError(name, "known once the bounds are bought", None, "")
+            return ColumnError(name, "known once the bounds are estimated", None, "")
         law = _law(priced, measure)
         if isinstance(measure, Linear):
             return ColumnError(name, law, measure.half_width(noise, 0.95), "")
@@ -130,11 +132,11 @@ def explain(
     loss = compose(*(each.loss for each in unknown), priced.loss) if unknown else priced.loss
     return Explanation(
         cost=budget.named(loss.price),
-        guarantee=_guarantee(priced, budget),
+        guarantee=_guarantee(loss, budget),
         columns=columns,
-        groups=_groups(priced),
+        groups=_groups(priced, keys),
         contributions=(_bought(unknown) if unknown else _contributions(priced)) + _multiplied(plan),
-        threshold=None if priced.keys is None or unknown else priced.keys.threshold,
+        threshold=None if keys is None or unknown else keys.selection.threshold,
         statements=tuple(
             dict.fromkeys(
                 text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
@@ -164,14 +166,13 @@ def _law(priced: Priced, measure: Measure) -> str:
     return " and ".join(dict.fromkeys(parts)) or "none"
 
 
-def _guarantee(priced: Priced, budget: Budget) -> str:
+def _guarantee(loss: Loss, budget: Budget) -> str:
     if isinstance(budget.guarantee, PureDP):
-        return f"ε-DP with ε = {float(priced.loss.price.epsilon or 0):g}"
+        return f"ε-DP with ε = {float(loss.price.epsilon or 0):g}"
     if isinstance(budget.guarantee, ApproxDP):
-        delta = budget.conversion_delta
-        epsilon = _epsilon(priced.loss, delta + priced.loss.price.delta)
-        return f"alone it is ({epsilon:.4g}, {float(delta + priced.loss.price.delta):.3g})-DP"
-    return f"ρ-zCDP with ρ = {float(priced.loss.price.rho):.4g}"
+        delta = budget.conversion_delta + loss.price.delta
+        return f"alone it is ({_epsilon(loss, delta):.4g}, {float(delta):.3g})-DP"
+    return f"ρ-zCDP with ρ = {float(loss.price.rho):.4g}"
 
 
 def _epsilon(loss: Loss, delta: Fraction) -> float:
@@ -181,28 +182,32 @@ def _epsilon(loss: Loss, delta: Fraction) -> float:
     return loss.epsilon(delta=delta)
 
 
-def _groups(priced: Priced) -> str:
+def _groups(priced: Priced, keys: Keys | None) -> str:
     plan = priced.plan
     if not plan.groups:
         return "one"
-    if priced.keys is None:
+    if keys is None:
         return f"{plan.cells:,}, all of them public: every one is shown, empty ones too"
+    chosen = keys.selection
     return (
-        f"chosen privately: shown where {priced.keys.threshold:,} units or more are counted, under "
-        f"noise; a unit counts in {priced.keys.max_groups:,} groups while they are chosen"
+        f"chosen privately: shown where {chosen.threshold:,} units or more are counted, under "
+        f"noise; a unit counts in {chosen.max_groups:,} groups while they are chosen"
     )
 
 
 def _bought(unknown: Sequence[Unknown]) -> str:
     listed = " and ".join(part for each in unknown for part in each.parts)
     cost = compose(*(each.loss for each in unknown)).price
-    return f"its bounds are bought, from noisy histograms of {listed}, for {cost}"
+    return f"its bounds are estimated privately, by {listed} of units, for {cost}"
 
 
 def _contributions(priced: Priced) -> str:
     plan = priced.plan
     if plan.one_row:
         return "is one row"
+    if plan.profile is not None and plan.norm is not None:
+        rows = plan.norm / plan.profile.largest_row
+        return f"counts with at most {rows:,.4g} rows, as was estimated privately before"
     return (
         f"counts in full with up to {plan.rows:,} rows; one with more is scaled down to what "
         f"{plan.rows:,} rows can add, all its numbers together"

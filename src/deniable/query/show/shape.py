@@ -6,7 +6,7 @@ Everything here is post-processing: it sees released numbers, public keys and th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -21,13 +21,22 @@ from deniable.engines.scratch import borrowed
 from deniable.errors import QueryError
 from deniable.intervals import Ends, Floats, Normal
 from deniable.query.plan.aggregates import measure_form
-from deniable.query.plan.measures import ColumnNoise, Linear, Measure, Ratio, linearised
+from deniable.query.plan.measures import (
+    ColumnNoise,
+    Linear,
+    Located,
+    Measure,
+    Ratio,
+    linearised,
+)
 from deniable.query.plan.plan import Group, Output, Plan, names
 from deniable.query.read.columns import Column
 from deniable.query.read.grouping import agreeing
 from deniable.query.read.values.operators import condition, read_column
 from deniable.query.read.values.value import finished
+from deniable.query.show.beyond import Beyond
 from deniable.query.show.ends import Cut, Measured, Total
+from deniable.query.show.truth import Moved, TruthOfRatio, TruthOfSum
 from deniable.tables import SQL_TYPES, ColumnType
 
 _CHUNK = 500
@@ -43,26 +52,40 @@ class Noisy:
     x: Floats
     noise: tuple[ColumnNoise, ...]
     cut: Cut | None = None
+    beyond: Beyond | None = None
+
+    @property
+    def restored(self) -> Floats:
+        """The statistics, with what a bound took away put back."""
+        made = self.x.copy()
+        if self.beyond is not None:
+            made[:, : self.beyond.likely.shape[1]] += self.beyond.likely
+        return made
 
 
 @dataclass(frozen=True, eq=False)
 class Shaped:
     """The rows that are shown, in order, and the intervals of columns that hold noisy numbers.
 
-    `total` are intervals with what bounds cut off, where something is known of that.
+    `truth` are intervals with what a bound took away, where that was estimated; `total` those under
+    the owner's promise.
     """
 
     data: dict[str, Values]
     noise: dict[str, Ends]
+    truth: dict[str, Ends]
     total: dict[str, Ends]
 
 
 def shape(plan: Plan, noisy: Noisy) -> Shaped:
     """The answer, and its intervals."""
-    x = _agreed(plan, noisy.x)
-    data, picked = _rows(plan, noisy.keys, x)
+    noisy = replace(noisy, x=_agreed(plan, noisy.x))
+    x, beyond = noisy.x, noisy.beyond
+    data, picked = _rows(plan, noisy.keys, x, noisy.restored)
     shown, cut = x[picked], None if noisy.cut is None else noisy.cut.picked(picked)
+    kept = None if beyond is None else beyond.picked(picked)
     noise: dict[str, Ends] = {}
+    truth: dict[str, Ends] = {}
     total: dict[str, Ends] = {}
     for output in plan.outputs:
         if not (_measures(output) and all(map(_is_number, data[output.name]))):
@@ -70,19 +93,28 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
         known = measure_of(plan, output)
         if known is None:
             each = _linearised(plan, noisy, x, output)
-            noise[output.name] = Normal(each.middle[picked], each.deviation[picked])
+            plain = Normal(each.middle[picked], each.deviation[picked])
+            noise[output.name] = plain
+            if beyond is not None:
+                truth[output.name] = _moved(plan, noisy, output, plain, picked)
             continue
         noise[output.name] = Measured(known, shown, noisy.noise)
+        if kept is not None and not isinstance(known, Located):
+            truth[output.name] = (
+                TruthOfSum(known, shown, noisy.noise, kept)
+                if isinstance(known, Linear)
+                else TruthOfRatio(known, shown, noisy.noise, kept)
+            )
         if cut is not None and isinstance(known, Linear | Ratio):
             total[output.name] = Total(known, cut)
-    return Shaped(data, noise, total)
+    return Shaped(data, noise, truth, total)
 
 
 def _rows(
-    plan: Plan, keys: list[tuple[Any, ...]], x: Floats
+    plan: Plan, keys: list[tuple[Any, ...]], x: Floats, restored: Floats
 ) -> tuple[dict[str, Values], list[int]]:
     """The rows that are shown, by column, and which ones they are."""
-    released = _Released(plan, keys, x)
+    released = _Released(plan, keys, x, restored)
     picked = _picked(plan, released)
     data = {}
     for output in plan.outputs:
@@ -133,11 +165,32 @@ def _linearised(plan: Plan, noisy: Noisy, x: Floats, output: Output) -> Normal:
     """For arithmetic on measures whose law is not known."""
 
     def value(moved: Floats) -> Floats:
-        made = _Released(plan, noisy.keys, moved).evaluate(output.sql)
-        return np.array([_number(each) for each in made], dtype=np.float64)
+        return _value(plan, noisy.keys, moved, moved, output)
 
     used = {c for place in _measures(output) for c in plan.measures[place].columns()}
     return linearised(value, x, noisy.noise, sorted(used))
+
+
+def _value(
+    plan: Plan, keys: list[tuple[Any, ...]], x: Floats, restored: Floats, output: Output
+) -> Floats:
+    made = _Released(plan, keys, x, restored).evaluate(output.sql)
+    return np.array([_number(each) for each in made], dtype=np.float64)
+
+
+def _moved(plan: Plan, noisy: Noisy, output: Output, plain: Normal, picked: list[int]) -> Moved:
+    """How far arithmetic moves where as much is lost as may be, or as little."""
+    beyond = noisy.beyond
+    assert beyond is not None
+    columns, ends = beyond.likely.shape[1], []
+    for draws, level in ((beyond.least, 0.025), (beyond.most, 0.985)):
+        made = noisy.x.copy()
+        made[:, :columns] += np.quantile(draws, level, axis=2)
+        value = _value(plan, noisy.keys, made, made, output)[picked] - plain.middle
+        ends.append(np.where(np.isfinite(value), value, math.inf))
+    below = -np.minimum(np.minimum(*ends), 0.0)
+    above = np.maximum(np.maximum(*ends), 0.0)
+    return Moved(plain, below, np.where(beyond.one_sided, math.inf, above))
 
 
 def _is_number(value: Any) -> bool:
@@ -156,13 +209,16 @@ _FAILS = "the arithmetic on aggregates fails: names, functions or types do not f
 class _Released:
     """The released table: groups g0, ..., measures m0, ..., and the number i of each row."""
 
-    def __init__(self, plan: Plan, keys: list[tuple[Any, ...]], x: Floats) -> None:
+    def __init__(
+        self, plan: Plan, keys: list[tuple[Any, ...]], x: Floats, restored: Floats
+    ) -> None:
         self._groups = plan.groups
         self._columns: dict[str, Values] = {
             name: [key[place] for key in keys] for place, name in enumerate(names("g", plan.groups))
         }
         for name, measure in zip(names("m", plan.measures), plan.measures, strict=True):
-            self._columns[name] = measure.value(x).tolist()
+            used = restored if isinstance(measure, Linear) else x
+            self._columns[name] = measure.value(used).tolist()
         sizes = [math.prod(len(plan.groups[p].keys or ()) for p in each) for each in plan.sets]
         which = [each for each, size in zip(plan.sets, sizes, strict=True) for _ in range(size)]
         for place, name in enumerate(names("s", plan.groups)):
@@ -249,7 +305,8 @@ def check_shape(plan: Plan) -> None:
     for missing in (False, True):
         if not missing or any(None in (group.keys or ()) for group in plan.groups):
             keys = [tuple(_sample(group, missing=missing) for group in plan.groups)]
-            _rows(plan, keys, _agreed(plan, np.full((1, plan.columns), 100.0)))
+            x = _agreed(plan, np.full((1, plan.columns), 100.0))
+            _rows(plan, keys, x, x)
 
 
 def _sample(group: Group, *, missing: bool) -> Any:

@@ -1,0 +1,228 @@
+"""What lies beyond a bound: draws of how many units are as heavy as that, from released bins.
+
+Everything here is post-processing: it sees noisy bins and public numbers. Norms are in rows, that
+is in multiples of the norm of one row.
+
+What cannot be seen has to be assumed, for one unit with a billion rows is invisible under any
+guarantee: beyond the last level at which units stand out of the noise, their number falls, in
+log-log, at least as fast as just before and as x^-1.2, and nobody has more than a quarter of all.
+Lower ends assume nothing: they take credit for what is seen alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from deniable.intervals import Floats
+from deniable.lazy import lazy
+from deniable.query.plan.levels import Norms, positions
+
+PARTICLES = 800
+LEAST_INDEX = 1.2
+LARGEST_PART = 0.25
+_BACK = 2  # levels over which slopes are taken: one is noisy, three are wider by a tenth
+_STRAIGHT = 0.7  # how likely the next level lies on the line through the last ones
+_STANDS_OUT = 3.0
+_ANYBODY = 4.0
+UPPER_END = 30.0  # noise of one bin: fewer units than that have no upper end
+_MOST_DRAWN = 120
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How many units lie between neighbouring levels, under noise; the last bin is open above."""
+
+    norms: Norms
+    first: int
+    """The level at which the first bin begins."""
+    bins: tuple[int, ...]
+    deviation: float
+    """The standard deviation of the noise of each bin."""
+    least_row: int
+    """The norm of one row, in that of the plan."""
+    largest_row: int
+    """The largest norm of one row."""
+
+    @property
+    def anybody(self) -> bool:
+        """Whether any unit stands out of the noise."""
+        upto = np.cumsum(self.bins) / np.sqrt(np.arange(1, len(self.bins) + 1))
+        return bool(upto.max() >= _ANYBODY * self.deviation)
+
+    @property
+    def open_above(self) -> bool:
+        """Whether units stand out in the last bin, so that nothing tells how heavy they are."""
+        return self.bins[-1] >= _STANDS_OUT * self.deviation
+
+    @property
+    def seed(self) -> int:
+        """Of the draws: the same release gives the same interval."""
+        text = repr((self.first, self.bins))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+    @property
+    def tail(self) -> Tail:
+        """Draws of the numbers of units, given these bins."""
+        return _tail(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Lost:
+    """What is beyond one bound, draw by draw."""
+
+    bound: float
+    most: Floats
+    """What may be lost, in rows."""
+    least: Floats
+    """What surely is lost, by what is seen."""
+    beyond: Floats
+    """How many units are beyond it."""
+
+
+class Tail:
+    """Draws of S(x), the number of units at or above a norm of x rows, for x on levels."""
+
+    def __init__(self, x: Floats, units: Floats, end: int, rng: np.random.Generator) -> None:
+        self.x, self.units, self.end = x, units, end
+        back = max(0, end - _BACK)
+        fall = np.log(np.maximum(units[:, back], _LEAST) / np.maximum(units[:, end], 1e-9))
+        index = np.clip(fall / math.log(x[end] / x[back]), LEAST_INDEX, 60.0)
+        number = rng.poisson(np.minimum(units[:, end], 1e6))
+        heavy = x[end] * rng.random((len(units), _MOST_DRAWN)) ** (-1 / index[:, None])
+        heavy[np.arange(_MOST_DRAWN)[None] >= number[:, None]] = 0
+        self._whole = units[:, 0] * x[0] + (units[:, 1 : end + 1] * np.diff(x[: end + 1])).sum(1)
+        largest = np.maximum(x[end], LARGEST_PART * self._whole)
+        self._heavy = np.minimum(heavy, largest[:, None])
+        self._times = np.maximum(number / _MOST_DRAWN, 1.0)
+
+    @property
+    def seen(self) -> float:
+        """The number of rows up to which units stand out of the noise."""
+        return float(self.x[self.end])
+
+    @lazy
+    def size(self) -> float:
+        """How many units there are, of those with a norm in some bin."""
+        return float(np.median(self.units[:, 0]))
+
+    def few(self, deviation: float) -> bool:
+        """Whether there are too few units for an upper end."""
+        return self.size < UPPER_END * deviation
+
+    def beyond(self, bound: float, cap: float = math.inf) -> Lost:
+        """What lies beyond a bound, if nobody has more rows than `cap`.
+
+        Units are at the tops of their bins for the most, and at their feet for the least.
+        """
+        heavy = np.minimum(self._heavy, cap)
+        top = float(self.x[self.end])
+        most = self._area(bound, self.end, 0)
+        most = most + self._times * np.maximum(heavy - max(bound, top), 0).sum(1)
+        least = self._area(bound, self.end - 1, 1)
+        beyond = self._at(bound) if bound < top else self._times * (heavy > bound).sum(1)
+        return Lost(bound, most, least, beyond)
+
+    def _area(self, bound: float, end: int, side: int) -> Floats:
+        """∫ of S from a bound to a position; S is that of the lower, or the upper end of a bin."""
+        total = np.zeros(len(self.units))
+        if end > 0 and bound < self.x[0]:
+            total = self.units[:, 0] * (self.x[0] - bound)
+        for j in range(end):
+            wide = self.x[j + 1] - max(bound, self.x[j])
+            if wide > 0:
+                total = total + wide * self.units[:, j + side]
+        return total
+
+    def _at(self, bound: float) -> Floats:
+        """S at a bound, by a power law within its bin."""
+        j = int(np.searchsorted(self.x, bound, side="right")) - 1
+        if j < 0:
+            return self.units[:, 0]
+        above = np.maximum(self.units[:, j], _LEAST)
+        upto = np.clip(self.units[:, j + 1], _LEAST, above)
+        slope = np.log(above / upto) / math.log(self.x[j + 1] / self.x[j])
+        return np.asarray(above * (bound / self.x[j]) ** -slope)
+
+
+@lru_cache(maxsize=64)
+def _tail(profile: Profile) -> Tail:
+    x = positions(profile.norms, profile.first, len(profile.bins))
+    rng = np.random.default_rng(profile.seed)
+    units, seen = _draws(x, np.array(profile.bins, dtype=float), profile.deviation, rng)
+    return Tail(x, units, min(seen + 1, len(x) - 1), rng)
+
+
+def _draws(x: Floats, bins: Floats, sd: float, rng: np.random.Generator) -> tuple[Floats, int]:
+    """Particles of S at each position, and the last level at which units stand out.
+
+    A particle filter from the first level up: the next S lies on the line through the last ones,
+    or anywhere below; beyond what is seen, not above that line but by chance.
+    """
+    size, many = PARTICLES, len(bins)
+    suffix = np.cumsum(bins[::-1])[::-1]
+    out = np.nonzero(suffix >= _STANDS_OUT * sd * np.sqrt(np.arange(many, 0, -1)))[0]
+    seen = int(out[-1]) if len(out) else 0
+    s = np.zeros((size, many))
+    spread = 2 * sd * math.sqrt(many) * rng.permutation(np.linspace(-1, 1, size))
+    s[:, 0] = np.maximum(bins.sum() + spread, 1)
+    weight, slope = np.ones(size), np.zeros(size)
+    for j in range(many - 1):
+        now, back, step = s[:, j], max(0, j - _BACK), math.log(x[j + 1] / x[j])
+        if j > back:
+            fall = np.log(np.maximum(s[:, back], _LEAST) / np.maximum(now, _LEAST))
+            slope = np.maximum(fall / math.log(x[j] / x[back]), 0)
+        keep = np.exp(-slope * step)
+        line = now * keep
+        top = now if j + 1 <= seen else np.minimum(now, line + np.sqrt(line * (1 - keep)))
+        mean = now - bins[j]
+        low, high = ndtr(-mean / sd), ndtr((top - mean) / sd)
+        straight = np.where((line < sd) & (j + 1 > seen), 1.0, _STRAIGHT if j else 0.0)
+        on = straight * np.exp(-0.5 * ((mean - line) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
+        off = (1 - straight) * np.maximum(high - low, 0) / np.maximum(top, 1e-9)
+        both = on + off + 1e-300
+        free = mean + sd * ndtri(np.clip(low + (high - low) * rng.random(size), 1e-14, 1 - 1e-14))
+        free = np.clip(free, _LEAST, np.maximum(top, _LEAST))
+        s[:, j + 1] = np.where(rng.random(size) < on / both, np.maximum(line, _LEAST), free)
+        weight = weight * both
+        weight /= weight.max()
+        if j == many - 2:
+            weight = weight * np.exp(-0.5 * ((s[:, -1] - bins[-1]) / sd) ** 2) + 1e-300
+        if j == many - 2 or weight.sum() ** 2 / (weight**2).sum() < size / 2:
+            ends = np.cumsum(weight / weight.sum())
+            picked = np.searchsorted(ends, (np.arange(size) + rng.random()) / size)
+            s, weight = s[np.minimum(picked, size - 1)], np.ones(size)
+    return s, seen
+
+
+def chosen(
+    profile: Profile,
+    candidates: Sequence[float],
+    noise: float,
+    groups: int,
+    cap: float = math.inf,
+) -> Lost:
+    """The bound with the narrowest interval, and what is lost beyond it.
+
+    `noise` is that of the answer for a bound of one row. With several groups, each has about
+    groups^(-3/4) of what is lost, and no bound that more than a twentieth of the units exceed.
+    """
+    tail, share = profile.tail, groups**-0.75
+    found = [tail.beyond(bound, cap) for bound in candidates]
+    most = 0.05 * tail.size
+    within = [each for each in found if groups == 1 or np.median(each.beyond) <= most]
+    return min(within or found[-1:], key=lambda each: _width(each, 1.96 * noise, share))
+
+
+def _width(lost: Lost, noise: float, share: float) -> float:
+    middle, far = np.quantile(share * lost.most, [0.5, 0.975])
+    near, least = np.quantile(share * lost.least, [0.025, 0.5])
+    wide = noise * lost.bound
+    return float(middle - least + math.hypot(wide, far - middle) + math.hypot(wide, least - near))

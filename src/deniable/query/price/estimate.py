@@ -1,0 +1,271 @@
+"""What is estimated privately before a question can be priced: one after the other.
+
+In how many groups a unit counts, which groups there are, and how far one unit may move the answer.
+Each is a release of its own, recorded by what it depends on, so that later questions find it. Its
+price is a power of two: questions of similar prices share it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any, Protocol
+
+from deniable.engines.base import LazySnapshot, Rows, Step
+from deniable.mechanisms.joint import JointNoise, additive
+from deniable.mechanisms.keys import KeySelection
+from deniable.privacy.amount import Amount
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.price import GRID, on_grid
+from deniable.query.plan.plan import Plan
+from deniable.query.run.emit import units_step
+from deniable.query.run.emit_profile import groups_step, rows_step
+from deniable.release import Door
+from deniable.tables import ColumnType
+
+KEYS_SHARE = Fraction(1, 5)
+_SHARE = Fraction(1, 20)
+_ROUNDED = 64 * GRID  # the ledger rounds every draw of a question up
+_MOST_ROWS = 33  # bits: more rows than an engine can hold
+_BY_CHANCE = Fraction(1, 10_000)  # that noise alone makes a bin count, in one histogram
+_RANKS = 4.0  # how many units lie beyond a bound, in units of the noise on all groups together
+_BEYOND_GROUPS = 0.05
+_USUAL_GROUPS = 100
+
+
+class Estimate(Protocol):
+    """One release that comes before the answer."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that lacks it."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is estimated, in words."""
+
+    @property
+    def loss(self) -> Loss:
+        """What it costs."""
+
+    @property
+    def left(self) -> Amount:
+        """What is left for the rest of the question, whoever paid for this."""
+
+    def steps(self) -> list[Step]:
+        """What the engine runs, with made-up numbers where others come first."""
+
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """Noisy numbers, as the ledger stores them."""
+
+    def applied(self, stored: Any) -> Plan:
+        """The plan with what was found."""
+
+    def assumed(self) -> Plan:
+        """The plan with something made up, to see that it can be run."""
+
+
+def rounded_share(amount: Amount, share: Fraction) -> Amount:
+    """A share of an amount or less: a power of two."""
+    return amount.of(Fraction(2) ** math.floor(math.log2(amount.value * share) - 1e-9))
+
+
+def less(amount: Amount, *spent: Amount) -> Amount:
+    """What is left of an amount, in the ledger's rounding."""
+    return amount.less(sum((on_grid(each.value) for each in spent), _ROUNDED))
+
+
+def edges(first: int, steps: int) -> list[int]:
+    """Whole numbers that grow by the fourth root of two."""
+    return sorted({math.floor(first * 2 ** (step / 4)) for step in range(steps + 1)})
+
+
+_ROW_EDGES = edges(1, 4 * _MOST_ROWS)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Noise on a histogram of units, each of which lies in one bin."""
+
+    noise: JointNoise
+
+    def draw(self, door: Door, edges: Sequence[int], read: Callable[[], Rows]) -> list[int]:
+        """A noisy histogram of values between edges; what lies below all is in the first bin."""
+
+        def counts() -> list[list[int]]:
+            bins = [0] * len(edges)
+            for value, units in read():
+                bins[max(0, bisect_right(edges, int(value)) - 1)] += int(units)
+            return [[count] for count in bins]
+
+        drawn: Any = door.draw(self.noise, counts)
+        return [int(row[0]) for row in drawn]
+
+    def cleaned(self, noisy: Sequence[int]) -> list[int]:
+        """No counts below 0, and none beyond the last that noise alone would not make."""
+        wide = self.noise.error(0, confidence=1 - _BY_CHANCE / len(noisy))
+        last = max((place for place, count in enumerate(noisy) if count > wide), default=-1)
+        return [max(0, count) if place <= last else 0 for place, count in enumerate(noisy)]
+
+
+@dataclass(frozen=True)
+class RowsOfUnits:
+    """How many rows units have: the number up to which they count in full."""
+
+    plan: Plan
+    histogram: Histogram
+    left: Amount
+    rank: float
+    """How many units may lie beyond the bound."""
+    parts = ("rows",)
+
+    @classmethod
+    def of(cls, plan: Plan, amount: Amount, share: Fraction = _SHARE) -> RowsOfUnits:
+        """For a share of an amount.
+
+        A wider bound adds noise to every group, a narrower one takes from every unit beyond it;
+        both are in balance where so many units lie beyond as all groups have noise for one unit's
+        bound (Amin, Kulesza, Munoz & Vassilvitskii 2019).
+        """
+        price = rounded_share(amount, share)
+        left = less(amount, price)
+        rank = max(1.0, _RANKS * (plan.cells or _USUAL_GROUPS) * left.deviation)
+        return cls(plan, Histogram(additive(price, 1)), left, rank)
+
+    @property
+    def loss(self) -> Loss:
+        """That of one histogram."""
+        return self.histogram.noise.loss
+
+    def steps(self) -> list[Step]:
+        """Rows are counted."""
+        return [rows_step(self.plan)]
+
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """The noisy histogram."""
+        del secret
+        return self.histogram.draw(door, _ROW_EDGES, lambda: snapshot.run(rows_step(self.plan)))
+
+    def applied(self, stored: Any) -> Plan:
+        """With the number of rows that so many units exceed."""
+        counts = self.histogram.cleaned(stored)
+        return replace(self.plan, rows=ranked(_ROW_EDGES, counts, self.rank))
+
+    def assumed(self) -> Plan:
+        """One row a unit."""
+        return replace(self.plan, rows=1)
+
+
+@dataclass(frozen=True)
+class GroupsOfUnits:
+    """In how many groups units have rows: the number in which they count while keys are chosen."""
+
+    plan: Plan
+    histogram: Histogram
+    left: Amount
+    parts = ("groups",)
+
+    @classmethod
+    def of(cls, plan: Plan, amount: Amount) -> GroupsOfUnits:
+        """For a twentieth of an amount, or less."""
+        price = rounded_share(amount, _SHARE)
+        return cls(plan, Histogram(additive(price, 1)), less(amount, price))
+
+    @property
+    def loss(self) -> Loss:
+        """That of one histogram."""
+        return self.histogram.noise.loss
+
+    def steps(self) -> list[Step]:
+        """Groups are counted."""
+        return [groups_step(self.plan)]
+
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """The noisy histogram."""
+        del secret
+        return self.histogram.draw(door, _ROW_EDGES, lambda: snapshot.run(groups_step(self.plan)))
+
+    def applied(self, stored: Any) -> Plan:
+        """With the number of groups that one unit in twenty exceeds."""
+        counts = self.histogram.cleaned(stored)
+        groups = ranked(_ROW_EDGES, counts, max(_BEYOND_GROUPS * sum(counts), 1.0))
+        return replace(self.plan, max_groups=groups)
+
+    def assumed(self) -> Plan:
+        """One group a unit."""
+        return replace(self.plan, max_groups=1)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which groups have many units."""
+
+    plan: Plan
+    selection: KeySelection
+    left: Amount
+    parts = ("keys",)
+
+    @property
+    def loss(self) -> Loss:
+        """That of the selection."""
+        return self.selection.loss
+
+    def steps(self) -> list[Step]:
+        """Units are counted."""
+        return [units_step(self.plan, self.selection.max_groups, "")]
+
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """The groups that were selected."""
+        step = units_step(self.plan, self.selection.max_groups, secret)
+        width = len(self.plan.groups)
+
+        def units() -> Mapping[tuple[Any, ...], int]:
+            found = {row[:width]: int(row[width]) for row in snapshot.run(step)}
+            return {tuple(map(storable, key)): many for key, many in found.items()}
+
+        drawn: Any = door.draw(self.selection, units)
+        return [list(key) for key in drawn]
+
+    def applied(self, stored: Any) -> Plan:
+        """With these groups."""
+        kinds = [group.kind for group in self.plan.groups]
+        return replace(self.plan, selected=tuple(as_released(key, kinds) for key in stored))
+
+    def assumed(self) -> Plan:
+        """A group whose columns are all NULL."""
+        return replace(self.plan, selected=((None,) * len(self.plan.groups),))
+
+
+def as_released(key: Sequence[Any], kinds: Sequence[ColumnType | None]) -> tuple[Any, ...]:
+    """A key as it was stored, with dates as dates again."""
+    return tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
+
+
+def _typed(part: Any, kind: ColumnType | None) -> Any:
+    if isinstance(part, str) and kind == ColumnType.DATE:
+        return date.fromisoformat(part[:10])
+    if isinstance(part, str) and kind == ColumnType.TIMESTAMP:
+        return datetime.fromisoformat(part)
+    return part
+
+
+def storable(part: Any) -> Any:
+    """A key as the ledger stores it."""
+    return part.isoformat() if hasattr(part, "isoformat") else part
+
+
+def ranked(edges: Sequence[int], counts: Sequence[int], rank: float) -> int:
+    """The value that so many units exceed, between the edges of its bin by their logarithms."""
+    above = 0.0
+    for place in range(len(counts) - 1, -1, -1):
+        if counts[place] and above + counts[place] >= rank:
+            low = edges[place]
+            high = edges[place + 1] if place + 1 < len(edges) else 2 * low
+            down = (rank - above) / counts[place]
+            return max(1, math.ceil(low * math.pow(high / low, 1 - down)))
+        above += counts[place]
+    return max(1, edges[0])
