@@ -148,6 +148,8 @@ class Plan:
     """How many units have which norms, under noise."""
     selected: tuple[tuple[Any, ...], ...] | None = None
     """The groups, where they were chosen privately."""
+    estimated: bool = False
+    """Whether `rows` was estimated privately."""
 
     only: tuple[exp.Expr, ...] = ()
     """Conditions on rows of a grouping, beside those of the source."""
@@ -182,8 +184,8 @@ class Plan:
 
     @property
     def buys_rows(self) -> bool:
-        """Whether the contribution bound is still to be bought."""
-        return self.rows == BOUGHT
+        """Whether the contribution bound is still to be estimated."""
+        return self.rows == BOUGHT and not self.counts_units
 
     @property
     def buys_groups(self) -> bool:
@@ -194,6 +196,17 @@ class Plan:
     def one_row(self) -> bool:
         """Whether every unit has one row at most."""
         return self.single and self.rows == 1
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether units are counted once, and nothing else: nobody can have more than one."""
+        alone = not (self.groups or self.distinct or self.ranks)
+        return alone and all(each.per_unit for each in self.statistics)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every unit is within its bound as it stands."""
+        return self.one_row or self.counts_units
 
     @property
     def stored(self) -> bool:
@@ -289,6 +302,9 @@ class Plan:
         if self.norm is not None:
             return self.norm
         pairs = list(zip(self.weights, self.statistics, strict=True))
+        if self.counts_units:
+            sizes = [w * s.size for w, s in pairs]
+            return math.isqrt(sum(size**2 for size in sizes) - 1) + 1 if l2 else sum(sizes)
         most = self.rows if self.cells is None else min(self.rows, self.cells)
         if not l2:
             by_row = _by_row([(w * s.size, s) for w, s in pairs])
@@ -300,7 +316,7 @@ class Plan:
 
     def cuts(self, *, l2: bool) -> bool:
         """Whether a unit with as many rows as there can be is scaled down, as far as is known."""
-        if self.one_row or not self.statistics:
+        if self.fits or not self.statistics:
             return False
         if self.cap is None:
             return True

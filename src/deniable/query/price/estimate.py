@@ -153,11 +153,12 @@ class RowsOfUnits:
     def applied(self, stored: Any) -> Plan:
         """With the number of rows that so many units exceed."""
         counts = self.histogram.cleaned(stored)
-        return replace(self.plan, rows=ranked(_ROW_EDGES, counts, self.rank))
+        rows = ranked(_ROW_EDGES, counts, self.rank)
+        return replace(self.plan, rows=rows, estimated=True)
 
     def assumed(self) -> Plan:
         """One row a unit."""
-        return replace(self.plan, rows=1)
+        return replace(self.plan, rows=1, estimated=True)
 
 
 @dataclass(frozen=True)

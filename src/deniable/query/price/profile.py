@@ -166,7 +166,8 @@ class ProfileOfUnits:
         """A bound of one row."""
         plan = self._with_rows(self.plan)
         least = least_row(plan, l2=self.l2)
-        profile = Profile(_norms(plan, l2=self.l2), 0, (0,) * BINS, 1.0, least, least)
+        somebody = (1000, *[0] * (BINS - 1))
+        profile = Profile(_norms(plan, l2=self.l2), 0, somebody, 1.0, least, least)
         return replace(plan, floor=least, norm=least, profile=profile)
 
     def _with_rows(self, plan: Plan) -> Plan:

@@ -93,7 +93,7 @@ def tables_of(
     margin for what floats lose.
     """
     tables = {ROWS: _base(plan.whole or plan, every_group=True)} if plan.stored else {}
-    if plan.one_row:
+    if plan.fits:
         return tables
     bought = pairs and plan.floor is not None
     if units or bought:
@@ -205,7 +205,7 @@ def _totals(plan: Plan, *, l2: bool) -> str:
     )
     base = with_base(plan, every_group=True)
     totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
-    if plan.one_row:  # one row a unit: bounded as it stands
+    if plan.fits:
         scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
         return (
             f"{base}, deniable_totals AS MATERIALIZED ({totals}) "

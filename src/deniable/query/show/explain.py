@@ -188,10 +188,10 @@ def _groups(priced: Priced, keys: Keys | None) -> str:
         return "one"
     if keys is None:
         return f"{plan.cells:,}, all of them public: every one is shown, empty ones too"
-    chosen = keys.selection
+    chosen, several = keys.selection, keys.plan.max_groups
     return (
         f"chosen privately: shown where {chosen.threshold:,} units or more are counted, under "
-        f"noise; a unit counts in {chosen.max_groups:,} groups while they are chosen"
+        f"noise; a unit counts in {several:,} groups while they are chosen"
     )
 
 
@@ -205,6 +205,8 @@ def _contributions(priced: Priced) -> str:
     plan = priced.plan
     if plan.one_row:
         return "is one row"
+    if plan.counts_units:
+        return "counts once"
     if plan.profile is not None and plan.norm is not None:
         rows = plan.norm / plan.profile.largest_row
         return f"counts with at most {rows:,.4g} rows, as was estimated privately before"

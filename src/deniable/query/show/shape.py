@@ -36,7 +36,7 @@ from deniable.query.read.values.operators import condition, read_column
 from deniable.query.read.values.value import finished
 from deniable.query.show.beyond import Beyond
 from deniable.query.show.ends import Cut, Measured, Total
-from deniable.query.show.truth import Moved, TruthOfRatio, TruthOfSum
+from deniable.query.show.truth import AtLeast, Moved, TruthOfRatio, TruthOfSum
 from deniable.tables import SQL_TYPES, ColumnType
 
 _CHUNK = 500
@@ -99,7 +99,9 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
                 truth[output.name] = _moved(plan, noisy, output, plain, picked)
             continue
         noise[output.name] = Measured(known, shown, noisy.noise)
-        if kept is not None and not isinstance(known, Located):
+        if plan.estimated and _of_distinct(plan, known):
+            truth[output.name] = AtLeast(noise[output.name])
+        elif kept is not None and not isinstance(known, Located):
             truth[output.name] = (
                 TruthOfSum(known, shown, noisy.noise, kept)
                 if isinstance(known, Linear)
@@ -108,6 +110,12 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
         if cut is not None and isinstance(known, Linear | Ratio):
             total[output.name] = Total(known, cut)
     return Shaped(data, noise, truth, total)
+
+
+def _of_distinct(plan: Plan, measure: Measure) -> bool:
+    """Whether different values are counted, of each unit so many only."""
+    first = len(plan.statistics)
+    return any(first <= column < first + len(plan.distinct) for column in measure.columns())
 
 
 def _rows(

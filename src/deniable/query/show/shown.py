@@ -74,6 +74,13 @@ def _labels(
         yield from _of_profile(plan, plan.profile, x, beyond)
     elif (share := _cut_share(priced, x, stored)) > _MUCH:
         yield f"max_rows cuts off about {share:.0%} of the rows; leave it out to estimate it"
+    if plan.estimated and (plan.distinct or plan.ranks):
+        what = " and ".join(
+            each
+            for each, asked in (("distinct values", plan.distinct), ("quantiles", plan.ranks))
+            if asked
+        )
+        yield f"{what}: each person counts with at most {plan.rows:,} rows (estimated privately)"
     if plan.left_out and plan.cap is None:  # else that is promised not to happen
         yield plan.rows_left_out
 

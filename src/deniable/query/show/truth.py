@@ -92,6 +92,18 @@ class Moved:
         return low - self.below, high + self.above
 
 
+@dataclass(frozen=True, eq=False)
+class AtLeast:
+    """Lower ends alone: some of what is counted was left out, and nothing tells how much."""
+
+    before: Ends
+
+    def at(self, confidence: float) -> Interval:
+        """The lower ends of noise; above is open."""
+        low, _ = self.before.at(confidence)
+        return low, np.full_like(low, math.inf)
+
+
 def _quantile(draws: Floats, spread: float, level: float, *, gaussian: bool) -> Floats:
     """Quantiles of draws plus noise, row by row, by bisection of the mixture's distribution."""
     far = 12 * spread + 1e-9
