@@ -13,8 +13,11 @@ from amounts import rho
 from corpus import hospital
 from deniable.engines.duckdb import DuckDB
 from deniable.query.price.price import price
+from deniable.query.price.profile import least_row
 from deniable.query.read.catalogue import Options
 from deniable.query.read.compile import compile_sql
+from deniable.query.run.emit import heavy_step, totals_step, units_step
+from deniable.query.run.emit_profile import levels_step, rows_step, upper_step
 from deniable.session import _options
 from engines.spark_session import local_spark
 
@@ -66,7 +69,9 @@ def steps_of(question, catalogue):
         given.get("keys"), given.get("bounds"), given["max_rows"], given.get("max_groups")
     )
     plan = compile_sql(question.sql, catalogue, options)
-    return price(plan, dp.Budget(dp.ApproxDP(1e6, 1e-6)), rho(1000)).steps("secret")
+    return price(plan, rho(1000)).steps("secret") | (
+        {} if plan.known_keys else {"units": units_step(plan, plan.max_groups or 3, "secret")}
+    )
 
 
 def rows_of(engine, steps):
@@ -101,12 +106,22 @@ def test_spark_finds_what_duckdb_finds(question, catalogue, duckdb, spark):
     assert rows_of(spark, steps) == rows_of(duckdb, steps)
 
 
-def test_bought_bounds_are_found_alike(catalogue, duckdb, postgres, spark):
+@pytest.mark.parametrize("l2", [True, False], ids=["l2", "l1"])
+def test_what_is_estimated_is_found_alike(catalogue, duckdb, postgres, spark, l2):
     plan = compile_sql(
         "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward", catalogue, Options()
     )
-    bought = dataclasses.replace(plan, rows=1, floor=10**8, norm=2 * 10**8, top=4 * 10**8)
-    steps = price(bought, dp.Budget(dp.ApproxDP(1e6, 1e-6)), rho(1000)).steps("secret")
-    assert "lost" in steps
+    least = least_row(plan, l2=l2)
+    plan = dataclasses.replace(plan, rows=1, floor=3 * least, norm=5 * least)
+    steps = {
+        "totals": totals_step(plan, l2=l2),
+        "heavy": heavy_step(plan, l2=l2),
+        "upper": upper_step(plan, least, l2=l2),
+        "levels": levels_step(plan, least, l2=l2),
+        "rows": rows_step(plan),
+    }
+    found = rows_of(duckdb, steps)
+    assert sum(found["heavy"].values()) > 1
+    assert len(found["levels"]) > 2
     assert rows_of(postgres, steps) == rows_of(duckdb, steps)
     assert rows_of(spark, steps) == rows_of(duckdb, steps)

@@ -153,7 +153,7 @@ def exact(session, question):
     ]
     bounds = {name: read_bounds((-1000, 1000)) for name in named}
     plan = compile_sql(question, session._catalogue, Options(bounds=bounds))
-    steps = price(plan, session._budget, rho(1000)).steps("secret")
+    steps = price(plan, rho(1000)).steps("secret")
     with session._engine.snapshot() as taken:
         return [Counter(map(shown, taken.run(step))) for step in steps.values()]
 

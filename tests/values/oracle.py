@@ -14,10 +14,11 @@ from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise
 from deniable.mechanisms.keys import KeySelection
+from deniable.privacy.amount import Amount
 from deniable.query.plan.asked import Asked
 from deniable.query.plan.plan import Plan
+from deniable.query.price.needed import needed
 from deniable.query.price.price import Priced, price
-from deniable.query.price.profile import bounded, buy, placeholder
 from deniable.query.read.build import Spend
 from deniable.query.read.resolve import parse
 from deniable.query.run.drawing import draw
@@ -123,7 +124,7 @@ class Question:
         try:
             with LazySnapshot(session.parts.engine) as snapshot:
                 self.bought.snapshot = snapshot
-                priced = self.priced or self._price(self._plan())
+                priced = self.priced or self._price(*self._plan())
                 for mechanism, read in self.bought.draws:
                     door.draw(mechanism, read)
                 draw(priced, snapshot, door, SECRET)
@@ -141,20 +142,20 @@ class Question:
     def check(self, session: Session) -> None:
         """What the engine of another session says of the statements."""
         asked = self.asked
-        bought = [] if asked.bought is None else asked.bought.steps()
-        priced = self._price(placeholder(asked.plan))
+        bought = [step for each in asked.estimates for step in each.steps()]
+        priced = self._price(asked.assumed, asked.left)
         self.priced = None if bought else priced
         session.parts.engine.check([*priced.steps(SECRET).values(), *bought])
 
-    def _plan(self) -> Plan:
-        bought = self.asked.bought
-        if bought is None:
-            return self.asked.plan
-        return bounded(bought, buy(bought, self.bought, self.bought))
+    def _plan(self) -> tuple[Plan, Amount]:
+        plan, left = self.asked.plan, self.asked.amount
+        while (one := needed(plan, left, self.budget, self.asked.centred)) is not None:
+            plan, left = one.applied(one.draw(self.bought, self.bought, SECRET)), one.left
+        return plan, left
 
-    def _price(self, plan: Plan) -> Priced:
+    def _price(self, plan: Plan, left: Amount) -> Priced:
         """Its noise, with statements that are written once."""
-        priced = price(plan, self.budget, self.asked.amount)
+        priced = price(plan, left)
         steps = priced.steps(SECRET)
         object.__setattr__(priced, "steps", lambda _: steps)
         self.priced = priced

@@ -135,7 +135,9 @@ class Statistics:
         if isinstance(node, exp.Avg):
             return Ratio(sums, count, middle, low, high)
         squared = Squares.of(values)
-        place = self._add(_when(given, squared.sql), squared.size, 1.0, column=column)
+        place = self._add(
+            _when(given, squared.sql), squared.size, 1.0, column=column, typical=squared.typical
+        )
         return squared.spread(node, place, sums, count)
 
     def _numbers(self, values: Values, condition: exp.Expr | None, importance: float) -> Linear:

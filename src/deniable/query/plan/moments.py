@@ -92,21 +92,27 @@ class Squares:
     unit: float
     correction: float
     most: float
+    typical: float
 
     @classmethod
     def of(cls, values: Values) -> Squares:
-        """The squares of values."""
+        """The squares of values, centred near where most are known to be.
+
+        Any middle is right: it is added back for every row.
+        """
         steps, farthest, size = values.coarse()
-        most = farthest**2
+        most, share = farthest**2, min(0.5, 2 * values.typical**2)
+        middle = most // 2 if share == 0.5 else math.floor(most * share)
         square = exp.Mul(this=steps, expression=steps.copy())
         unit = fitting_double(size**2)
         return cls(
-            sql=exp.Sub(this=square, expression=whole_literal(most // 2)),
-            size=max(most - most // 2, 1),
-            middle=most // 2,
+            sql=exp.Sub(this=square, expression=whole_literal(middle)),
+            size=max(most - middle, 1),
+            middle=middle,
             unit=unit,
             correction=unit / 12 if size > values.step else 0.0,  # Sheppard's, for the coarse grid
             most=fitting_double((values.half * values.step) ** 2),
+            typical=2 * share,
         )
 
     def moment(self, place: int, count: Linear) -> Linear:

@@ -203,21 +203,17 @@ def _draws(x: Floats, bins: Floats, sd: float, rng: np.random.Generator) -> tupl
 
 
 def chosen(
-    profile: Profile,
-    candidates: Sequence[float],
-    noise: float,
-    groups: int,
-    cap: float = math.inf,
+    profile: Profile, candidates: Sequence[float], noise: float, share: float, cap: float = math.inf
 ) -> Lost:
     """The bound with the narrowest interval, and what is lost beyond it.
 
-    `noise` is that of the answer for a bound of one row. With several groups, each has about
-    groups^(-3/4) of what is lost, and no bound that more than a twentieth of the units exceed.
+    `noise` is that of the answer for a bound of one row, `share` how much of what is lost tells in
+    one number. Where that is not all of it, no bound that more than a twentieth of units exceed.
     """
-    tail, share = profile.tail, groups**-0.75
+    tail = profile.tail
     found = [tail.beyond(bound, cap) for bound in candidates]
     most = 0.05 * tail.size
-    within = [each for each in found if groups == 1 or np.median(each.beyond) <= most]
+    within = [each for each in found if share == 1 or np.median(each.beyond) <= most]
     return min(within or found[-1:], key=lambda each: _width(each, 1.96 * noise, share))
 
 

@@ -23,6 +23,7 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
 from deniable.query.plan.levels import BELOW, BINS, LEVELS, Norms
+from deniable.query.plan.measures import Linear
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.tail import Profile, chosen
@@ -30,9 +31,9 @@ from deniable.query.price.estimate import Histogram, less, rounded_share
 from deniable.query.run.emit_profile import levels_step, upper_step, values_step
 from deniable.release import Door
 
-PLACE, LEVEL_BINS = Fraction(1, 16), Fraction(3, 16)
+_PLACE, _LEVELS, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
 HEAVY = Fraction(1, 6)  # of what is left after these: an eighth of the whole
-_TARGET = 6  # noise of one bin: so many units lie above the place
+_TARGET = {True: 6, False: 12}  # noise of one bin: so many units lie above the place, by norm
 _BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02
@@ -61,9 +62,9 @@ class ProfileOfUnits:
     def of(cls, plan: Plan, amount: Amount, centred: Recentre) -> ProfileOfUnits:
         """For a quarter of an amount, or less."""
         sums = _sums(plan)
-        levels = rounded_share(amount, LEVEL_BINS)
-        place = rounded_share(amount, PLACE / 2 if sums else PLACE)
-        each = rounded_share(amount, PLACE / 2 / len(sums)) if sums else place
+        levels = rounded_share(amount, _LEVELS - _MEANS if sums else _LEVELS)
+        place = rounded_share(amount, _PLACE)
+        each = rounded_share(amount, _MEANS / len(sums)) if sums else place
         changed, noise = amount.relation.changed, Histogram(additive(levels, 1))
         left = less(amount, place, levels, *([each] * len(sums)))
         jointly = left.part(Fraction(1, len(plan.sets)) * (1 if single(plan) else 1 - HEAVY))
@@ -74,7 +75,7 @@ class ProfileOfUnits:
                 epsilon=place.epsilon,
                 rho=place.rho,
                 share=1,
-                offset=-math.ceil(_TARGET * noise.noise.deviation(0)),
+                offset=-math.ceil(_TARGET[not amount.pure] * noise.noise.deviation(0)),
                 bound=changed,
                 cells=len(LEVELS),
                 relation=amount.relation,
@@ -118,6 +119,12 @@ class ProfileOfUnits:
         """
         return single(self.plan) or len(self.plan.sets) > 1
 
+    @property
+    def _upper_is_loose(self) -> bool:
+        """Whether units count once in a group, however many rows they have there."""
+        several = len(self.plan.sets) > 1
+        return not several and any(each.per_unit for each in self.plan.statistics)
+
     def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
         """Means, a place and noisy bins."""
         del secret
@@ -129,9 +136,11 @@ class ProfileOfUnits:
         plan = self._recentred(means)
         least = least_row(plan, l2=self.l2)
         upper = upper_step(plan, least, l2=self.l2)
+        if self._upper_is_loose:
+            upper = levels_step(replace(plan, rows=1, floor=1, norm=1), least, l2=self.l2)
         (place,) = _chosen(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))]))
         step = upper
-        if not self._upper_is_exact:
+        if not (self._upper_is_exact or self._upper_is_loose):
             floor = LEVELS[max(0, place - _BACK)] * least
             step = levels_step(replace(plan, rows=1, floor=floor, norm=floor), least, l2=self.l2)
 
@@ -158,7 +167,7 @@ class ProfileOfUnits:
             return replace(plan, floor=least, norm=least)
         start = LEVELS[max(0, place - _BACK)]
         cap = math.inf if plan.cap is None else plan.cap * profile.largest_row / least
-        found = chosen(profile, _candidates(profile, start), self.noise, cells_of(plan), cap=cap)
+        found = chosen(profile, _candidates(profile, start), self.noise, _share(plan), cap)
         norm = min(round(found.bound * least), max(least, _MOST_NORM))
         return replace(plan, floor=norm, norm=norm)
 
@@ -206,9 +215,14 @@ def single(plan: Plan) -> bool:
     return counts and not plan.statistics[0].per_unit and not plan.groups
 
 
-def cells_of(plan: Plan) -> int:
-    """How many groups share what is lost."""
-    return max(1, plan.cells or 1)
+def _share(plan: Plan) -> float:
+    """The part of what is lost that tells in one number: each of many groups has some of it.
+
+    Means and other ratios lose above and below; a tenth is left of what heavy units could move.
+    """
+    cells = max(1, plan.cells or 1)
+    summed = any(isinstance(each, Linear) for each in plan.measures)
+    return float(cells**-0.75) * (1.0 if summed else 0.1)
 
 
 def least_row(plan: Plan, *, l2: bool) -> int:

@@ -53,7 +53,8 @@ def shown(priced: Priced, recorded: Recorded, paid: Sequence[Loss] = ()) -> Answ
 
 def nothing(plan: Plan, recorded: Recorded, paid: Sequence[Loss]) -> Answer:
     """The answer where no group was selected; nothing more was spent."""
-    shaped = shape(plan, Noisy([], np.zeros((0, plan.columns)), ()))
+    unknown = (ColumnNoise(math.nan, None),) * plan.columns
+    shaped = shape(plan, Noisy([], np.zeros((0, plan.columns)), unknown))
     cost = sum((loss.price for loss in paid[1:]), paid[0].price) if paid else recorded.cost
     return Answer(
         data=shaped.data,

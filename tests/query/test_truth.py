@@ -1,0 +1,206 @@
+"""Intervals about the truth where nothing is declared: laws of rows, groups, sums, small tables."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import binom
+
+import deniable as dp
+from chance import FALSE_ALARM
+from deniable.privacy.wire import loss_from_json
+from deniable.query.plan.levels import LEVELS, Norms
+from deniable.query.plan.tail import Profile, Tail
+
+LAWS = {
+    "one row": lambda rng, n: np.ones(n),
+    "seven rows": lambda rng, n: np.full(n, 7.0),
+    "uniform": lambda rng, n: rng.integers(1, 41, n),
+    "geometric": lambda rng, n: rng.geometric(0.1, n),
+    "lognormal": lambda rng, n: np.ceil(rng.lognormal(1.5, 1, n)),
+    "Pareto": lambda rng, n: np.floor(2 * (rng.pareto(1.6, n) + 1)) - 1,
+}
+WARDS = ["a", "b", "c"]
+
+
+def table(rng, rows):
+    who = np.repeat(np.arange(len(rows)), np.asarray(rows, dtype=int))
+    x = rng.gamma(2, 10, len(who)).clip(0, 200)
+    return pa.table({"who": who, "g": rng.choice(WARDS, len(who), p=[0.5, 0.3, 0.2]), "x": x})
+
+
+def opened(data, budget=None, **declared):
+    given = {"keys": {"g": WARDS}, "bounds": {"x": (0, 200)}, **declared}
+    held = dp.PrivateTable(data, unit="who", population="p", **given)
+    budget = dp.ApproxDP(1e6, 1e-6) if budget is None else budget
+    return dp.Session({"t": held}, budget=budget, ledger=dp.Ledger())
+
+
+def held(law, units, runs, *, budget=None, epsilon=1.0):
+    """How many intervals of totals and of groups hold the truth, of how many."""
+    rng, hits, asked, refused = np.random.default_rng(7), 0, 0, 0
+    for _ in range(runs):
+        data = table(rng, LAWS[law](rng, units))
+        groups = np.array(data["g"].to_pylist())
+        with opened(data, budget) as session:
+            try:
+                total = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=epsilon)
+                parts = session.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g", epsilon=epsilon)
+            except dp.NotAnsweredError:
+                refused += 1
+                continue
+        exact = [len(data), *(int((groups == ward).sum()) for ward in WARDS)]
+        rows = [*total.intervals().to_pylist(), *parts.intervals().to_pylist()]
+        for row, truth in zip(rows, exact, strict=True):
+            hits += row["n_low"] <= truth <= row["n_high"]
+            asked += 1
+    assert refused <= runs // 2  # one in fifty: more have a chance below 1e-7 of a run
+    return hits, asked
+
+
+def too_few(hits, asked, bar=0.85):
+    """Whether so few hits have a chance below the false-alarm rate, if the bar is met.
+
+    Intervals of one run lean on one profile: a run counts as two draws.
+    """
+    return binom.cdf(hits // 2, asked // 2, bar) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("budget", [None, dp.PureDP(1e6)], ids=["rho", "pure"])
+def test_intervals_hold_the_truth(law, budget):
+    hits, asked = held(law, 2_000, 10, budget=budget)
+    assert not too_few(hits, asked), (hits, asked)
+
+
+def test_intervals_that_forget_what_is_lost_are_found(monkeypatch):
+    """Power: the same test fails where what lies beyond is taken for nothing."""
+    right = Tail.beyond
+
+    def planted(tail, bound, cap=math.inf):
+        found = right(tail, bound, cap)
+        return type(found)(found.bound, 0 * found.most, 0 * found.least, found.beyond)
+
+    monkeypatch.setattr(Tail, "beyond", planted)
+    assert too_few(*held("Pareto", 2_000, 10))
+
+
+def test_few_people_with_one_row_each_in_three_wards():
+    """500 of them: every interval holds, and they are narrow: not 9 ± 0.65 for 167."""
+    rng = np.random.default_rng(3)
+    for declared in ({}, {"keys": {}}):
+        data = table(rng, np.ones(500))
+        groups = np.array(data["g"].to_pylist())
+        with opened(data, **declared) as session:
+            answer = session.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g", epsilon=1)
+        for row in answer.intervals(0.9999).to_pylist():
+            assert row["n_low"] <= (groups == row["g"]).sum() <= row["n_high"]
+        widths = [row["n_high"] - row["n_low"] for row in answer.intervals().to_pylist()]
+        assert min(widths) < 90
+
+
+def test_a_sum_between_wide_bounds():
+    """800 people with two rows each, bounds to 100,000: not 0 ± 0."""
+    rng = np.random.default_rng(4)
+    data = pa.table({"who": np.arange(1600) // 2, "x": rng.uniform(0, 58_000, 1600)})
+    with opened(data, keys={}, bounds={"x": (0, 100_000)}) as session:
+        answer = session.sql("SELECT SUM(x) AS s, AVG(x) AS m, VARIANCE(x) AS v FROM t", epsilon=1)
+    x = data["x"].to_numpy()
+    (row,) = answer.intervals(0.9999).to_pylist()
+    for name, truth in {"s": x.sum(), "m": x.mean(), "v": x.var(ddof=1)}.items():
+        assert row[f"{name}_low"] <= truth <= row[f"{name}_high"], name
+    (row,) = answer.intervals().to_pylist()
+    assert row["s_high"] - row["s_low"] < 0.6 * x.sum()
+
+
+def test_variance_is_not_blown_up_by_heavy_people():
+    rng = np.random.default_rng(5)
+    data = table(rng, LAWS["Pareto"](rng, 20_000))
+    with opened(data) as session:
+        answer = session.sql("SELECT VARIANCE(x) AS v FROM t", epsilon=10)
+    truth = np.var(data["x"].to_numpy())
+    assert answer["v"][0] == pytest.approx(truth, rel=0.6)  # three times too large before
+    (row,) = answer.intervals(0.9999).to_pylist()
+    assert row["v_low"] <= truth <= row["v_high"]
+
+
+def test_labels_say_the_bound_and_what_upper_ends_rest_on():
+    rng = np.random.default_rng(6)
+    data = table(rng, LAWS["Pareto"](rng, 5_000))
+    with opened(data) as session:
+        answer = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
+        counted = session.sql("SELECT COUNT(DISTINCT who) AS n FROM t", epsilon=1)
+    bound, rests = answer.labels
+    assert "rows (estimated privately)" in bound
+    assert "have more" in bound
+    assert "x^-1.2" in rests
+    assert not counted.labels  # everybody counts once: nothing was estimated
+
+
+@pytest.mark.parametrize("budget", [None, dp.PureDP(1e6)], ids=["rho", "pure"])
+def test_where_nobody_is_seen_nothing_is_answered_and_a_quarter_was_charged(budget):
+    for rows in ([], [1], [3] * 12):
+        data = table(np.random.default_rng(1), np.array(rows, dtype=int))
+        with opened(data, budget) as session:
+            whole = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=0.5).cost
+            with pytest.raises(dp.NotAnsweredError, match="fewer than about") as refused:
+                session.sql("SELECT COUNT(*) AS n FROM t", epsilon=0.5)
+            entries = [e.data["loss"] for e in session.history["p"] if "loss" in e.data]
+        (charged,) = [loss_from_json(loss).price for loss in entries]
+        part = charged.rho / whole.rho if budget is None else charged.epsilon / whole.epsilon
+        assert 0.1 < part <= 0.25
+        assert "max_rows=" in str(refused.value)
+
+
+def test_a_few_people_have_lower_ends_alone():
+    data = table(np.random.default_rng(2), np.full(150, 4))
+    at_least = 0
+    for _ in range(10):
+        with opened(data) as session:
+            try:
+                answer = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
+            except dp.NotAnsweredError:
+                continue
+        (row,) = answer.intervals(0.999999).to_pylist()
+        assert row["n_low"] <= 600
+        assert row["n_high"] == math.inf
+        assert "≥" in str(answer)
+        assert any(label.startswith("at least") for label in answer.labels)
+        at_least += 1
+    assert at_least >= 5
+
+
+def test_people_beyond_the_last_level_open_the_upper_end():
+    """A fiftieth of them have a thousand rows, the others one: no two-sided interval is right."""
+    bins = (5_000, *[0] * 12, 100)
+    profile = Profile(Norms.WHOLE, 0, bins, 5.0, 1, 1)
+    assert profile.open_above
+    assert not Profile(Norms.WHOLE, 0, (*bins[:-1], 3), 5.0, 1, 1).open_above
+
+
+def test_the_same_release_gives_the_same_interval():
+    profile = Profile(
+        Norms.WHOLE, 0, (900, 400, 200, 90, 40, 20, 3, 4, -5, 0, 2, 1, 0, -3), 5.0, 1, 1
+    )
+    one, two = (Tail.beyond(each.tail, 12.0) for each in (profile, Profile(**vars(profile))))
+    assert np.array_equal(one.most, two.most)
+    assert (one.least <= one.most).all()
+    assert np.all(np.diff([profile.tail.beyond(b).most.mean() for b in (4.0, 8.0, 16.0, 64.0)]) < 0)
+
+
+def test_levels_are_whole_and_grow_by_half_octaves():
+    assert LEVELS[:8] == (1, 2, 3, 4, 6, 8, 12, 16)
+    assert LEVELS[-1] == 3 << 32
+
+
+def test_keys_are_selected_once_for_all_that_is_asked_of_them():
+    rng = np.random.default_rng(8)
+    data = table(rng, np.full(2_000, 3))
+    with opened(data, keys={}) as session:
+        first = session.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g", epsilon=1)
+        second = session.sql("SELECT g, AVG(x) AS m FROM t GROUP BY g", epsilon=1)
+    assert first["g"] == second["g"] == WARDS
+    assert first.cost.delta > 0
+    assert second.cost.delta == 0
+    assert second.cost.rho < first.cost.rho
