@@ -1,6 +1,7 @@
 """Reservations that hold a second part: admitted together, settled by one entry, or charged."""
 
 import json
+import shutil
 import sqlite3
 from datetime import UTC, datetime
 
@@ -325,6 +326,18 @@ class TestTampering:
             for attempt in (lambda: verify(ledger, CLINIC), lambda: reserve(ledger, CLINIC)):
                 with pytest.raises(dp.LedgerTamperedError, match=f"entry {number}"):
                     attempt()
+
+    def test_a_ledger_put_back_before_its_hold_was_settled(self, tmp_path):
+        """It would settle again, otherwise; where the key is, the settling is remembered."""
+        file, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
+        with Ledger(file) as ledger:
+            ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+            held = reserve(ledger, CLINIC, question=WHOLE, hold=HALF)
+            shutil.copy(file, copy)
+            ledger.settle(held, 7, second())
+        shutil.copy(copy, file)
+        with Ledger(file) as ledger, pytest.raises(dp.LedgerError, match="ends at entry 2"):
+            ledger.settle(held, 8, second(plan="another"))
 
     def rewritten(self, change):
         """A chain whose third entry is written by someone with the key; `verify` computes it."""
