@@ -225,6 +225,21 @@ def test_what_decides_is_what_the_ledger_gives_back(gate):
     assert first.value["bins"][1:] == [1]
 
 
+def test_what_decides_is_what_is_kept(gate):
+    """A value that is another each time it is read is read once."""
+
+    class Shifting(dict):
+        readings = 0
+
+        def items(self):
+            self.readings += 1
+            return [("n", self.readings)]
+
+    seen = []
+    answer, _ = ask(gate, lambda _: Shifting(), seen.append)
+    assert seen == [answer.value] == [{"n": 1}]
+
+
 def test_threads_and_a_budget_for_one():
     """Sixteen at once; at any time one holds, and all of them pass in the end."""
     with dp.Ledger() as ledger:

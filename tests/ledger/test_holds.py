@@ -119,6 +119,7 @@ def test_nothing_else_lets_a_hold_go(ledger, population, end):
     elif end == "answer":
         ledger.answer(reservation, 1)
     assert spent(ledger, population) == 0.6
+    assert ledger.balance(population).releases == 1
     with pytest.raises(dp.BudgetError):
         reserve(ledger, population, loss=HALF)
     if end != "never":
@@ -213,6 +214,8 @@ def test_the_parts_may_lie_in_two_tranches(request, ledger):
         reserve(ledger, name, loss=large, hold=large)
     ledger.top_up(name, budget, who="owner", reason="second wave")
     reservation = reserve(ledger, name, loss=large, hold=large)
+    totals = ledger.balance(name).totals
+    assert [each.epsilon for each in totals] == [7 * 10**17, 7 * 10**17]
     with pytest.raises(dp.BudgetError):
         reserve(ledger, name, loss=large)
     _, other = ledger.settle(reservation, 1, second(dp.PureLoss(bound=0.2)))
