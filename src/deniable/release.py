@@ -3,7 +3,12 @@
 A release opens a **door**. Its whole price is reserved in the ledger first; only then are data
 read. Draws inside debit the door, never the ledger, and the door refuses what its price does not
 cover. Closing it records the answer. A door that is never closed stays spent; one that was opened
-as resumable can be gone on with, for what was not drawn. Nothing is ever refunded.
+as resumable can be gone on with, for what was not drawn.
+
+Nothing that a read may have used is ever refunded. A question in two parts holds the price of its
+second part while the first is drawn; the released value of the first decides, in the entry that
+stores it, whether the hold becomes a second door or is let go. Without that entry, after a crash or
+an error, both parts stay charged.
 
 What fails before the reservation costs nothing. What fails after it is charged, and the error says
 nothing about the data.
@@ -33,7 +38,8 @@ from deniable.errors import (
 from deniable.held import without_frames
 from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
-from deniable.ledger.reservation import Recorded, Reservation
+from deniable.ledger.plain import plain
+from deniable.ledger.reservation import Recorded, Reservation, Second
 from deniable.mechanisms.sparse_vector import SparseStream
 from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.price import Price
@@ -254,11 +260,31 @@ class Door:
         with self._lock:
             self._check()
             stated("answer", value)
-            own = self._losses == [self._reservation.loss] or self._resumable
-            drawn = None if own else self._losses
-            recorded = self._ledger.answer(self._reservation, value, drawn=drawn)
+            recorded = self._ledger.answer(self._reservation, value, drawn=self._apart())
             self._open = False
         return _answer(recorded, self.cost)
+
+    def settle(self, value: object, second: Second | None) -> tuple[Answer, Door | None]:
+        """Record the answer of a first part; the door of the second, or None: what is held goes.
+
+        `second` may depend on the released value alone.
+        """
+        with self._lock:
+            self._check()
+            stated("answer", value)
+            recorded, reservation = self._ledger.settle(
+                self._reservation, value, second, drawn=self._apart()
+            )
+            self._open = False
+        answer = _answer(recorded, self.cost)
+        if reservation is None:
+            return answer, None
+        return answer, Door(self._ledger, reservation, Totals(), resumable=False)
+
+    def _apart(self) -> list[Loss] | None:
+        """What was drawn, where it is not what was reserved and is not recorded yet."""
+        own = self._losses == [self._reservation.loss] or self._resumable
+        return None if own else self._losses
 
     def _check(self) -> None:
         if not self._open:
@@ -322,6 +348,41 @@ class Gate:
         with door:
             return door.close(make(door))
 
+    def answer_in_two(
+        self,
+        first: Loss,
+        rest: Loss,
+        question: Mapping[str, object],
+        make: Callable[[Door], object],
+        then: Callable[[object], Second | None],
+        *,
+        purpose: str,
+    ) -> tuple[Answer, Door | Answer | None]:
+        """A question whose first answer decides whether, and with what noise, there is a second.
+
+        Refused unless `first` and `rest` fit together. `make` draws the first part, at the price
+        of `first`; `then`, of that released value alone, says what to do with the rest. With the
+        first answer comes the door of the second part, which the caller closes; or its recorded
+        answer, if it was asked before; or None. What the second part does not cost is let go.
+        """
+        first, rest = read_loss(first), read_loss(rest)
+        found = self.ledger.reserve(
+            self.population, first, who=self.who, purpose=purpose, question=question, hold=rest
+        )
+        if isinstance(found, Recorded):
+            second = _second(then, found.value)
+            if second is None:
+                return _answer(found, first.price), None
+            door = self.open(second.loss, purpose=second.purpose, question=second.question)
+            return _answer(found, first.price), door
+        _charges.set(_charges.get() + 1)
+        with Door(self.ledger, found, Totals(), resumable=False) as drawing:
+            value = plain(make(drawing))
+            second = _second(then, value)
+            known = None if second is None else self.known(second.loss, second.question)
+            answer, opened = drawing.settle(value, second if known is None else None)
+        return answer, opened if known is None else known
+
     def resume(self, number: int) -> Door:
         """Go on with a resumable door that was never closed, for what it has not drawn."""
         reservation, drawn = self.ledger.resume(self.population, number)
@@ -365,6 +426,15 @@ def _read_draw(
         )
     made: Releases[Value_contra] = drawn
     return made
+
+
+def _second(then: Callable[[object], Second | None], value: object) -> Second | None:
+    """What a released value decides; `then` gets a copy, as the ledger would give it back."""
+    decided = then(plain(value))
+    if decided is None:
+        return None
+    exactly(decided, (Second,), "then", "must give a Second, or None")
+    return replace(decided, loss=read_loss(decided.loss))
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:

@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 import deniable as dp
 from deniable.cli.app import app
+from deniable.ledger.reservation import Second
 
 PEOPLE = "clinic/patient"
 
@@ -75,3 +76,30 @@ def test_bad_places(tmp_path):
 
 def test_unknown_populations(file):
     assert "known are: 'clinic/patient'" in run("show", file, "--population", "x", code=1)
+
+
+def test_holds_are_shown(file):
+    half = dp.PureLoss(bound=0.5)
+    with dp.Ledger(file) as ledger:
+        held = ledger.reserve(PEOPLE, dp.PureLoss(bound=0.1), who="ana", purpose="bins", hold=half)
+    rows = json.loads(run("show", file, "--json"))
+    assert rows[-1]["price"] == "ε = 0.1; holds ε = 0.5"
+    (found,) = json.loads(run("balance", file, "--json"))
+    assert (found["holds"], found["remaining"]) == (1, {"epsilon": "3/20"})
+    assert "0.15" in run("balance", file)
+    with dp.Ledger(file) as ledger:
+        part = Second(dp.PureLoss(bound=0.2), {"plan": 1}, "main")
+        _, other = ledger.settle(held, 1, part)
+        ledger.answer(other, 2)
+        tenth = dp.PureLoss(bound=0.1)
+        last = ledger.reserve(PEOPLE, tenth, who="ana", purpose="bins", hold=tenth)
+        ledger.settle(last, 1, None)
+    rows = json.loads(run("show", file, "--json"))[-5:]
+    assert [row["kind"] for row in rows] == [
+        "reserve", "settle to 4", "answer to 5", "reserve", "settle to 7",
+    ]  # fmt: skip
+    assert (rows[1]["why"], rows[1]["price"]) == ("main", "ε = 0.2 of what was held")
+    assert rows[4]["price"] == "lets go of what was held"
+    (found,) = json.loads(run("balance", file, "--json"))
+    assert (found["holds"], found["remaining"]) == (0, {"epsilon": "7/20"})
+    assert "the chain holds" in run("verify", file)

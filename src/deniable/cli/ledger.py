@@ -17,7 +17,7 @@ from rich.table import Table
 
 from deniable.cli.failures import told
 from deniable.errors import ParameterError
-from deniable.ledger.entries import Row, day_of, state_of
+from deniable.ledger.entries import Kind, Row, day_of, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
@@ -53,7 +53,6 @@ _COLUMNS = ("population", "number", "day", "kind", "who", "why", "price")
 
 def _line(row: Row) -> dict[str, object]:
     data = row.data
-    price = str(loss_from_json(data["loss"]).price) if "loss" in data else None
     return {
         "population": row.population,
         "number": row.number,
@@ -61,8 +60,18 @@ def _line(row: Row) -> dict[str, object]:
         "kind": str(row.kind) if row.refers is None else f"{row.kind} to {row.refers}",
         "who": row.who,
         "why": data.get("purpose") or data.get("reason"),
-        "price": price,
+        "price": _price(row),
     }
+
+
+def _price(row: Row) -> str | None:
+    data = row.data
+    price = str(loss_from_json(data["loss"]).price) if "loss" in data else None
+    if "hold" in data:
+        return f"{price}; holds {loss_from_json(data['hold']).price}"
+    if row.kind == Kind.SETTLE:
+        return "lets go of what was held" if price is None else f"{price} of what was held"
+    return price
 
 
 @app.command()
@@ -91,6 +100,7 @@ def _plain(found: Balance) -> dict[str, object]:
         "largest_epsilon": found.largest_epsilon,
         "spent": found.spent if math.isfinite(found.spent) else None,
         "releases": found.releases,
+        "holds": found.holds,
         "head": found.head,
     }
 

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ from deniable.ledger.filters import Budget, Totals
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 
 VERSION = 1
+HOLDING = 2  # of entries about a hold: who does not know of holds reads no ledger that has one
 START = "0" * 64
 
 _KINDS: Mapping[str, type[PureDP] | type[ApproxDP] | type[ZCDP] | type[GDP]] = {
@@ -39,11 +40,15 @@ class Kind(StrEnum):
     DEBIT = "debit"  # part of a reservation is about to be drawn
     ANSWER = "answer"  # what a reservation gave
     FAIL = "fail"  # a reservation gave nothing; it stays spent
+    SETTLE = "settle"  # what a first part gave; its hold becomes a reservation, or is let go
     TOP_UP = "top-up"  # the budget grows
     LOWER = "lower"  # the budget shrinks
     SHARE = "share"  # what one analyst may spend of it
     RENEW = "renew"  # a new promise: totals start again
     NOTE = "note"  # for information: nothing is spent
+
+
+ANSWERS = frozenset({Kind.ANSWER, Kind.SETTLE})
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,10 @@ def make_row(
 ) -> Row:
     """The entry that follows `last`."""
     number = 1 if last is None else last.number + 1
+    holding = kind == Kind.SETTLE or "hold" in data
     body = canonical(
         {
-            "version": VERSION,
+            "version": HOLDING if holding else VERSION,
             "population": population,
             "number": number,
             "kind": str(kind),
@@ -120,7 +126,7 @@ def check_row(key: bytes, before: Row | None, row: Row) -> None:
     if not hmac.compare_digest(expected_mac.encode(), str(row.mac).encode("utf-8", "replace")):
         raise LedgerTamperedError(f"{where} was changed, or the key is another one")
     data = row.data
-    if data.get("version") != VERSION:
+    if data.get("version") not in (VERSION, HOLDING):
         raise LedgerError(f"{where} was written by another version of the software")
     stored = (row.population, row.number, str(row.kind), row.who, row.question, row.refers)
     told = tuple(data.get(n) for n in ("population", "number", "kind", "who", "question", "refers"))
@@ -142,12 +148,22 @@ class Tranche:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """What is kept free for the second part of a question, until its first part decides."""
+
+    who: str
+    tranche: int
+    """The place of the tranche that it is held of."""
+    totals: Totals
+
+
+@dataclass(frozen=True)
 class State:
     """All that the next decision needs; every entry carries it.
 
     Several tranches: (ε, δ) budgets that were topped up. Each keeps its own totals, and all
     together keep the sum of the budgets: interactive mechanisms that run side by side compose
-    (Lyu 2022, Thm 4).
+    (Lyu 2022, Thm 4). The totals of tranches and shares are charges, without holds.
     """
 
     tranches: tuple[Tranche, ...]
@@ -156,10 +172,25 @@ class State:
     doors: Mapping[str, Totals] = field(default_factory=dict)  # drawn of open resumable doors
     releases: int = 0
     time: str = ""  # the day of the last entry that is no answer
+    holds: Mapping[str, Hold] = field(default_factory=dict)  # by the number of the reservation
+
+    def counted(self) -> tuple[Tranche, ...]:
+        """The tranches, holds counted as spent."""
+        return tuple(
+            _with(each, [hold for hold in self.holds.values() if hold.tranche == place])
+            for place, each in enumerate(self.tranches)
+        )
+
+    def counted_share(self, who: str) -> Tranche | None:
+        """An analyst's share, holds counted as spent."""
+        share = self.shares.get(who)
+        if share is None:
+            return None
+        return _with(share, [hold for hold in self.holds.values() if hold.who == who])
 
     def to_json(self) -> dict[str, object]:
         """As part of an entry."""
-        return {
+        data: dict[str, object] = {
             "tranches": [_tranche_to_json(each) for each in self.tranches],
             "shares": {who: _tranche_to_json(each) for who, each in sorted(self.shares.items())},
             "named": budget_to_json(self.named),
@@ -167,6 +198,13 @@ class State:
             "releases": self.releases,
             "time": self.time,
         }
+        if self.holds:  # absent without any, as in entries that were written before there were
+            data["holds"] = {number: asdict(each) for number, each in sorted(self.holds.items())}
+        return data
+
+
+def _with(tranche: Tranche, holds: list[Hold]) -> Tranche:
+    return replace(tranche, totals=sum((hold.totals for hold in holds), tranche.totals))
 
 
 def state_of(row: Row) -> State:
@@ -180,6 +218,7 @@ def state_of(row: Row) -> State:
             {number: Totals(**drawn) for number, drawn in data["doors"].items()},
             data["releases"],
             data["time"],
+            {number: _hold_from_json(each) for number, each in data.get("holds", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as cause:
         raise LedgerTamperedError(
@@ -198,6 +237,10 @@ def _tranche_to_json(tranche: Tranche) -> dict[str, object]:
 
 def _tranche_from_json(data: Mapping[str, Any]) -> Tranche:
     return Tranche(budget_from_json(data["budget"]), Totals(**data["totals"]))
+
+
+def _hold_from_json(data: Mapping[str, Any]) -> Hold:
+    return Hold(data["who"], data["tranche"], Totals(**data["totals"]))
 
 
 def budget_to_json(budget: Budget) -> dict[str, object]:

@@ -11,18 +11,24 @@ same time for every release. Nothing else may gate: numerical curves are for rep
   conversion at δ_c gives ε*. A release passes if, counting it, **either** every release so far is
   pure and Σε <= ε*, **or** Σρ <= ρ* and Σδ <= δ_k.
 
-Proof of the last rule. P and Q are the laws of the transcript (requests, refusals, answers, in
-order of charging) on neighbours, the analyst's coins fixed. Prices (e_i, r_i, d_i) and refusals are
-functions of the prefix; given it, answer i is d_i-approximately r_i-zCDP and e_i-DP (e_i = ∞ if it
-is not pure). Nothing is refunded.
+*Holds.* A question in two parts is charged for the first and holds the price of the second. The
+rules are asked with charges and holds together. The entry that stores the first answer turns the
+hold into a charge that it covers, or lets it go, as that answer decides: before it, nothing has
+read for the second part. So charges never fall, and from one admission to the next they stay below
+what that admission counted. The first three rules bound charges; nothing else is needed.
 
-1. Let A be the transcripts with final Σe <= ε*. Off A, the last release that was admitted passed
-   the second test; sums never fall, so Σr <= ρ* and Σd <= δ_k at every prefix.
+Proof of the last rule. P and Q are the laws of the transcript (requests, refusals, answers, in
+order of charging) on neighbours, the analyst's coins fixed. Prices (e_i, r_i, d_i), refusals, holds
+and what becomes of them are functions of the prefix; given it, answer i is d_i-approximately
+r_i-zCDP and e_i-DP (e_i = ∞ if it is not pure). Sums are of charges, without holds, and never fall.
+
+1. Let A be the transcripts with final Σe <= ε*. Off A, look at the last release that was admitted.
+   What was charged since was held then. So charges and holds together were above ε* then, and
+   passed the second test; Σr <= ρ* and Σd <= δ_k at the end, and at every prefix.
 2. On A, dP/dQ is the product of the ratios of the answers, at most e^(Σe) <= e^ε*. So
    P(S ∩ A) <= e^ε* Q(S ∩ A) for every event S.
-3. Let P', Q' be the same interaction under the second test alone. Along transcripts off A both
-   gates decide alike: what is admitted passes the second test by 1, what is refused failed both. So
-   P = P' and Q = Q' off A.
+3. Let P', Q' be the same interaction through the same gate, stopped when charges would pass ρ* or
+   δ_k. Off A they never do, by 1. So P = P' and Q = Q' off A.
 4. Write each answer's law as (1-d_i) p_i + d_i p̃_i, and q_i likewise, with Rényi divergences of p_i
    from q_i at most a r_i for all orders a > 1. Under the first parts the product of
    (p_i/q_i)^a e^(-a(a-1) r_i) is a supermartingale; ρ* is constant, so the divergence of the whole

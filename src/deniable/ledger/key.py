@@ -36,6 +36,14 @@ def load_key(path: str | Path | None = None, *, create: bool = True) -> bytes:
         raise LedgerError(f"the ledger's key cannot be read: {cause.strerror}: {file}") from cause
 
 
+def read_key(key: bytes) -> bytes:
+    """A key that a program hands in."""
+    given: object = key
+    if not isinstance(given, bytes) or len(given) < 16:
+        raise LedgerError("the key of a ledger must be 16 bytes or more")
+    return key
+
+
 def default_path() -> Path:
     """A file in the user's configuration folder."""
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"

@@ -25,7 +25,9 @@ from deniable.errors import (
     ParameterError,
     ParameterTypeError,
 )
+from deniable.ledger import policy
 from deniable.ledger.entries import (
+    ANSWERS,
     Kind,
     Row,
     State,
@@ -38,19 +40,11 @@ from deniable.ledger.entries import (
     state_of,
 )
 from deniable.ledger.filters import Budget, Totals, read_budget
-from deniable.ledger.key import load_key
+from deniable.ledger.key import load_key, read_key
 from deniable.ledger.memory import memory_of
-from deniable.ledger.plain import plain, read_name
-from deniable.ledger.policy import (
-    changed,
-    door_drawn,
-    door_ended,
-    door_opened,
-    opened,
-    spent,
-)
+from deniable.ledger.plain import plain, plain_answer, question_digest, read_name
 from deniable.ledger.record import tight_epsilon
-from deniable.ledger.reservation import Balance, Recorded, Reservation
+from deniable.ledger.reservation import Balance, Recorded, Reservation, Second, balance_of
 from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
@@ -59,8 +53,6 @@ from deniable.privacy.exact import Number, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json, loss_to_json
 from deniable.trace import stated
-
-_LARGEST_ANSWER = 50_000_000
 
 
 class Ledger:
@@ -89,7 +81,7 @@ class Ledger:
         try:
             # A chain that exists has a key that exists: a fresh one would only spoil it.
             fresh = not self._store.populations()
-            self._key = load_key(create=fresh) if key is None else _checked_key(key)
+            self._key = load_key(create=fresh) if key is None else read_key(key)
             # Who hands in a key of his own keeps the heads as well.
             remembers = key is None and where is not None
             memory = memory_of(self._key) if remembers else None
@@ -128,7 +120,7 @@ class Ledger:
         def decide(last: Row | None, _: View) -> Row:
             if last is not None:
                 raise _AlreadyOpenError
-            state = replace(opened(budget), time=self._day(None))
+            state = replace(policy.opened(budget), time=self._day(None))
             # Two ledgers never have one head, whatever they hold.
             nonce = {"nonce": self._nonce()}
             data = {"budget": budget_to_json(budget), "state": state.to_json()} | nonce
@@ -156,64 +148,65 @@ class Ledger:
         purpose: str,
         question: Mapping[str, object] | None = None,
         resumable: bool = False,
+        hold: Loss | None = None,
     ) -> Reservation | Recorded:
         """Spend the price of a loss, or return the recorded answer to the same question.
 
         `question` is all that the answer depends on but the data: plan, metadata, version label.
         The loss and the population are part of it. None: a question that is never repeated. Only a
         `resumable` reservation, whose draws are recorded, can be gone on with after a crash.
+        `hold` is kept free for a second part, and counts as spent, until `settle`; without that,
+        for good.
         """
+        if resumable and hold is not None:
+            raise ParameterError("hold", "a loss", "a resumable reservation holds nothing")
         name, analyst = read_name(population, "population"), read_name(who, "who")
         told = read_name(purpose, "purpose")
-        text = _loss_text(loss)
+        text = loss_to_json(loss)
         stated("reserve", (loss, name, analyst, told, question, resumable))
         charged = loss_from_json(text)  # what is written is what is charged, whatever it was
-        digest = None if question is None else _digest(name, text, question)
+        digest = None if question is None else question_digest(name, text, question)
         if digest is not None and (found := self._recorded(name, digest)) is not None:
             stated("a stored answer", found.number)
             return found
+        rest = None if hold is None else loss_from_json(loss_to_json(hold))
+        if rest is not None:
+            stated("hold", (rest,))
 
-        def decide(last: Row | None, view: View) -> Row:
-            before = self._watch.authentic(_opened(last, name), view)
-            state = state_of(before)
-            after = replace(spent(state, charged, analyst), time=self._day(state))
+        def data(before: Row, _: View) -> dict[str, object]:
+            state, number = state_of(before), before.number + 1
+            if rest is None:
+                after = policy.spent(state, charged, analyst)
+            else:
+                after = policy.held(state, number, charged, rest, analyst)
             if resumable:
-                after = door_opened(after, before.number + 1)
-            data = {
+                after = policy.door_opened(after, number)
+            return {
                 "purpose": told,
                 "loss": text,
                 "resumable": bool(resumable),
-                "state": after.to_json(),
-            }
-            return make_row(
-                self._key,
-                before,
-                population=name,
-                kind=Kind.RESERVE,
-                who=analyst,
-                data=data,
-                question=digest,
-            )
+                "state": replace(after, time=self._day(state)).to_json(),
+            } | ({} if rest is None else {"hold": loss_to_json(rest)})
 
-        row = self._watch.append(name, decide)
+        row = self._append(name, Kind.RESERVE, analyst, data, question=digest)
         return Reservation(name, row.number, analyst, charged, head_of(row))
 
     def afford(self, population: str, losses: Sequence[Loss], *, who: str) -> None:
         """Refuse, as `reserve` would, what could not all be paid now; nothing is spent."""
         state = state_of(self._last(read_name(population, "population")))
         for loss in losses:
-            state = spent(state, loss_from_json(_loss_text(loss)), read_name(who, "who"))
+            state = policy.spent(state, loss_from_json(loss_to_json(loss)), read_name(who, "who"))
 
     def recorded(
         self, population: str, loss: Loss, question: Mapping[str, object]
     ) -> Recorded | None:
         """The answer to a question that was asked before at this price; nothing is spent."""
         name = read_name(population, "population")
-        return self._recorded(name, _digest(name, _loss_text(loss), question))
+        return self._recorded(name, question_digest(name, loss_to_json(loss), question))
 
     def debit(self, reservation: Reservation, loss: Loss) -> None:
         """Record that part of a reservation is about to be drawn, if so much is left of it."""
-        text = _loss_text(loss)
+        text = loss_to_json(loss)
         self._refer(reservation, Kind.DEBIT, {"loss": text}, loss_from_json(text))
 
     def answer(
@@ -223,17 +216,39 @@ class Ledger:
 
         `drawn` are the losses that were really drawn, where they differ from the reserved one.
         """
-        kept = plain(value)
-        if len(canonical({"answer": kept})) > _LARGEST_ANSWER:
-            raise LedgerError("an answer this large is not kept; release less, or in parts")
-        data: dict[str, object] = {"answer": kept}
-        if drawn is not None:
-            data["drawn"] = [_loss_text(loss) for loss in drawn]
+        data = _answer_data(value, drawn)
         row = self._refer(reservation, Kind.ANSWER, data)
-        return Recorded(kept, reservation.number, head_of(row))
+        return Recorded(data["answer"], reservation.number, head_of(row))
+
+    def settle(
+        self,
+        reservation: Reservation,
+        value: object,
+        second: Second | None,
+        *,
+        drawn: Sequence[Loss] | None = None,
+    ) -> tuple[Recorded, Reservation | None]:
+        """Attach the answer of a first part and, in the same entry, settle what is held.
+
+        It becomes the reservation of a second part, the remainder being let go; or all is let go.
+        Sound only where the released `value` alone decides which.
+        """
+        data = _answer_data(value, drawn)
+        if second is None:
+            stated("let go", reservation.number)
+            row = self._refer(reservation, Kind.SETTLE, data)
+            return Recorded(data["answer"], reservation.number, head_of(row)), None
+        name, text = reservation.population, loss_to_json(second.loss)
+        told, charged = read_name(second.purpose, "purpose"), loss_from_json(text)
+        stated("reserve", (charged, name, reservation.who, told, second.question, False))
+        digest = question_digest(name, text, second.question)
+        data |= {"purpose": told, "loss": text, "resumable": False}
+        row = self._refer(reservation, Kind.SETTLE, data, second=charged, question=digest)
+        recorded = Recorded(data["answer"], reservation.number, head_of(row))
+        return recorded, Reservation(name, row.number, reservation.who, charged, head_of(row))
 
     def fail(self, reservation: Reservation) -> None:
-        """Record that a reservation gave nothing. It stays spent."""
+        """Record that a reservation gave nothing. It stays spent, and so does what it holds."""
         self._refer(reservation, Kind.FAIL, {})
 
     def note(self, population: str, told: Mapping[str, object], *, who: str, purpose: str) -> str:
@@ -249,60 +264,75 @@ class Ledger:
             if row.kind == Kind.NOTE:
                 return head_of(self._watch.authentic(row, self._store))
 
+        def data(before: Row, _: View) -> dict[str, object]:
+            state = state_of(before)
+            after = replace(state, time=self._day(state))
+            return {"purpose": why, "note": kept, "state": after.to_json()}
+
+        return head_of(self._append(name, Kind.NOTE, by, data, question=digest))
+
+    def _append(
+        self,
+        name: str,
+        kind: Kind,
+        who: str,
+        data: Callable[[Row, View], Mapping[str, object]],
+        *,
+        question: str | None = None,
+        refers: int | None = None,
+    ) -> Row:
+        """The next entry of an open population; `data` makes what it says from the last one."""
+
         def decide(last: Row | None, view: View) -> Row:
             before = self._watch.authentic(_opened(last, name), view)
-            state = state_of(before)
-            data = {
-                "purpose": why,
-                "note": kept,
-                "state": replace(state, time=self._day(state)).to_json(),
-            }
             return make_row(
                 self._key,
                 before,
                 population=name,
-                kind=Kind.NOTE,
-                who=by,
-                data=data,
-                question=digest,
+                kind=kind,
+                who=who,
+                data=data(before, view),
+                question=question,
+                refers=refers,
             )
 
-        return head_of(self._watch.append(name, decide))
+        return self._watch.append(name, decide)
 
     def _refer(
         self,
         reservation: Reservation,
         kind: Kind,
-        data: Mapping[str, object],
+        told: Mapping[str, object],
         drawn: Loss | None = None,
+        *,
+        second: Loss | None = None,
+        question: str | None = None,
     ) -> Row:
         name = reservation.population
 
-        def decide(last: Row | None, view: View) -> Row:
-            before = self._watch.authentic(_opened(last, name), view)
+        def data(before: Row, view: View) -> dict[str, object]:
             mine = view.row(name, reservation.number)
             if mine is None or head_of(self._watch.authentic(mine, view)) != reservation.head:
                 raise DoorError(f"{name!r} has no such reservation in this ledger")
             state = state_of(before)
             if drawn is not None:
                 door = loss_from_json(mine.data["loss"])
-                state = door_drawn(state, reservation.number, door, drawn)
+                state = policy.door_drawn(state, reservation.number, door, drawn)
             elif mine.data["resumable"]:
-                state = door_ended(state, reservation.number)
+                state = policy.door_ended(state, reservation.number)
             elif _ended(view.referring(name, reservation.number)):
                 raise DoorError(f"reservation {reservation.number} has ended already")
-            rest = {**data, "state": state.to_json()}  # the time of an earlier entry, or none
-            return make_row(
-                self._key,
-                before,
-                population=name,
-                kind=kind,
-                who=reservation.who,
-                data=rest,
-                refers=reservation.number,
-            )
+            elif kind == Kind.SETTLE:
+                if question is not None and question == mine.question:
+                    raise DoorError("the second part of a question must be another question")
+                state = policy.settled(state, reservation.number, second)
+            else:
+                state = policy.hold_kept(state, reservation.number)
+            return {**told, "state": state.to_json()}  # the time of an earlier entry, or none
 
-        return self._watch.append(name, decide)
+        return self._append(
+            name, kind, reservation.who, data, question=question, refers=reservation.number
+        )
 
     def resume(self, population: str, number: int) -> tuple[Reservation, Totals]:
         """A resumable reservation that has not ended, and what was drawn of it so far."""
@@ -361,36 +391,22 @@ class Ledger:
         )
         budget = _read_budget(budget)
 
-        def decide(last: Row | None, view: View) -> Row:
-            before = self._watch.authentic(_opened(last, name), view)
+        def data(before: Row, _: View) -> dict[str, object]:
             state = state_of(before)
-            after = replace(changed(state, kind, budget, analyst), time=self._day(state))
-            data = {
+            after = replace(policy.changed(state, kind, budget, analyst), time=self._day(state))
+            return {
                 "reason": why,
                 "budget": budget_to_json(budget),
                 "analyst": analyst,
                 "state": after.to_json(),
             }
-            return make_row(self._key, before, population=name, kind=kind, who=by, data=data)
 
-        return head_of(self._watch.append(name, decide))
+        return head_of(self._append(name, kind, by, data))
 
     def balance(self, population: str) -> Balance:
         """What is spent and what is left, at this moment."""
         name = read_name(population, "population")
-        row = self._last(name)
-        state = state_of(row)
-        best = max(state.tranches, key=lambda each: each.budget.largest_epsilon(each.totals))
-        return Balance(
-            name,
-            tuple(each.budget for each in state.tranches),
-            tuple(each.totals for each in state.tranches),
-            best.budget.remaining(best.totals),
-            best.budget.largest_epsilon(best.totals),
-            sum(each.budget.spent(each.totals) for each in state.tranches),
-            state.releases,
-            head_of(row),
-        )
+        return balance_of(self._last(name))
 
     def tight_epsilon(self, population: str, *, delta: Number) -> float:
         """ε of all releases under the present promise, as one list: for the record, no gate."""
@@ -428,7 +444,8 @@ class Ledger:
     def _recorded(self, name: str, digest: str) -> Recorded | None:
         self._watch.settle(name)
         for row in self._store.asked(name, digest):
-            if row.kind == Kind.ANSWER and row.refers is not None:
+            second = row.question == digest  # it asks this, and answers something else
+            if row.kind in ANSWERS and row.refers is not None and not second:
                 asked = self._store.row(name, row.refers)
                 if asked is None or self._watch.authentic(asked, self._store).question != digest:
                     raise LedgerTamperedError(f"entry {row.number} of {name!r} answers nothing")
@@ -453,7 +470,7 @@ class _AlreadyOpenError(Exception):
 
 
 def _ended(rows: list[Row]) -> bool:
-    return any(row.kind in (Kind.ANSWER, Kind.FAIL) for row in rows)
+    return any(row.kind == Kind.FAIL or row.kind in ANSWERS for row in rows)
 
 
 def _opened(last: Row | None, name: str) -> Row:
@@ -462,27 +479,12 @@ def _opened(last: Row | None, name: str) -> Row:
     return last
 
 
-def _digest(population: str, loss: str, question: Mapping[str, object]) -> str:
-    try:
-        asked = plain(question)
-    except LedgerError as cause:
-        raise ParameterError("question", "...", str(cause)) from None
-    text = canonical({"population": population, "loss": loss, "question": asked})
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _loss_text(loss: Loss) -> str:
-    return loss_to_json(loss)
+def _answer_data(value: object, drawn: Sequence[Loss] | None) -> dict[str, object]:
+    told = {} if drawn is None else {"drawn": [loss_to_json(loss) for loss in drawn]}
+    return {"answer": plain_answer(value), **told}
 
 
 def _read_budget(budget: object) -> Budget:
     return read_budget(
         exactly(budget, (Budget,), "budget", "must be a Budget, such as Budget(PureDP(1))"), ""
     )
-
-
-def _checked_key(key: bytes) -> bytes:
-    given: object = key
-    if not isinstance(given, bytes) or len(given) < 16:
-        raise LedgerError("the key of a ledger must be 16 bytes or more")
-    return key

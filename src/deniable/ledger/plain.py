@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import unicodedata
 from collections.abc import Mapping
@@ -11,10 +12,12 @@ import numpy as np
 
 from deniable.closed import read_text
 from deniable.errors import LedgerError, ParameterError
+from deniable.ledger.entries import canonical
 
 _LONGEST = 200
 _DEEPEST = 50
 _LARGEST = 10**300
+_LARGEST_ANSWER = 50_000_000
 
 
 def plain(value: Any, depth: int = 0) -> object:
@@ -39,6 +42,24 @@ def plain(value: Any, depth: int = 0) -> object:
         if all(isinstance(name, str) for name, _ in items):
             return {str.__str__(name): plain(each, depth + 1) for name, each in items}
     raise LedgerError("answers and questions are made of finite numbers, text, lists and dicts")
+
+
+def plain_answer(value: object) -> object:
+    """An answer as it is kept, if it is not too large."""
+    kept = plain(value)
+    if len(canonical({"answer": kept})) > _LARGEST_ANSWER:
+        raise LedgerError("an answer this large is not kept; release less, or in parts")
+    return kept
+
+
+def question_digest(population: str, loss: str, question: Mapping[str, object]) -> str:
+    """What an answer is found by: population, loss and question, as one hash."""
+    try:
+        asked = plain(question)
+    except LedgerError as cause:
+        raise ParameterError("question", "...", str(cause)) from None
+    text = canonical({"population": population, "loss": loss, "question": asked})
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_name(value: str, argument: str) -> str:

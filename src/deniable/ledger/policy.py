@@ -5,15 +5,17 @@ The ledger decides by them, and `verify` computes every entry again by them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 
 from deniable.errors import BudgetError, DoorError, ParameterError
-from deniable.ledger.entries import Kind, State, Tranche
+from deniable.ledger.entries import Hold, Kind, State, Tranche
 from deniable.ledger.filters import Budget, Totals, charge
 from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.price import Price
 
 _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu_squared": "μ²"}
 
@@ -35,7 +37,8 @@ def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> St
             for who, each in state.shares.items()
             if each.budget.relation == budget.relation
         }
-        return replace(state, tranches=(Tranche(budget),), shares=fresh, named=budget)
+        # What is held stays charged to the promise before, for good.
+        return replace(state, tranches=(Tranche(budget),), shares=fresh, named=budget, holds={})
     if budget.relation != state.tranches[0].budget.relation:
         raise BudgetError("a share protects under the same relation as the budget")
     known = state.shares.get(analyst or "")
@@ -95,27 +98,85 @@ def door_ended(state: State, number: int) -> State:
 
 def spent(state: State, loss: Loss, who: str) -> State:
     """The state after a release, or a refusal that says what is left."""
-    shares = dict(state.shares)
-    if (share := shares.get(who)) is not None:
-        totals = share.totals + share.budget.charge(loss)
-        if not share.budget.admits(totals):
-            raise BudgetError(_refusal(share.budget, share.totals, loss, who))
-        shares[who] = replace(share, totals=totals)
-    for number, tranche in enumerate(state.tranches):
-        totals = tranche.totals + tranche.budget.charge(loss)
-        if tranche.budget.admits(totals):
-            tranches = list(state.tranches)
-            tranches[number] = replace(tranche, totals=totals)
-            return replace(
-                state, tranches=tuple(tranches), shares=shares, releases=state.releases + 1
-            )
-    best = max(state.tranches, key=lambda each: each.budget.largest_epsilon(each.totals))
-    raise BudgetError(_refusal(best.budget, best.totals, loss))
+    (place,) = _places(state, (loss,), who)
+    return _charged(state, place, who, charge(loss))
 
 
-def _refusal(budget: Budget, totals: Totals, loss: Loss, who: str | None = None) -> str:
+def held(state: State, number: int, first: Loss, rest: Loss, who: str) -> State:
+    """The state after a release of a first part, the rest held; refused unless both fit."""
+    place, other = _places(state, (first, rest), who)
+    after = _charged(state, place, who, charge(first))
+    return replace(after, holds={**after.holds, str(number): Hold(who, other, charge(rest))})
+
+
+def settled(state: State, number: int, second: Loss | None) -> State:
+    """A hold turned into the charge of a second part, which it must cover; or let go.
+
+    No filter is asked: what is charged was counted when it was held.
+    """
+    hold = state.holds.get(str(number))
+    if hold is None:
+        raise DoorError(f"nothing is held for reservation {number}")
+    after = _without_hold(state, number)
+    if second is None:
+        return after
+    cost = state.tranches[hold.tranche].budget.charge(second)
+    if not hold.totals.covers(cost):
+        raise DoorError(
+            f"a second part of {second.price} costs more than what reservation {number} holds for "
+            "it; nothing is let go"
+        )
+    return _charged(after, hold.tranche, hold.who, cost)
+
+
+def hold_kept(state: State, number: int) -> State:
+    """What is held, if anything, charged for good: its reservation ended without settling it."""
+    hold = state.holds.get(str(number))
+    if hold is None:
+        return state
+    after = _charged(_without_hold(state, number), hold.tranche, hold.who, hold.totals)
+    return replace(after, releases=state.releases)
+
+
+def _without_hold(state: State, number: int) -> State:
+    holds = {name: each for name, each in state.holds.items() if name != str(number)}
+    return replace(state, holds=holds)
+
+
+def _charged(state: State, place: int, who: str, cost: Totals) -> State:
+    """One more release, charged to a tranche and to the analyst's share, if there is one."""
+    tranches, shares = list(state.tranches), dict(state.shares)
+    tranches[place] = replace(tranches[place], totals=tranches[place].totals + cost)
+    if who in shares:
+        shares[who] = replace(shares[who], totals=shares[who].totals + cost)
+    return replace(state, tranches=tuple(tranches), shares=shares, releases=state.releases + 1)
+
+
+def _places(state: State, losses: Sequence[Loss], who: str) -> list[int]:
+    """The tranche that takes each loss, counting what is held; refused unless all are taken."""
+    tranches = state.counted()
+    costs = [tranches[0].budget.charge(loss) for loss in losses]  # all are under one relation
+    price = sum((loss.price for loss in losses[1:]), losses[0].price)
+    share = state.counted_share(who)
+    if share is not None and not share.budget.admits(sum(costs, share.totals)):
+        raise BudgetError(_refusal(share.budget, share.totals, price, who))
+    totals = [each.totals for each in tranches]
+    places: list[int] = []
+    for cost in costs:
+        admitting = (
+            place for place, each in enumerate(tranches) if each.budget.admits(totals[place] + cost)
+        )
+        if (place := next(admitting, None)) is None:
+            best = max(tranches, key=lambda each: each.budget.largest_epsilon(each.totals))
+            raise BudgetError(_refusal(best.budget, best.totals, price))
+        totals[place] += cost
+        places.append(place)
+    return places
+
+
+def _refusal(budget: Budget, totals: Totals, price: Price, who: str | None = None) -> str:
     """What was asked for, what is left for it, and what to do."""
-    price, left = loss.price, budget.remaining(totals)
+    left = budget.remaining(totals)
     whose, remedy = "the budget", "have the owner top it up"
     if who is not None:
         whose, remedy = f"{who!r}'s share", "have the owner give a larger share"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from deniable.ledger.entries import Kind, Row
+from deniable.ledger.entries import ANSWERS, Kind, Row
 from deniable.ledger.filters import Totals, charge
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import compose
@@ -21,7 +21,8 @@ def tight_epsilon(rows: Iterable[Row], delta: Number) -> float:
     """ε of all releases since the last renewal.
 
     It counts what was drawn. Of a door that never closed and was not resumable only the price is
-    known: if that is pure, it counts as randomised response; if not, everything counts by ρ.
+    known: if that is pure, it counts as randomised response; if not, everything counts by ρ. What
+    is held has no door, and counts from when it is settled.
     """
     allowed = probability(delta, "delta")
     doors, drawn = _read(rows)
@@ -52,9 +53,11 @@ def _read(rows: Iterable[Row]) -> tuple[dict[int, Loss], dict[int, list[Loss]]]:
                 drawn[row.number] = []
         elif row.kind == Kind.DEBIT and number in drawn:
             drawn[number].append(loss_from_json(data["loss"]))
-        elif row.kind == Kind.ANSWER and number in doors and number not in drawn:
+        elif row.kind in ANSWERS and number in doors and number not in drawn:
             texts = data.get("drawn")
             drawn[number] = [doors[number]] if texts is None else [*map(loss_from_json, texts)]
+        if row.kind == Kind.SETTLE and "loss" in data:
+            doors[row.number] = loss_from_json(data["loss"])
     return doors, drawn
 
 

@@ -13,18 +13,32 @@ from deniable.errors import (
     LedgerTamperedError,
     ParameterError,
 )
-from deniable.ledger.entries import Kind, Row, State, budget_from_json, check_row, day_of, head_of
+from deniable.ledger.entries import (
+    ANSWERS,
+    Kind,
+    Row,
+    State,
+    budget_from_json,
+    check_row,
+    day_of,
+    head_of,
+)
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.policy import (
     changed,
     door_drawn,
     door_ended,
     door_opened,
+    held,
+    hold_kept,
     opened,
+    settled,
     spent,
 )
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json
+
+_ABOUT = ANSWERS | {Kind.FAIL, Kind.DEBIT}  # kinds about a reservation
 
 
 @dataclass(frozen=True)
@@ -56,10 +70,10 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
         state = _next(state, row, doors)
         if row.data["state"] != state.to_json():
             raise LedgerTamperedError(f"entry {row.number} of {population!r} has wrong totals")
-        if row.kind == Kind.RESERVE:
-            reservations.add(row.number)
-        elif row.refers is not None or row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
+        if row.refers is not None or row.kind in _ABOUT:
             _check_reference(row, reservations, ended)
+        if row.kind == Kind.RESERVE or (row.kind == Kind.SETTLE and "loss" in row.data):
+            reservations.add(row.number)
         if wanted is not None and row.number == wanted[0]:
             seen = True
             if row.mac != wanted[1]:
@@ -108,15 +122,21 @@ def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[in
     if row.kind == Kind.NOTE:
         return state
     if row.kind == Kind.RESERVE:
-        after = spent(state, loss_from_json(data["loss"]), row.who)
+        loss = loss_from_json(data["loss"])
+        if "hold" in data:
+            return held(state, row.number, loss, loss_from_json(data["hold"]), row.who)
+        after = spent(state, loss, row.who)
         if data["resumable"]:
-            doors[row.number] = loss_from_json(data["loss"])
+            doors[row.number] = loss
             return door_opened(after, row.number)
         return after
-    if row.kind in (Kind.ANSWER, Kind.FAIL, Kind.DEBIT):
+    if row.kind == Kind.SETTLE:
+        second = loss_from_json(data["loss"]) if "loss" in data else None
+        return settled(state, row.refers or 0, second)
+    if row.kind in _ABOUT:
         whole = doors.get(row.refers or 0)
         if whole is None or row.refers is None:
-            return state
+            return hold_kept(state, row.refers or 0)
         if row.kind == Kind.DEBIT:
             return door_drawn(state, row.refers, whole, loss_from_json(data["loss"]))
         return door_ended(state, row.refers)
