@@ -26,7 +26,7 @@ LINE = ((0, 1, 2), (1, 0, 1), (2, 1, 0))
 CHOICE = {"epsilon": 1, "sensitivity": 1}
 STREAM = {"epsilon": 1, "threshold": 5, "sensitivity": 1, "positives": 2}
 LEARNED = (
-    ("budget", dp.ApproxDP(1, 1e-6)),
+    ("guarantee", dp.ApproxDP(1, 1e-6)),
     ("bounds", ((0.0,), (1.0,))),
     ("classes", (False, True)),
     ("penalty", 1.0),
@@ -36,10 +36,10 @@ LEARNED = (
 GIVEN = {
     LineExponential: [{"epsilon": 1, "bounds": (0, 10), "cells": 16}],
     dp.ProjectedDescent: [
-        {"objective": "linear", "budget": dp.PureDP(1), "width": 2, "radius": 1, "size": 9},
+        {"objective": "linear", "epsilon": 1, "width": 2, "radius": 1, "size": 9},
         {
             "objective": "hinge",
-            "budget": dp.ApproxDP(1, 1e-6),
+            "guarantee": dp.ApproxDP(1, 1e-6),
             "width": 2,
             "radius": Fraction(1, 3),
             "size": 9,
