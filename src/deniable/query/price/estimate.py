@@ -79,6 +79,11 @@ def less(amount: Amount, *spent: Amount) -> Amount:
     return amount.less(sum((on_grid(each.value) for each in spent), _ROUNDED))
 
 
+def to_hold(left: Amount) -> Loss:
+    """What is held for the rest of a question: what is left, and the ledger's rounding."""
+    return left.less(-_ROUNDED).loss
+
+
 def edges(first: int, steps: int) -> list[int]:
     """Whole numbers that grow by the fourth root of two."""
     return sorted({math.floor(first * 2 ** (step / 4)) for step in range(steps + 1)})

@@ -8,7 +8,7 @@ from deniable.errors import QueryError
 from deniable.ledger.filters import Budget
 from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
-from deniable.privacy.guarantees import ApproxDP
+from deniable.privacy.guarantees import GDP, ApproxDP
 from deniable.query.plan.plan import Plan
 from deniable.query.price.estimate import (
     KEYS_SHARE,
@@ -35,6 +35,11 @@ def needed(plan: Plan, amount: Amount, budget: Budget, centred: Recentre) -> Est
     if not plan.buys_rows or plan.selected == () or unseen(plan):
         return None
     if plan.statistics and plan.profile is None:
+        if isinstance(budget.guarantee, GDP):
+            raise QueryError(
+                "how many rows a person counts with is estimated by a choice that has no proved μ; "
+                "declare max_rows=, or keep a budget of another kind"
+            )
         return ProfileOfUnits.of(plan, amount, centred)
     return RowsOfUnits.of(plan, amount)
 

@@ -33,7 +33,7 @@ from deniable.release import Door
 
 _PLACE, _LEVELS, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
 HEAVY = Fraction(1, 6)  # of what is left after these: an eighth of the whole
-_TARGET = {True: 6, False: 12}  # noise of one bin: so many units lie above the place, by norm
+_TARGET = {True: 10, False: 20}  # noise of one bin: so many units lie above the place, by norm
 _BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02

@@ -7,6 +7,7 @@ import hmac
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -14,6 +15,7 @@ from deniable.answer import Answer
 from deniable.engines.base import LazySnapshot
 from deniable.errors import NotAnsweredError
 from deniable.ledger.ledger import Ledger
+from deniable.ledger.reservation import Second
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
@@ -21,7 +23,7 @@ from deniable.query.plan.asked import Asked, Unknown
 from deniable.query.plan.digest import digest_of, digest_of_estimate
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.planner import Planner
-from deniable.query.price.estimate import Estimate, Keys
+from deniable.query.price.estimate import Estimate, Keys, to_hold
 from deniable.query.price.needed import needed, unseen
 from deniable.query.price.price import price
 from deniable.query.price.ranges import Offered, label, seen_cells, with_bounds
@@ -124,7 +126,8 @@ class Answering:
     def _losses(self, asked: Asked, known: Ready) -> tuple[Loss, ...]:
         """What is still to be paid."""
         estimates = asked.estimates[known.done :]
-        return (*(each.loss for each in estimates), price(asked.assumed, asked.left).loss)
+        last = to_hold(asked.left) if estimates else price(asked.assumed, asked.left).loss
+        return (*(each.loss for each in estimates), last)
 
     def _gate(self, plan: Plan) -> Gate:
         return Gate(self.ledger, plan.population, self.who)
@@ -185,8 +188,11 @@ class Answering:
         with LazySnapshot(self.planner.engine, [*counts, *estimates, *asked.steps]) as snapshot:
             if ready.missing is not None:
                 self._afford(asked, ready)
+            found: Door | Recorded | None = None
             while (estimate := self._needed(asked, ready)) is not None:
-                ready = ready.after(estimate, self._estimated(estimate, snapshot))
+                last = ready.done + 1 == len(asked.estimates)
+                recorded, found = self._estimated(estimate, snapshot, asked if last else None)
+                ready = ready.after(estimate, recorded)
             plan = ready.plan
             if unseen(plan):
                 raise self._not_answered(ready)
@@ -194,14 +200,15 @@ class Answering:
                 assert ready.last is not None
                 return nothing(plan, ready.last, ready.paid)
             priced, digest = price(plan, ready.left), self._digest(plan)
-
-            def make(door: Door) -> object:
+            if found is None:
+                gate, purpose = self._gate(plan), _purpose(plan)
+                found = gate.open(priced.loss, purpose=purpose, question=digest)
+            if isinstance(found, Recorded):
+                return shown(priced, found, ready.paid)
+            with found:
                 self.counts.confirm(counts, snapshot)
-                return draw(priced, snapshot, door, self._secret(digest))
-
-            gate = self._gate(plan)
-            found = gate.answer(priced.loss, digest, make, purpose=_purpose(plan))
-            return shown(priced, found, ready.paid)
+                drawn = draw(priced, snapshot, found, self._secret(digest))
+                return shown(priced, found.close(drawn), ready.paid)
 
     def _not_answered(self, ready: Ready) -> NotAnsweredError:
         """Nobody stands out of the noise; said by released numbers alone."""
@@ -215,15 +222,37 @@ class Answering:
             "larger epsilon"
         )
 
-    def _estimated(self, estimate: Estimate, snapshot: LazySnapshot) -> Recorded:
-        """What is recorded of it, or drawn now."""
+    def _estimated(
+        self, estimate: Estimate, snapshot: LazySnapshot, asked: Asked | None
+    ) -> tuple[Recorded, Door | Recorded | None]:
+        """What is recorded of it, or drawn now.
+
+        The last one before the answer holds what that costs, and decides what becomes of it.
+        """
         digest = self._digest_of(estimate)
-        return self._gate(estimate.plan).answer(
+        gate, purpose = self._gate(estimate.plan), f"sql: {' and '.join(estimate.parts)} of units"
+
+        def make(door: Door) -> object:
+            return estimate.draw(door, snapshot, self._secret(digest))
+
+        if asked is None:
+            return gate.answer(estimate.loss, digest, make, purpose=purpose), None
+        return gate.answer_in_two(
             estimate.loss,
+            to_hold(asked.left),
             digest,
-            lambda door: estimate.draw(door, snapshot, self._secret(digest)),
-            purpose=f"sql: {' and '.join(estimate.parts)} of units",
+            make,
+            partial(self._second, estimate),
+            purpose=purpose,
         )
+
+    def _second(self, estimate: Estimate, value: object) -> Second | None:
+        """What comes after the last estimate: the answer, unless there is none."""
+        plan = estimate.applied(value)
+        if unseen(plan) or plan.selected == ():
+            return None
+        loss = price(plan, estimate.left).loss
+        return Second(loss, self._digest(plan), _purpose(plan))
 
     def _afford(self, asked: Asked, ready: Ready, *first: Loss) -> None:
         """Refuse a question whose estimates could be paid, but not the rest."""
