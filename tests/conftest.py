@@ -3,8 +3,13 @@
 import itertools
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _NUMBERS = itertools.count()
+
+# No test depends on how fast the machine is.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")
