@@ -77,6 +77,7 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         constants=constants_of(named),
         veiled=is_veiled(named, catalogue.numeric_columns()),
         promised=all(catalogue.private[name].most_rows is not None for name in found.plan.tables),
+        notes=(*found.plan.notes, *catalogue.notes(found.plan.tables)),
     )
     plan.check_sizes()
     return plan

@@ -50,7 +50,7 @@ def shown(priced: Priced, recorded: Recorded, paid: Loss | None = None) -> Answe
         number=recorded.number,
         head=recorded.head,
         repeated=recorded.repeated,
-        labels=labels,
+        labels=(*labels, *priced.plan.notes),
     )
 
 
