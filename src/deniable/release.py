@@ -142,6 +142,8 @@ class Answer:
     number: int
     head: str
     repeated: bool
+    day: str = ""
+    """The day on which a repeated one was asked for; empty for one that is new."""
 
 
 class Door:
@@ -368,4 +370,6 @@ def _read_draw(
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:
-    return Answer(recorded.value, cost, recorded.number, recorded.head, recorded.repeated)
+    return Answer(
+        recorded.value, cost, recorded.number, recorded.head, recorded.repeated, recorded.day
+    )

@@ -25,6 +25,7 @@ from deniable.query.price.ranges import Offered, label, seen_cells, with_bounds
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.fan import Counts
+from deniable.query.run.changes import Changes
 from deniable.query.run.drawing import draw
 from deniable.query.show.explain import Explanation, explain
 from deniable.query.show.shown import shown
@@ -42,6 +43,7 @@ class Answering:
     counts: Counts
     public: Mapping[str, object]
     """What public tables are, for the digests of questions."""
+    changes: Changes
 
     def answer(self, tree: exp.Expr, options: Options, spend: Spend) -> Answer:
         """The answer: recorded, or drawn now."""
@@ -161,6 +163,7 @@ class Answering:
 
             gate = self._gate(plan)
             found = gate.answer(priced.loss, digest, make, purpose=_purpose(plan))
+            self.changes.note(found, [*plan.tables, *self.public])
             return shown(priced, found, paid)
 
     def _bounds(self, bought: Purchase, snapshot: LazySnapshot) -> Recorded:
