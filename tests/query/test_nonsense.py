@@ -1,6 +1,7 @@
 """What no data could make sense of is refused, or left out, before anything is charged."""
 
 import datetime
+import time
 
 import duckdb
 import pyarrow as pa
@@ -141,6 +142,78 @@ def test_other_groups_and_keys_of_the_question():
         )
         found = session.sql(both, epsilon=1, keys={"ward": ["x", "y"], "age": [30, 40]})
         assert (found["ward"], found["age"]) == (["x"], [40])
+
+
+NESTED = [
+    (
+        "SELECT ward, COUNT(*) AS n FROM (SELECT * FROM t WHERE ward <> 'y') AS s GROUP BY ward",
+        "xz",
+    ),
+    (
+        "WITH s AS (SELECT id, ward AS w FROM t WHERE ward = 'x') SELECT w AS ward, COUNT(*) AS n "
+        "FROM s WHERE w > 'a' GROUP BY w",
+        "x",
+    ),
+    (
+        "SELECT ward, COUNT(*) AS n FROM (SELECT id, ward FROM t WHERE ward <> 'y' "
+        "GROUP BY id, ward) AS s GROUP BY ward",
+        "xz",
+    ),
+    (
+        "SELECT ward, COUNT(*) AS n FROM (SELECT id, MAX(ward) AS ward FROM t WHERE ward <> 'y' "
+        "GROUP BY id) AS s GROUP BY ward",
+        "xz",
+    ),
+    (
+        "SELECT ward, COUNT(*) AS n FROM (SELECT ward FROM t WHERE ward = 'x' UNION ALL "
+        "SELECT ward FROM t WHERE ward = 'y') AS s GROUP BY ward",
+        "xy",
+    ),
+    (
+        "SELECT ward, COUNT(*) AS n FROM (SELECT ward FROM t WHERE ward = 'x' UNION ALL "
+        "SELECT ward FROM t) AS s GROUP BY ward",
+        "xyz",
+    ),
+    (
+        "SELECT a.ward, COUNT(*) AS n FROM t AS a JOIN t AS b ON a.id = b.id WHERE b.ward = 'x' "
+        "GROUP BY a.ward",
+        "xyz",
+    ),
+    (
+        "SELECT b.ward, COUNT(*) AS n FROM t AS a JOIN t AS b ON a.id = b.id WHERE b.ward = 'x' "
+        "GROUP BY b.ward",
+        "x",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "left"), NESTED)
+def test_conditions_below_exclude_keys_too(sql, left):
+    with opened(keys=KEYS) as session:
+        answer = session.sql(sql.replace("SELECT *", "SELECT id, ward"), epsilon=1)
+        assert answer["ward"] == list(left)
+
+
+def test_a_join_may_bring_null_back():
+    """No row of the side is NULL, but where nothing matched there is nothing else."""
+    keys = {"ward": ["x", "y", None]}
+    sql = (
+        "SELECT b.ward, COUNT(*) AS n FROM t AS a LEFT JOIN (SELECT id, ward FROM t "
+        "WHERE ward = 'x') AS b ON a.id = b.id GROUP BY b.ward"
+    )
+    with opened(keys=keys) as session:
+        answer = session.sql(sql, epsilon=50)
+        assert answer["ward"] == ["x", None]
+        assert [round(n) for n in answer["n"]] == [1, 2]
+
+
+def test_very_many_keys_are_not_followed(tmp_path):
+    keys = {"ward": [f"w{number}" for number in range(50_000)]}
+    listed = ", ".join(f"'w{number}'" for number in range(100))
+    with opened(keys=keys) as session:
+        start = time.process_time()
+        session.explain(by_ward(f"ward IN ({listed})"), epsilon=1)
+        assert time.process_time() - start < 20
 
 
 SQL = [

@@ -132,21 +132,24 @@ def _group(node: exp.Expr, select: exp.Select, find: Resolve, options: Options) 
     keys, note = options.keys.get(name, known_values(node, find)), ""
     if keys is not None:
         check_keys(name, keys, value.kind)
-        keys, note = _kept(name, keys, node, select)
+        keys, note = _kept(name, keys, node, select, find)
     return Group(name, finished(value), value.kind, keys, note)
 
 
 def _kept(
-    name: str, keys: tuple[Any, ...], node: exp.Expr, select: exp.Select
+    name: str, keys: tuple[Any, ...], node: exp.Expr, select: exp.Select, find: Resolve
 ) -> tuple[tuple[Any, ...], str]:
     """The keys that WHERE does not exclude, and what is to be said of the others.
 
     Those have no rows on any data: nothing but noise would be shown of them.
     """
     where, text = select.args.get("where"), text_of(node)
-    if where is None:
-        return keys, ""
-    kept, excluded = split(keys, where.this, lambda each: text_of(each) == text)
+    below = find(node).excluded if isinstance(node, exp.Column) else frozenset()
+    kept = tuple(key for key in keys if key not in below)
+    if where is not None:
+        kept, _ = split(kept, where.this, lambda each: text_of(each) == text)
+    left = set(kept)
+    excluded = [key for key in keys if key not in left]
     if not excluded:
         return keys, ""
     if not kept:

@@ -8,8 +8,8 @@ has no rows on any data. Whatever is not understood here may come out as anythin
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -17,12 +17,14 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.literals import kind_of_value
+from deniable.query.read.columns import Column
 from deniable.query.read.values.casts import KINDS
 from deniable.query.read.values.constants import as_kind, number
 from deniable.tables import ColumnType
 
 Outcomes = frozenset[bool | None]
 _EXACT = 1 << 53
+_MOST_STEPS = 500_000  # else every key counts as one that may have rows
 _ANYTHING: Outcomes = frozenset({True, False, None})
 _COMPARED: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
@@ -38,11 +40,37 @@ def split(
     keys: Sequence[Any], condition: exp.Expr, is_key: Callable[[exp.Expr], bool]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The keys that may have rows, and those that cannot; `is_key` knows what is grouped by."""
+    nodes = list(condition.walk())
+    stands = frozenset(id(node) for node in nodes if is_key(node))
+    if len(nodes) * len(keys) > _MOST_STEPS:
+        return tuple(keys), ()
     kept, excluded = list[Any](), list[Any]()
     for key in keys:
-        may_hold = True in _With(key, is_key).outcomes(condition)
+        may_hold = True in _With(key, stands).outcomes(condition)
         (kept if may_hold else excluded).append(key)
     return tuple(kept), tuple(excluded)
+
+
+def narrowed(
+    columns: Mapping[str, Mapping[str, Column]], condition: exp.Expr
+) -> dict[str, dict[str, Column]]:
+    """Columns of a SELECT with the keys that its WHERE excludes; NULL may come back by a join."""
+    return {
+        alias: {name: _narrowed(alias, name, column, condition) for name, column in known.items()}
+        for alias, known in columns.items()
+    }
+
+
+def _narrowed(alias: str, name: str, column: Column, condition: exp.Expr) -> Column:
+    keys = column.keys
+    if keys is None and column.kind == ColumnType.BOOLEAN:
+        keys = (False, True)
+
+    def is_key(node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and (node.table, node.name) == (alias, name)
+
+    _, found = split([key for key in keys or () if key is not None], condition, is_key)
+    return replace(column, excluded=column.excluded | set(found)) if found else column
 
 
 class _UnknownError(Exception):
@@ -54,7 +82,8 @@ class _With:
     """A condition where what is grouped by has one value."""
 
     key: Any
-    is_key: Callable[[exp.Expr], bool]
+    stands: frozenset[int]
+    """Where the key stands: which nodes are what is grouped by."""
 
     def outcomes(self, node: exp.Expr) -> Outcomes:
         """What a condition may come out as."""
@@ -97,7 +126,7 @@ class _With:
         """Whether it is the key that stands there; nothing else is known."""
         if isinstance(node, exp.Paren):
             return self._stands(node.this)
-        if not self.is_key(node):
+        if id(node) not in self.stands:
             raise _UnknownError
         return True
 
@@ -105,7 +134,7 @@ class _With:
         self, compared: Callable[[Any, Any], bool], left: exp.Expr, right: exp.Expr
     ) -> bool | None:
         """The key beside a constant, on either side; two constants are read otherwise."""
-        turned = self.is_key(right.unnest())
+        turned = id(right.unnest()) in self.stands
         if not turned:
             self._stands(left)
         constant = left if turned else right
