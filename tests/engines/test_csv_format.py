@@ -5,6 +5,8 @@ import gzip
 import pytest
 
 import deniable as dp
+from deniable.engines.files import Files
+from deniable.engines.stored_cells import opened_file
 
 KINDS = {"id": "text", "x": "integer"}
 
@@ -126,3 +128,11 @@ def test_what_could_be_understood_in_two_ways_is_refused(tmp_path, wrong):
 def test_only_csv_files(place):
     with pytest.raises(dp.ParameterError):
         dp.csv(place)
+
+
+def test_no_bar_of_the_engine_stands_among_what_is_printed(tmp_path):
+    """It would come after two seconds, and on the standard output."""
+    (tmp_path / "t.csv").write_text("id,x\na,1\n")
+    with opened_file(Files.of(str(tmp_path / "t.csv")), str(tmp_path / "t.csv")) as (connection, _):
+        ((shown,),) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()
+    assert not shown

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,6 @@ import duckdb as driver
 from deniable.engines.base import quoted
 from deniable.engines.files import Files, Stored
 from deniable.engines.leaves import Reader
-from deniable.engines.linked import Linked
 from deniable.tables import ColumnType
 
 _SHORT, _LOST = "deniable_rejected_scans", "deniable_rejected"
@@ -33,51 +33,49 @@ class StoredCells:
     """Columns that no question reads, and why."""
 
 
+@contextmanager
+def opened_file(files: Files, path: str) -> Iterator[tuple[driver.DuckDBPyConnection, Stored]]:
+    """One of the files, as it is stored, in a DuckDB of its own."""
+    with TemporaryDirectory() as folder:
+        link = files.link(path, Path(folder))
+        connection = driver.connect()
+        try:
+            # A bar would stand among what is printed for machines.
+            connection.execute("SET enable_progress_bar = false")
+            place = None if link is None else str(link.place)
+            yield connection, files.stored(connection, path, None, place)
+        finally:
+            connection.close()
+            if link is not None:
+                link.let_go()
+
+
 def stored_cells(files: Files, columns: Mapping[str, ColumnType]) -> StoredCells:
     """Count the cells of the declared columns as they are stored."""
-    cells, left_out = Counter(dict.fromkeys(columns, 0)), dict[str, str]()
+    cells, hidden = Counter(dict.fromkeys(columns, 0)), dict[str, str]()
     unread = dropped = 0
-    with TemporaryDirectory() as folder:
-        for path in files.paths():
-            try:
-                found = _file(files, path, columns, Path(folder))
-            except (driver.Error, OSError):
-                unread += 1
-                continue
-            cells.update(found.cells)
-            dropped += found.dropped
-            left_out |= found.left_out
-    return StoredCells(dict(cells), unread, dropped, left_out)
+    for path in files.paths():
+        try:
+            with opened_file(files, path) as (connection, stored):
+                found = _counted(connection, stored, columns)
+        except (driver.Error, OSError):
+            unread += 1
+            continue
+        cells.update(found.cells)
+        dropped += found.dropped
+        hidden |= found.left_out
+    return StoredCells(dict(cells), unread, dropped, hidden)
 
 
 def left_out(files: Files, path: str, columns: Mapping[str, ColumnType]) -> dict[str, str]:
     """The columns of one file that questions would not read, and why; no row is read."""
-    connection = driver.connect()
-    try:
-        return files.stored(connection, path).left_out(columns)
-    finally:
-        connection.close()
-
-
-def _file(files: Files, path: str, columns: Mapping[str, ColumnType], folder: Path) -> StoredCells:
-    link = files.link(path, folder)
-    connection = driver.connect()
-    try:
-        return _counted(files, path, columns, connection, link)
-    finally:
-        connection.close()
-        if link is not None:
-            link.let_go()
+    with opened_file(files, path) as (_, stored):
+        return stored.left_out(columns)
 
 
 def _counted(
-    files: Files,
-    path: str,
-    columns: Mapping[str, ColumnType],
-    connection: driver.DuckDBPyConnection,
-    link: Linked | None,
+    connection: driver.DuckDBPyConnection, stored: Stored, columns: Mapping[str, ColumnType]
 ) -> StoredCells:
-    stored = files.stored(connection, path, None, None if link is None else str(link.place))
     names = [name for name in columns if name in stored.found]
     counts = ", ".join(["COUNT(*)", *(f"COUNT({quoted(name)})" for name in names)])
     relation = _noting(stored)
@@ -86,8 +84,9 @@ def _counted(
     if stored.reader == Reader.CSV:
         lost = f"SELECT COUNT(*) FROM (SELECT DISTINCT scan_id, line FROM {_LOST})"
         ((dropped,),) = connection.execute(lost).fetchall()
-    left_out = stored.left_out(columns)
-    return StoredCells(dict(zip(names, found, strict=True)), 0, int(dropped), left_out)
+    return StoredCells(
+        dict(zip(names, found, strict=True)), 0, int(dropped), stored.left_out(columns)
+    )
 
 
 def _noting(stored: Stored) -> str:
