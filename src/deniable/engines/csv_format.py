@@ -66,7 +66,7 @@ class CSVFiles:
 
 
 def csv(
-    place: str | Path,
+    source: str | Path,
     *,
     delimiter: str | None = None,
     encoding: str = "utf-8",
@@ -76,13 +76,13 @@ def csv(
 
     Without `names` the first line names the columns; with them it is a row like the others.
     """
-    given: object = place
+    given: object = source
     if not isinstance(given, str | Path):
-        raise ParameterTypeError("place", type(given).__name__, "must be a path")
-    path = read_source(given)
-    if str(path).lower().endswith(".parquet"):
-        raise ParameterError("place", str(path), "must end in .csv, .csv.gz or .tsv")
-    return CSVFiles(str(path), csv_format(delimiter, encoding, names))
+        raise ParameterTypeError("source", type(given).__name__, "must be a path")
+    form, path = csv_format(delimiter, encoding, names), str(read_source(given))
+    if path.lower().endswith(".parquet"):
+        raise ParameterError("source", path, "must end in .csv, .csv.gz or .tsv")
+    return CSVFiles(path, form)
 
 
 def csv_format(
