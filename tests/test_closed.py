@@ -478,6 +478,7 @@ ENTRIES = {
         "version": (texts, lambda s, v: declared(version=v)),
         "relation": FREE,
         "row_by_row": FREE,
+        "looked": FREE,
     },
     dp.SubsampleAggregate.__init__: {
         "epsilon": (numbers, lambda s, v: aggregate(epsilon=v)),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from deniable.auditing.search import WorstPair, sensitivity_search
     from deniable.auditing.verdict import AuditReport
     from deniable.auditing.verify import Verified, verify, verify_channel
+    from deniable.engines.csv_format import csv
     from deniable.engines.duckdb import duckdb
     from deniable.engines.postgres import postgres
     from deniable.engines.spark import spark
@@ -248,6 +249,7 @@ __all__ = [
     "compose",
     "count",
     "count_distinct",
+    "csv",
     "duckdb",
     "errors_in_theory",
     "evaluate",
@@ -314,6 +316,7 @@ _HOMES = {
     "deniable.synthesis.workload": ("Workload",),
     "deniable.answer": ("Answer",),
     "deniable.auditing": ("attacks",),
+    "deniable.engines.csv_format": ("csv",),
     "deniable.engines.duckdb": ("duckdb",),
     "deniable.engines.postgres": ("postgres",),
     "deniable.engines.spark": ("spark",),

@@ -148,6 +148,8 @@ class Answer:
     number: int
     head: str
     repeated: bool
+    day: str = ""
+    """The day on which a repeated one was asked for; empty for one that is new."""
 
 
 class Door:
@@ -438,4 +440,6 @@ def _second(then: Callable[[object], Second | None], value: object) -> Second | 
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:
-    return Answer(recorded.value, cost, recorded.number, recorded.head, recorded.repeated)
+    return Answer(
+        recorded.value, cost, recorded.number, recorded.head, recorded.repeated, recorded.day
+    )

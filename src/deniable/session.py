@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.fan import Counts
 from deniable.query.read.resolve import parse
 from deniable.query.run.answering import Answering
+from deniable.query.run.changes import MESSAGE, Changes
 from deniable.query.show.explain import Explanation
 from deniable.release import shielded
 from deniable.tables import (
@@ -111,6 +113,8 @@ class Session:
             self._counts = Counts(self._engine, public)
             self._catalogue = Catalogue(schemas, private, self._counts)
             self._ledger = _read_ledger(ledger)
+            sources = {name: table.source for name, table in self._tables.items()}
+            self._changes = Changes(sources, self._ledger)
             for population in {table.population for table in private.values()}:
                 self._ledger.open(population, self._budget, who=who)
         except BaseException:
@@ -216,8 +220,15 @@ class Session:
             raise ParameterError("table", name, f"the session has {', '.join(self._tables)}")
         return Question(name, self._ask_tree, self._explain_tree)
 
-    @shielded
     def _ask_tree(self, tree: Any, options: Options, spend: Spend) -> Answer:
+        answer = self._answer(tree, options, spend)
+        # Out here, where a warning that is made an error is told as what it is.
+        for name in self._changes.told():
+            warnings.warn(MESSAGE.format(name), stacklevel=3)
+        return answer
+
+    @shielded
+    def _answer(self, tree: Any, options: Options, spend: Spend) -> Answer:
         return self._answering.answer(tree, options, spend)
 
     @shielded
@@ -237,6 +248,7 @@ class Session:
                 for name, table in self._tables.items()
                 if isinstance(table, PublicTable)
             },
+            self._changes,
         )
 
     @property

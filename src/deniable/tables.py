@@ -131,6 +131,7 @@ class PrivateTable:
         relation: "add_remove" (one unit more or less), or "replace".
         row_by_row: a promise about a view: each of its rows comes from one row of the same unit, by
             nothing that can fail and without chance. Views are refused without it.
+        looked: bounds, keys or max_rows were chosen by looking at the data. Answers say so.
     """
 
     source: Source
@@ -148,6 +149,7 @@ class PrivateTable:
     version: str
     relation: Relation
     row_by_row: bool
+    looked: bool
 
     def __init__(
         self,
@@ -167,6 +169,7 @@ class PrivateTable:
         version: str = "",
         relation: Relation | str = Relation.ADD_REMOVE,
         row_by_row: bool = False,
+        looked: bool = False,
     ) -> None:
         source = hold(source)
         named: object = unit
@@ -195,6 +198,7 @@ class PrivateTable:
             "version": read_text(version, "version"),
             "relation": read_relation(relation),
             "row_by_row": _truth(row_by_row, "row_by_row"),
+            "looked": _truth(looked, "looked"),
         }.items():
             object.__setattr__(self, name, value)
 

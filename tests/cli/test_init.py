@@ -1,4 +1,6 @@
+import decimal
 import gzip
+import json
 import tomllib
 
 import pyarrow as pa
@@ -42,12 +44,158 @@ def test_a_draft_does_not_depend_on_the_rows(data, folder, run):
     assert (folder / "one.toml").read_text() == (folder / "two.toml").read_text()
 
 
-def test_the_types_of_a_csv_file_are_left_to_the_owner(folder, run):
+def test_the_types_of_a_csv_file_are_read_and_the_owner_confirms_them(folder, run):
     (folder / "visits.csv").write_text("patient_id,age\n1,30\n")
     told = run("init", "visits.csv", "--unit", "patient_id", *BUDGET)
-    assert "the types of the columns" in told
-    assert drafted(folder)["tables"]["visits"]["columns"] == {"patient_id": "text", "age": "text"}
-    assert "has no types: edit them" in (folder / "visits.toml").read_text()
+    assert "types were read from the rows" in told
+    assert "confirm the types of the columns" in told
+    # A unit stands as it is written.
+    assert drafted(folder)["tables"]["visits"]["columns"] == {
+        "patient_id": "text",
+        "age": "integer",
+    }
+    text = (folder / "visits.toml").read_text()
+    assert "confirm them, for they become public" in text
+    assert "no ε covers" in text
+    run("query", "visits.toml", "--epsilon", "1", "SELECT COUNT(age) AS n FROM visits")
+
+
+TYPES = {
+    "whole": (["1", "-20", "", "0", " 7 ", "9223372036854775807"], "integer"),
+    "huge": (["1", "9223372036854775808"], "number"),
+    "number": (["1", "2.5", "1e3", "-.5"], "number"),
+    "code": (["007", "12", "13"], "text"),
+    "decimal code": (["00.5", "1.5"], "text"),
+    "hexadecimal": (["0x1F", "3"], "text"),
+    "grouped": (["1_000", "3"], "text"),
+    "comma": (['"1,5"'], "text"),
+    "truth": (["true", "FALSE", "True"], "boolean"),
+    "letters": (["t", "f"], "text"),
+    "day": (["2024-01-31", "1999-12-01"], "date"),
+    "no day": (["2024-13-45", "1999-12-01"], "text"),
+    "German day": (["31.01.2024", "01.02.2024"], "text"),
+    "time": (["2024-01-31 12:30", "2024-01-31T12:30:00.25", "2024-01-31"], "timestamp"),
+    "missing": (["1", "NA", "?", "n/a", "NULL", "-"], "integer"),
+    "nothing": (["", "", "NA"], "text"),
+    "empty": ([], "text"),
+    "words": (["1", "one"], "text"),
+    "infinite": (["1.5", "inf"], "text"),
+    "not a number": (["1.5", "NaN"], "number"),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_column_has_the_narrowest_type_that_all_its_cells_have(folder, run, name):
+    cells, kind = TYPES[name]
+    (folder / "v.csv").write_text("a,b\n" + "".join(f"{cell},x\n" for cell in cells))
+    run("init", "v.csv", "--row", *BUDGET)
+    assert drafted(folder, "v.toml")["tables"]["v"]["columns"] == {
+        "a": kind,
+        "b": "text",
+    }
+
+
+def test_the_drafted_types_are_what_questions_read(folder, run):
+    """Every cell that made a column what it is, is a value to questions."""
+    for name, (cells, kind) in TYPES.items():
+        if kind == "text":
+            continue
+        (folder / "v.csv").write_text("a,b\n" + "".join(f"{cell},x\n" for cell in cells))
+        run("init", "v.csv", "--row", *BUDGET, "--force")
+        (table,) = json.loads(run("check", "v.toml", "--json"))["tables"]
+        missing = {"", "NA", "?", "n/a", "NULL", "-", "NaN"}
+        assert table["columns"][0]["read"] == sum(c not in missing for c in cells), name
+
+
+def test_a_draft_has_a_version(data, folder, run):
+    run("init", data.name, "--unit", "patient_id", *BUDGET)
+    assert drafted(folder)["tables"]["visits"]["version"] == "1"
+    assert "whenever the data change" in (folder / "visits.toml").read_text()
+
+
+def test_columns_that_are_left_out_are_listed_with_reasons(folder, run):
+    made = {
+        "p": [1],
+        "tags": [[1, 2]],
+        "at": pa.array([0], pa.timestamp("ms")),
+        "pair": [{"a": 1}],
+        "raw\nname": pa.array([b"x"], pa.binary()),
+        "clock": pa.array([0], pa.time64("us")),
+        "wide": pa.array([decimal.Decimal(1)], pa.decimal256(60, 2)),
+    }
+    pq.write_table(pa.table(made), folder / "v.parquet")
+    told = run("init", "v.parquet", "--unit", "p", *BUDGET)
+    text = (folder / "v.toml").read_text()
+    assert list(drafted(folder, "v.toml")["tables"]["v"]["columns"]) == ["p"]
+    for name, why in {
+        "tags": "nested",
+        "at": "milliseconds",
+        "pair": "nested",
+        "raw\\nname": "bytes",
+        "clock": "TIME",
+        "wide": "decimals",
+    }.items():
+        for shown in (told, text):
+            assert any(f'left out: "{name}"' in line and why in line for line in shown.split("\n"))
+    run("query", "v.toml", "--epsilon", "1", "SELECT COUNT(*) AS n FROM v")
+
+
+ODD = "name;größe\nJosé;1\nZoë;2\n"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-8"])
+def test_delimiter_and_encoding_are_taken_and_passed_on(folder, run, encoding):
+    (folder / "v.csv").write_bytes(ODD.encode(encoding))
+    run("init", "v.csv", "--row", *BUDGET, "--delimiter", ";", "--encoding", encoding)
+    table = drafted(folder, "v.toml")["tables"]["v"]
+    assert table["columns"] == {"name": "text", "größe": "integer"}
+    assert table["delimiter"] == ";"
+    assert table.get("encoding", "utf-8") == encoding
+    found = json.loads(run("check", "v.toml", "--json"))["tables"][0]
+    assert [each["read"] for each in found["columns"]] == [2, 2]
+    told = run(
+        *("query", "v.toml", "--epsilon", "3", "--keys", "name=José,Zoë", "--json"),
+        "SELECT name, COUNT(*) AS n FROM v GROUP BY name",
+    )
+    assert "Jos" in told
+
+
+def test_a_file_without_a_line_of_names(folder, run):
+    (folder / "v.csv").write_text("Ana Secret,54,HIV\nBob Secret,33,\n")
+    told = run("init", "v.csv", "--unit", "column1", *BUDGET, "--no-header")
+    table = drafted(folder, "v.toml")["tables"]["v"]
+    assert table["names"] == ["column1", "column2", "column3"]
+    assert table["columns"] == {"column1": "text", "column2": "integer", "column3": "text"}
+    assert "Secret" not in told + (folder / "v.toml").read_text()
+    assert json.loads(run("check", "v.toml", "--json"))["tables"][0]["rows"] == 2
+    assert "there are column1" in run(
+        "init", "v.csv", "--unit", "id", *BUDGET, "--no-header", "--force", code=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--delimiter", ""), "must be one sign"),
+        (("--delimiter", ";;"), "must be one sign"),
+        (("--delimiter", '"'), "must be one sign"),
+        (("--delimiter", "x"), "must be one sign"),
+        (("--delimiter", "\n"), "must be one sign"),
+        (("--encoding", "utf-16"), "must be utf-8, latin-1, windows-1252"),
+    ],
+)
+def test_formats_that_are_not_read_are_refused(folder, run, options, message):
+    (folder / "v.csv").write_text("a,b\n1,2\n")
+    assert message in run("init", "v.csv", "--row", *BUDGET, *options, code=2)
+    assert not list(folder.glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "option", [("--delimiter", ";"), ("--encoding", "utf-8"), ("--no-header",)]
+)
+def test_formats_are_of_csv_files(data, run, option):
+    told = run("init", data.name, "--unit", "patient_id", *BUDGET, *option, code=2)
+    assert "of CSV files" in told
 
 
 def test_packed_and_tabbed_headers(folder, run):

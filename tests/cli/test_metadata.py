@@ -136,3 +136,35 @@ def test_another_budget_for_the_same_people_is_refused(file, run):
     run("query", file, COUNT, "--epsilon", "0.1")
     file.write_text(METADATA.replace("epsilon = 3", "epsilon = 30"))
     assert "has another budget already" in run("query", file, COUNT, "--epsilon", "0.1", code=2)
+
+
+def test_formats_of_csv_files_private_and_public(folder, run):
+    (folder / "v.csv").write_bytes("José;A\nZoë;B\n".encode("latin-1"))
+    (folder / "w.csv").write_bytes("ward|größe\nA|3\n".encode("windows-1252"))
+    (folder / "v.toml").write_text(
+        'population = "p"\nledger = "l.db"\n[budget]\nepsilon = 1\n'
+        '[tables.v]\nsource = "v.csv"\nunit = "name"\nmax_rows = 1\nencoding = "latin-1"\n'
+        'delimiter = ";"\nnames = ["name", "ward"]\n'
+        'columns = { name = "text", ward = "text" }\n'
+        '[tables.w]\nsource = "w.csv"\npublic = true\ndelimiter = "|"\nencoding = "windows-1252"\n'
+        'columns = { ward = "text", "größe" = "integer" }\n'
+    )
+    run(
+        *("query", "v.toml", "--epsilon", "1"),
+        'SELECT COUNT(*) AS n FROM v JOIN w ON v.ward = w.ward WHERE w."größe" > 1',
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('delimiter = ";;"', "[tables.visits]: delimiter"),
+        ('encoding = "utf-7"', "[tables.visits]: encoding"),
+        ('names = ["a", "A"]', "[tables.visits]: names"),
+        ('delimiter = ";"', "must end in .csv"),
+        ("looked = 1", "[tables.visits]: looked"),
+    ],
+)
+def test_formats_that_are_not_understood(file, run, line, message):
+    file.write_text(METADATA.replace("max_rows = 5", f"max_rows = 5\n{line}"))
+    assert message in run("query", file, COUNT, "--epsilon", "0.1", code=2)

@@ -5,15 +5,18 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import deniable as dp
 from clinic import METADATA
+from deniable.cli.app import app
 from deniable.session import Session
 
 COMMAND = str(Path(sys.executable).parent / "deniable")
@@ -219,3 +222,19 @@ def test_an_interrupt_ends_with_130(file, run, monkeypatch, way):
 @pytest.mark.parametrize("command", ["init", "query", "explain", "demo"])
 def test_help_has_an_example(run, command):
     assert f"Example: deniable {command}" in run(command, "--help")
+
+
+def test_a_file_that_was_written_since_is_warned_of_on_stderr(file, data):
+    count = ["query", str(file), "--epsilon", "0.1", "--json", "SELECT COUNT(*) AS n FROM visits"]
+    first = CliRunner().invoke(app, count)
+    assert (first.exit_code, first.stderr) == (0, "")
+    os.utime(data, (time.time() + 5, time.time() + 5))
+    again = CliRunner().invoke(app, count)
+    assert again.exit_code == 0
+    assert json.loads(again.stdout)["repeated"] is True
+    assert "warning: visits: written after this answer was recorded" in again.stderr
+    assert "version=" in again.stderr
+    assert again.stderr.count("\n") == 1
+    file.write_text(file.read_text().replace("max_rows = 5", 'max_rows = 5\nversion = "2"'))
+    fresh = CliRunner().invoke(app, count)
+    assert (fresh.stderr, json.loads(fresh.stdout)["repeated"]) == ("", False)

@@ -294,9 +294,7 @@ def test_names_of_folders_are_names(tmp_path, monkeypatch, name, kind):
 
 def test_a_path_is_from_the_root_where_files_cannot_be_linked(tmp_path, monkeypatch):
     """As on systems without /proc."""
-    for module in (apart, linked):
-        monkeypatch.setattr(module, "linked", lambda *_: None)
-    monkeypatch.setattr("deniable.engines.pinned.linked", lambda *_: None)
+    monkeypatch.setattr("deniable.engines.files.linked", lambda *_: None)
     test_names_of_folders_are_names(tmp_path, monkeypatch, "~", "parquet")
 
 
@@ -447,7 +445,7 @@ def test_a_lack_of_descriptors_is_not_taken_for_damage(tmp_path, monkeypatch):
 
     source = folder(tmp_path, 1)
     assert asked(source) == pytest.approx(1000, abs=100)
-    monkeypatch.setattr(apart, "linked", none_left)
+    monkeypatch.setattr("deniable.engines.files.linked", none_left)
     with pytest.raises(dp.ReleaseFailedError):
         asked(source)
 

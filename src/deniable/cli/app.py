@@ -14,6 +14,7 @@ from deniable import __version__
 # Where each command is, in the order of the help. One command need not wait for the others.
 _HOMES = {
     "init": "init",
+    "check": "check",
     "query": "query",
     "explain": "explain",
     "attack": "attack",

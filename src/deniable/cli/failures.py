@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -48,6 +49,16 @@ def say(name: str, message: str) -> None:
     """One red line on stderr, whatever is in the message."""
     line = "".join(char if char.isprintable() else " " for char in message)
     typer.secho(f"deniable {name}: {' '.join(line.split())}", fg=typer.colors.RED, err=True)
+
+
+@contextmanager
+def warned(name: str) -> Iterator[None]:
+    """Say what is warned of in lines on stderr, as errors are."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for each in caught:
+        say(name, f"warning: {each.message}")
 
 
 def _stopped(name: str) -> typer.Exit:

@@ -1,4 +1,8 @@
-"""`deniable init`: a metadata file drafted from a schema. No row is read for it."""
+"""`deniable init`: a metadata file drafted from a schema.
+
+A Parquet file tells its types, and no row of it is read. A CSV file has none: they are read from
+its rows, as the owner's own act, and are the owner's to confirm. Nothing else is taken from rows.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +20,13 @@ from sqlglot import exp
 
 from deniable.cli.failures import told
 from deniable.cli.header import check_header
+from deniable.cli.query import waiting
+from deniable.engines.csv_format import PLAIN, CSVFormat, csv_format
+from deniable.engines.csv_types import csv_types
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.files import Files
-from deniable.engines.sources import csv_header
+from deniable.engines.sources import csv_header, first_line
+from deniable.engines.stored_cells import left_out
 from deniable.errors import ParameterError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.privacy.exact import exact, show
@@ -42,7 +50,10 @@ class Draft:
     epsilon: str
     delta: str | None
     columns: Mapping[str, ColumnType]
+    left_out: Mapping[str, str]
     typed: bool
+    """Whether the file tells its types; else they were read from its rows."""
+    form: CSVFormat
 
 
 @told("init")
@@ -66,8 +77,20 @@ def init(  # noqa: PLR0917
         Path | None, typer.Option(help="The file to write; visits.toml unless given.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Between the cells of a CSV file; a comma unless given.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Of a CSV file: utf-8 unless given, latin-1, windows-1252.")
+    ] = None,
+    header: Annotated[
+        bool, typer.Option(help="Whether the first line of a CSV file names its columns.")
+    ] = True,
 ) -> None:
     """Draft the metadata file of a table from its schema; bounds and keys are left to you.
+
+    A CSV file has no types: running this command on one reads them from its rows, for you to
+    confirm. No row of a Parquet file is read.
 
     Example: deniable init visits.parquet --unit patient_id --budget 3 --delta 1e-6
     """
@@ -75,10 +98,14 @@ def init(  # noqa: PLR0917
         raise ParameterError("unit", unit, "say whose rows these are: --unit COLUMN, or --row")
     if Path(source).is_file():
         source = glob.escape(source)  # signs in its name are letters
-    columns, typed = _schema(str(read_source(source)))
+    found = _schema(str(read_source(source)), delimiter, encoding, header=header)
+    columns = dict(found.columns)
     if unit is not None and unit not in columns:
-        hint = nearest(unit, columns) if typed else "the first line of the file does not name it"
+        near = found.typed or not header
+        hint = nearest(unit, columns) if near else "the first line of the file does not name it"
         raise ParameterError("unit", unit, f"no such column; {hint}")
+    if unit is not None and not found.typed:
+        columns[unit] = ColumnType.TEXT  # as it stands: two ways to write a number are two people
     table = _identifier(source)
     target = Path(f"{table}.toml") if output is None else output
     Budget(PureDP(budget) if delta is None else ApproxDP(budget, delta))
@@ -91,14 +118,26 @@ def init(  # noqa: PLR0917
         epsilon=show(exact(budget, "budget")),
         delta=None if delta is None else show(exact(delta, "delta")),
         columns=columns,
-        typed=typed,
+        left_out=found.left_out,
+        typed=found.typed,
+        form=found.form,
     )
     _write(target, "\n".join(_lines(draft)) + "\n", force=force)
     _tell(target, draft)
 
 
-def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
-    """Names and types; of a CSV file only the names, for types are never guessed from rows.
+@dataclass(frozen=True)
+class _Found:
+    """What a file tells of its columns."""
+
+    columns: Mapping[str, ColumnType]
+    left_out: Mapping[str, str]
+    typed: bool
+    form: CSVFormat
+
+
+def _schema(source: str, delimiter: str | None, encoding: str | None, *, header: bool) -> _Found:
+    """Names and types, of a CSV file from its rows, and the columns that are left out.
 
     Of a pattern they are those of the first file that it finds, and of the folders that it names.
     """
@@ -109,14 +148,30 @@ def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
         raise ParameterError("source", source, "finds no file from which to draft")
     folders = dict.fromkeys(files.partitions, ColumnType.TEXT)
     if not path.lower().endswith(".parquet"):
-        names = csv_header(path)
-        check_header(path, names)
-        return dict.fromkeys(names, ColumnType.TEXT) | folders, False
+        form = csv_format(delimiter, encoding, None)
+        if header:
+            check_header(path, csv_header(path, form=form))
+        else:
+            form = replace(form, names=_numbered(path, form))
+        with waiting("reading types from the rows"):
+            types = csv_types(replace(files, form=form), path)
+        return _Found(types | folders, {}, False, form)
+    if delimiter is not None or encoding is not None or not header:
+        raise ParameterError("source", source, "delimiter, encoding and header are of CSV files")
     engine = DuckDB()
     try:
-        return dict(engine.add("draft", glob.escape(path), None).columns) | folders, True
+        columns = dict(engine.add("draft", glob.escape(path), None).columns) | folders
     finally:
         engine.close()
+    return _Found(columns, left_out(files, path, columns), True, PLAIN)
+
+
+def _numbered(path: str, form: CSVFormat) -> tuple[str, ...]:
+    """Names for columns that have none: as many as the first line has cells."""
+    cells, ended = first_line(path, None, form)
+    if not cells or not ended:
+        raise ParameterError("source", path, "the first line of the file cannot be read as a row")
+    return tuple(f"column{number}" for number in range(1, len(cells) + 1))
 
 
 def _identifier(source: str) -> str:
@@ -171,12 +226,18 @@ def _character(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """A name as TOML takes it."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
 
 
 def _lines(draft: Draft) -> Iterator[str]:
-    yield "# Drafted by `deniable init` from the schema alone. Fill in the blanks from what you"
+    if draft.typed:
+        yield "# Drafted by `deniable init` from the schema alone. Fill in the blanks from what you"
+    else:
+        yield "# Drafted by `deniable init`. Whoever ran it had the types of the columns read from"
+        yield "# the rows of the file: confirm them, for they become public. Nothing else was taken"
+        yield "# from the rows, and no ε covers what was. Fill in the blanks from what you"
     yield "# know, never from the data. Paths are relative to this file."
     yield f"population = {quoted(draft.population)}  # all tables about the same people name it"
     yield f"ledger = {quoted(draft.ledger)}"
@@ -186,9 +247,11 @@ def _lines(draft: Draft) -> Iterator[str]:
     if draft.delta is not None:
         yield f"delta = {draft.delta}"
     yield ""
-    yield f"[tables.{_key(draft.table)}]"
+    yield f"[tables.{toml_key(draft.table)}]"
     yield f"source = {quoted(draft.source)}"
+    yield from _format(draft.form)
     yield "row = true" if draft.unit is None else f"unit = {quoted(draft.unit)}"
+    yield 'version = "1"  # change it whenever the data change: old answers are not repeated then'
     if draft.unit is not None:
         yield "# max_rows =    how many rows of one unit count in full; without it, that is bought"
     yield "# max_groups =  in how many groups one unit counts, where groups are no declared keys"
@@ -197,32 +260,50 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield from _columns(draft)
 
 
+def _format(form: CSVFormat) -> Iterator[str]:
+    if form.delimiter is not None:
+        yield f"delimiter = {quoted(form.delimiter)}"
+    if form.encoding != PLAIN.encoding:
+        yield f"encoding = {quoted(form.encoding)}"
+    if form.names is not None:
+        yield f"names = [{', '.join(map(quoted, form.names))}]  # in the order of the cells"
+
+
 def _columns(draft: Draft) -> Iterator[str]:
     others = {name: kind for name, kind in draft.columns.items() if name != draft.unit}
-    table = _key(draft.table)
+    table = toml_key(draft.table)
     yield f"[tables.{table}.columns]  # {', '.join(ColumnType)}"
     if not draft.typed:
-        yield "# A CSV file has no types: edit them."
+        yield "# Read from the rows: confirm or edit them. Cells of no such type count as missing."
     if Files.of(draft.source).is_pattern:
         yield "# As in the first file; each file is read by these names, and as these types."
-    yield from (f"{_key(name)} = {quoted(kind)}" for name, kind in draft.columns.items())
+    yield from (f"{toml_key(name)} = {quoted(kind)}" for name, kind in draft.columns.items())
+    yield from (f"# left out: {quoted(name)}: {why}" for name, why in draft.left_out.items())
     yield ""
     yield f"[tables.{table}.bounds]  # of numbers that are summed; values beyond are clamped"
-    numbers = [name for name, kind in others.items() if kind in _NUMBERS or not draft.typed]
-    yield from (f"# {_key(name)} = [low, high]" for name in numbers)
+    numbers = [name for name, kind in others.items() if kind in _NUMBERS]
+    yield from (f"# {toml_key(name)} = [low, high]" for name in numbers)
     yield ""
     yield f"[tables.{table}.keys]  # values that may show as groups whether they occur or not"
     groups = [name for name, kind in others.items() if kind != ColumnType.NUMBER]
-    yield from (f"# {_key(name)} = [first, second, ...]" for name in groups)
+    yield from (f"# {toml_key(name)} = [first, second, ...]" for name in groups)
 
 
 def _tell(target: Path, draft: Draft) -> None:
     blanks = "bounds and keys" if draft.unit is None else "max_rows, bounds and keys"
-    types = "" if draft.typed else "the types of the columns, "
-    if not draft.typed:
+    if not draft.typed and draft.form.names is None:
         typer.echo("The columns are named as the first line of the file: see that it is no row.")
-    ask = f'{shlex.quote(str(target))} --epsilon 0.1 "{_count(draft.table)}"'
-    typer.echo(f"{target} is drafted; no row was read. Next:")
-    typer.echo(f"  1. fill in {types}{blanks}, from what you know and never from the data")
-    typer.echo(f"  2. see a price:  deniable explain {ask}")
-    typer.echo(f"  3. ask:          deniable query {ask}")
+    ask = f'{_quoted(target)} --epsilon 0.1 "{_count(draft.table)}"'
+    read = "no row was read" if draft.typed else "types were read from the rows of the file"
+    types = "" if draft.typed else "confirm the types of the columns, "
+    typer.echo(f"{target} is drafted; {read}. Next:")
+    for name, why in draft.left_out.items():
+        typer.echo(f"  left out: {quoted(name)}: {why}")
+    typer.echo(f"  1. {types}fill in {blanks}, from what you know and never from the data")
+    typer.echo(f"  2. see, for your eyes only, what they do:  deniable check {_quoted(target)}")
+    typer.echo(f"  3. see a price:  deniable explain {ask}")
+    typer.echo(f"  4. ask:          deniable query {ask}")
+
+
+def _quoted(target: Path) -> str:
+    return shlex.quote(str(target))

@@ -17,8 +17,11 @@
     source = "wards.csv"
     public = true
     columns = { ward = "text", beds = "integer" }
+    delimiter = ";"
+    encoding = "latin-1"
 
-Paths are relative to the file.
+Paths are relative to the file. Of a CSV file `names` lists the columns where its first line is a
+row already.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deniable.engines.csv_format import CSVFiles, csv
 from deniable.engines.files import Files
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
@@ -42,10 +46,12 @@ from deniable.tables import ColumnType, PrivateTable, PublicTable, nearest
 
 _TOP = ("population", "ledger", "budget", "tables", "untested_engine", "allow_real_arithmetic")
 _BUDGET = ("epsilon", "delta", "rho", "mu", "keys_delta", "relation")
-_PUBLIC = ("source", "public", "columns")
+_FORMAT = ("delimiter", "encoding", "names")
+_PUBLIC = ("source", "public", "columns", *_FORMAT)
 _PRIVATE = (
     *("source", "unit", "row", "public", "population", "columns", "bounds", "keys"),
-    *("max_rows", "max_groups", "cap_rows", "most_rows", "grid", "size", "version"),
+    *("max_rows", "max_groups", "cap_rows", "most_rows", "grid", "size", "version", "looked"),
+    *_FORMAT,
 )
 
 
@@ -189,13 +195,23 @@ def _table(section: _Section, population: str | None, file: Path, relation: Rela
     if not files.is_pattern and not Path(files.place).is_file():
         raise section.error("source", f"no such file: {files.place}")
     with _placed(section.place):
+        read = _formatted(section, place)
         if section.truth("public"):
-            return PublicTable(place, columns=section.values.get("columns"))
-        return _private(section, place, population, relation)
+            return PublicTable(read, columns=section.values.get("columns"))
+        return _private(section, read, population, relation)
+
+
+def _formatted(section: _Section, place: str) -> str | CSVFiles:
+    """The source, with how it is written where that is said."""
+    said = [section.values.get(name) for name in _FORMAT]
+    if all(each is None for each in said):
+        return place
+    delimiter, encoding, names = said
+    return csv(place, delimiter=delimiter, encoding=encoding or "utf-8", names=names)
 
 
 def _private(
-    section: _Section, source: str, population: str | None, relation: Relation
+    section: _Section, source: str | CSVFiles, population: str | None, relation: Relation
 ) -> PrivateTable:
     values, unit, row = section.values, section.text("unit"), section.truth("row")
     if (unit is None) != row:
@@ -220,6 +236,7 @@ def _private(
         size=values.get("size"),
         version=values.get("version", ""),
         relation=relation,
+        looked=section.truth("looked"),
     )
 
 

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from deniable.answer import Answer
-from deniable.cli.failures import told
+from deniable.cli.failures import told, warned
 from deniable.cli.metadata import read_metadata
 from deniable.cli.question import (
     AsJson,
@@ -77,7 +77,7 @@ def query(  # noqa: PLR0917
         max_groups,
     )
     with metadata.session(who=who) as session:
-        with waiting("asking"):
+        with warned("query"), waiting("asking"):
             answer = asked.answer(session)
         _print(answer, session, as_json=as_json, as_csv=as_csv)
     if plot is not None:

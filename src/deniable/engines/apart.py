@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb as driver
 import pyarrow as pa
 
-from deniable.engines.linked import Linked, linked
+from deniable.engines.linked import Linked
 from deniable.engines.statements import PINNED, set_to
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -43,7 +43,12 @@ class Apart:
         self._opened: driver.DuckDBPyConnection | None = None
 
     def add(
-        self, connection: driver.DuckDBPyConnection, table: str, path: str, select: Select
+        self,
+        connection: driver.DuckDBPyConnection,
+        table: str,
+        path: str,
+        select: Select,
+        opened: Callable[[str, Path], Linked | None],
     ) -> None:
         """Add the rows of one file to a table of a connection; none if it cannot be read.
 
@@ -51,7 +56,7 @@ class Apart:
         no more room, would follow from other people's files, and fails the question.
         """
         try:
-            link = linked(path, self._folder)
+            link = opened(path, self._folder)
         except OSError as error:
             if error.errno in _OURS:
                 raise

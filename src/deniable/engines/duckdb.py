@@ -14,6 +14,7 @@ import duckdb as driver
 from deniable.engines import faults
 from deniable.engines.apart import Apart
 from deniable.engines.base import Rows, Step, quoted
+from deniable.engines.csv_format import CSVFiles
 from deniable.engines.files import Files, Stored
 from deniable.engines.frames import pinned_frame
 from deniable.engines.leaves import Reader, projection, schema_of
@@ -135,7 +136,7 @@ class DuckDB:
     ) -> Schema:
         """Make a source known by its leaves; its schema, declared or read from metadata."""
         whose = None if unit is None else unit.lower()
-        if isinstance(source, str):
+        if isinstance(source, str | CSVFiles):
             files = Files.of(source)
             files.check()
             schema = self._schema_of_files(name, files, columns)

@@ -11,15 +11,17 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 import duckdb as driver
 
 from deniable.engines.base import quoted
+from deniable.engines.csv_format import PLAIN, CSVFiles, CSVFormat
 from deniable.engines.found import found
-from deniable.engines.leaves import Reader, projection
+from deniable.engines.leaves import Reader, projection, why_left_out
+from deniable.engines.linked import Linked, linked, recoded
 from deniable.engines.sources import csv_options, string_literal, unreadable
 from deniable.errors import ParameterError
 from deniable.tables import ColumnType, Schema
@@ -36,6 +38,18 @@ class Stored:
     relation: str
     reader: Reader
     found: Mapping[str, str]
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are not read whatever is declared, and why."""
+
+    def left_out(self, columns: Mapping[str, ColumnType] | None) -> dict[str, str]:
+        """The stored columns that are not read, and why."""
+        found = dict(self.hidden)
+        for name, native in self.found.items():
+            if columns is not None and name not in columns:
+                found[name] = why_left_out(native) or "it is not declared"
+            elif columns is None and (why := why_left_out(native)):
+                found[name] = why
+        return found
 
 
 @dataclass(frozen=True)
@@ -45,14 +59,20 @@ class Files:
     place: str
 
     @staticmethod
-    def of(place: str) -> Files:
+    def of(source: str | CSVFiles) -> Files:
         """Of a path; signs of patterns that stand for themselves, as in [*], are letters."""
+        place, form = source, PLAIN
+        if isinstance(source, CSVFiles):
+            place, form = source.place, source.form
+        assert isinstance(place, str)
         if glob.has_magic(_ESCAPED.sub("", place)):
-            return Files(place)
-        return Files(_ESCAPED.sub(r"\1", place), is_pattern=False)
+            return Files(place, form=form)
+        return Files(_ESCAPED.sub(r"\1", place), is_pattern=False, form=form)
 
     is_pattern: bool = True
     """Whether it may find any number of files."""
+    form: CSVFormat = PLAIN
+    """How CSV files are written."""
 
     @property
     def is_kept_open(self) -> bool:
@@ -86,6 +106,12 @@ class Files:
             return
         yield from found(self.place)
 
+    def link(self, path: str, folder: Path) -> Linked | None:
+        """One of the files, kept open under a name in a folder; in UTF-8, if it is text."""
+        if self.form.encoding == "utf-8" or path.lower().endswith(".parquet"):
+            return linked(path, folder)
+        return recoded(path, folder, self.form.encoding)
+
     def stored(
         self,
         connection: driver.DuckDBPyConnection,
@@ -103,10 +129,11 @@ class Files:
             )
             reader = Reader.PARQUET
         else:
-            relation = f"read_csv({place}, hive_partitioning = false, {csv_options(path, link)})"
+            options = csv_options(path, link, self.form)
+            relation = f"read_csv({place}, hive_partitioning = false, {options})"
             reader = Reader.CSV
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        hidden = unreadable(connection, place) if reader == Reader.PARQUET else set()
+        hidden = unreadable(connection, place) if reader == Reader.PARQUET else {}
         found = {str(row[0]): str(row[1]) for row in described if str(row[0]) not in hidden}
         values = self._values(path, unit)
         if values:
@@ -118,7 +145,7 @@ class Files:
             listed = f"{kept}, {made}" if kept else made
             relation = f"(SELECT {listed} FROM {relation})"
             found |= dict.fromkeys(values, "VARCHAR")
-        return Stored(relation, reader, found)
+        return Stored(relation, reader, found, hidden)
 
     def _values(self, path: str, unit: str | None) -> dict[str, str | None]:
         """The values of the partitions, as a path says them: text, until a leaf reads them.

@@ -83,6 +83,17 @@ def family(native: str) -> ColumnType | None:
     return ColumnType.NUMBER if native.startswith("DECIMAL") else _TYPES.get(native)
 
 
+def why_left_out(native: str) -> str:
+    """Why a column of a native type is not read unless it is declared; empty if it is."""
+    if family(native) is not None:
+        return ""
+    if native.endswith("]") or native.startswith(("STRUCT", "MAP", "UNION")):
+        return "it is nested: a row holds several values; store one column for each"
+    if native == "BLOB":
+        return "it holds bytes; declare it as text if they are letters"
+    return f"nothing can be asked about the type {native}"
+
+
 def _exact(native: str, kind: ColumnType) -> bool:
     """Whether different values stay different, or are NULL."""
     if kind == ColumnType.TEXT:

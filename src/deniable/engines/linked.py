@@ -8,11 +8,15 @@ a name of ours: in that of the file it may find signs, a home folder or a protoc
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import stat
 import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+
+from deniable.engines.csv_format import recode
 
 Standing = tuple[tuple[int, ...] | None, ...]
 
@@ -54,18 +58,43 @@ class Linked:
 
 def linked(path: str, folder: Path) -> Linked | None:
     """A file under a new name in a folder; None where the system has no such names."""
-    # A pipe, which may have taken the file's place, would be waited for.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = _opened(path)
     opened = Path(f"/proc/self/fd/{descriptor}")
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or not opened.exists():
+    if not opened.exists():
         os.close(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError(path)
         return None
     ending = Path(path).suffix.lower()
     place = folder / f"{descriptor}-{time.monotonic_ns()}{ending if ending in _ENDINGS else ''}"
     place.symlink_to(opened)
+    return _linked(place, descriptor)
+
+
+def recoded(path: str, folder: Path, encoding: str) -> Linked:
+    """A copy of a file in UTF-8 in a folder; it has changed where the file has."""
+    descriptor = _opened(path)
+    link = _linked(folder / f"{descriptor}-{time.monotonic_ns()}.csv", descriptor)
+    try:
+        recode(descriptor, path.lower().endswith(".gz"), encoding, link.place)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        link.let_go()
+        raise OSError("a packed file is damaged") from None
+    except BaseException:
+        link.let_go()
+        raise
+    return link
+
+
+def _opened(path: str) -> int:
+    # A pipe, which may have taken the file's place, would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileNotFoundError(path)
+    return descriptor
+
+
+def _linked(place: Path, descriptor: int) -> Linked:
+    found = os.fstat(descriptor)
     recent = time.time() - max(found.st_mtime, found.st_ctime) < _RECENT
     return Linked(place, descriptor, _seen(descriptor), recent)
 

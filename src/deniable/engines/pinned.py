@@ -22,7 +22,7 @@ from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import mentions
 from deniable.engines.files import Files, Stored
 from deniable.engines.leaves import projection
-from deniable.engines.linked import Linked, linked
+from deniable.engines.linked import Linked
 from deniable.errors import EngineError
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
@@ -90,7 +90,7 @@ class Pinned:
         """One file, kept open: what is read of it first and last is of the same one."""
         if not isinstance(self.source, Files) or self.source.is_pattern:
             return None
-        return linked(self.source.place, folder) if texts.scans(self.name) else None
+        return self.source.link(self.source.place, folder) if texts.scans(self.name) else None
 
     def pin(
         self,
@@ -131,7 +131,7 @@ class Pinned:
         connection.execute(f"CREATE TEMP TABLE {quoted(self.name)} ({typed})")
         for path in files.paths():
             select = partial(self._select, files, path, columns)
-            apart.add(connection, f"temp.{quoted(self.name)}", path, select)
+            apart.add(connection, f"temp.{quoted(self.name)}", path, select, files.link)
 
     def _select(
         self,

@@ -9,10 +9,11 @@ import zlib
 
 import duckdb as driver
 
+from deniable.engines.csv_format import PLAIN, CSVFormat, decoded
 from deniable.errors import ParameterError
 
 _LONGEST_HEADER = 1 << 18
-"""Characters: a packed file of a few bytes may begin with a line that no memory holds."""
+"""Bytes: a packed file of a few bytes may begin with a line that no memory holds."""
 
 
 def string_literal(text: str) -> str:
@@ -20,18 +21,12 @@ def string_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def csv_header(path: str, link: str | None = None) -> list[str]:
-    """The names in the first line of a CSV file, read through a link to it or not."""
-    opener = gzip.open if path.lower().endswith(".gz") else open
-    try:
-        with opener(link or path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            start = io.StringIO(file.read(_LONGEST_HEADER), newline="")
-        names = next(csv.reader(start, delimiter=_separator(path)), [])
-    except FileNotFoundError:
-        raise ParameterError("source", path, "no such file") from None
-    except (csv.Error, OSError, EOFError, zlib.error):
-        names = []
-    if not names or len(set(names)) != len(names) or start.tell() == _LONGEST_HEADER:
+def csv_header(path: str, link: str | None = None, form: CSVFormat = PLAIN) -> list[str]:
+    """The names of the columns of a CSV file: declared, or in its first line, maybe by a link."""
+    if form.names is not None:
+        return list(form.names)
+    names, ended = first_line(path, link, form)
+    if not names or len(set(names)) != len(names) or not ended:
         raise ParameterError(
             "source",
             path,
@@ -41,25 +36,41 @@ def csv_header(path: str, link: str | None = None) -> list[str]:
     return names
 
 
-def csv_options(source: str, link: str | None = None) -> str:
+def first_line(path: str, link: str | None, form: CSVFormat) -> tuple[list[str], bool]:
+    """The cells of the first line, and whether it ends where a line of names should have.
+
+    A link is to a file in UTF-8: one in another encoding is copied into that.
+    """
+    opener = gzip.open if (link or path).lower().endswith(".gz") else open
+    encoding = form.encoding if link is None else "utf-8"
+    try:
+        with opener(link or path, "rb") as file:
+            stored = file.read(_LONGEST_HEADER)
+        start = io.StringIO(text := decoded(stored, encoding), newline="")
+        names = next(csv.reader(start, delimiter=form.separator(path)), [])
+    except FileNotFoundError:
+        raise ParameterError("source", path, "no such file") from None
+    except (csv.Error, OSError, EOFError, zlib.error):
+        return [], False
+    return names, start.tell() < len(text) or len(stored) < _LONGEST_HEADER
+
+
+def csv_options(source: str, link: str | None = None, form: CSVFormat = PLAIN) -> str:
     """Text only, nothing sniffed; names from the first line, which is the file's schema.
 
     Lines that do not fit are dropped, whatever is wrong with them.
     """
-    columns = ", ".join(f"{string_literal(name)}: 'VARCHAR'" for name in csv_header(source, link))
+    names = csv_header(source, link, form)
+    columns = ", ".join(f"{string_literal(name)}: 'VARCHAR'" for name in names)
     return (
-        f"columns={{{columns}}}, header=true, auto_detect=false, "
-        f"delim={string_literal(_separator(source))}, quote='\"', escape='\"', null_padding=true, "
-        "ignore_errors=true, strict_mode=false, parallel=false, nullstr=''"
+        f"columns={{{columns}}}, header={str(form.names is None).lower()}, auto_detect=false, "
+        f"delim={string_literal(form.separator(source))}, quote='\"', escape='\"', "
+        "null_padding=true, ignore_errors=true, strict_mode=false, parallel=false, nullstr=''"
     )
 
 
-def _separator(source: str) -> str:
-    return "\t" if source.lower().endswith(".tsv") else ","
-
-
-def unreadable(connection: driver.DuckDBPyConnection, place: str) -> set[str]:
-    """Columns of a Parquet file that DuckDB fails to read where one cell lies too far.
+def unreadable(connection: driver.DuckDBPyConnection, place: str) -> dict[str, str]:
+    """Columns of a Parquet file that DuckDB fails to read where one cell lies too far, and why.
 
     That is below any cast of ours. They are left out: a single value could make every question
     fail. Times in units that are widened, and decimals in more bytes than the engine's have. Names
@@ -67,14 +78,20 @@ def unreadable(connection: driver.DuckDBPyConnection, place: str) -> set[str]:
     """
     found = connection.execute(
         "SELECT name, COALESCE(num_children, 0), converted_type = 'TIMESTAMP_MILLIS' "
-        "OR logical_type LIKE '%MILLIS=MilliSeconds%' "
-        "OR ((converted_type = 'DECIMAL' OR logical_type LIKE '%Decimal%') "
-        "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16)) "
+        "OR logical_type LIKE '%MILLIS=MilliSeconds%', "
+        "(converted_type = 'DECIMAL' OR logical_type LIKE '%Decimal%') "
+        "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16) "
         f"FROM parquet_schema({place})"
     ).fetchall()
-    names = [str(name) for name, _, _ in found[1:]]
-    check_names(names if not any(children for _, children, _ in found[1:]) else [])
-    return {str(name) for name, _, hidden in found if hidden}
+    names = [str(row[0]) for row in found[1:]]
+    check_names(names if not any(row[1] for row in found[1:]) else [])
+    times = {str(name): MILLISECONDS for name, _, time, _ in found if time}
+    return times | {str(name): WIDE_DECIMAL for name, _, _, decimal in found if decimal}
+
+
+MILLISECONDS = "its times count milliseconds, and one that lies too far would end every question; "
+MILLISECONDS += "store microseconds"
+WIDE_DECIMAL = "its decimals have more than 16 bytes, and one would end every question; store fewer"
 
 
 def check_names(names: list[str]) -> None:

@@ -105,6 +105,11 @@ class Ledger:
         return self._store
 
     @property
+    def written(self) -> float | None:
+        """When its file was last written to, in seconds of the epoch: no entry is younger."""
+        return self._store.written if isinstance(self._store, SqlStore) else None
+
+    @property
     def key(self) -> bytes:
         """The key of the chain, for `verify`."""
         return self._key
@@ -450,7 +455,8 @@ class Ledger:
                 if asked is None or self._watch.authentic(asked, self._store).question != digest:
                     raise LedgerTamperedError(f"entry {row.number} of {name!r} answers nothing")
                 kept = self._watch.authentic(row, self._store)
-                return Recorded(kept.data["answer"], row.refers, head_of(row), repeated=True)
+                day = day_of(asked.data["state"]["time"])
+                return Recorded(kept.data["answer"], row.refers, head_of(row), True, day)
         return None
 
     def _last(self, name: str) -> Row:

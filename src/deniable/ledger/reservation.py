@@ -41,6 +41,8 @@ class Recorded:
     number: int
     head: str
     repeated: bool = False
+    day: str = ""
+    """The day on which a repeated one was asked for, in UTC; empty for one that is new."""
 
 
 @dataclass(frozen=True)

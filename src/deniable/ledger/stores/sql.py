@@ -108,6 +108,16 @@ class SqlStore:
             raise
         self._place = self._found_place()
 
+    @property
+    def written(self) -> float | None:
+        """When its file was last written: no entry is younger. None of a database on a server."""
+        if self._file is None:
+            return None
+        try:
+            return self._file.stat().st_mtime
+        except OSError:
+            return None
+
     def append(self, population: str, decide: Decide) -> Row:
         """In one transaction; tried again if another writer was faster."""
         for attempt in range(_TRIES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -15,6 +16,7 @@ from deniable.query.plan.plan import Group, Output, Plan
 from deniable.query.read.catalogue import Options
 from deniable.query.read.checks import no_unit
 from deniable.query.read.columns import CELL, bytes_of
+from deniable.query.read.excluded import split
 from deniable.query.read.expressions import known_values
 from deniable.query.read.fan import STORED_GROWTH
 from deniable.query.read.grouping import Set
@@ -103,6 +105,7 @@ def plan_of(
         left_out=merged.left_out,
         kept=merged.kept,
         width=_width(made, statistics, merged.unit_width),
+        notes=tuple(group.note for group in made if group.note),
     )
 
 
@@ -126,10 +129,37 @@ def _group(node: exp.Expr, select: exp.Select, find: Resolve, options: Options) 
             f"GROUP BY {node.sql('duckdb')[:40]}: fractions are no groups; use FLOOR(...), a "
             "CASE, or CAST to INTEGER"
         )
-    keys = options.keys.get(name, known_values(node, find))
+    keys, note = options.keys.get(name, known_values(node, find)), ""
     if keys is not None:
         check_keys(name, keys, value.kind)
-    return Group(name, finished(value), value.kind, keys)
+        keys, note = _kept(name, keys, node, select, find)
+    return Group(name, finished(value), value.kind, keys, note)
+
+
+def _kept(
+    name: str, keys: tuple[Any, ...], node: exp.Expr, select: exp.Select, find: Resolve
+) -> tuple[tuple[Any, ...], str]:
+    """The keys that WHERE does not exclude, and what is to be said of the others.
+
+    Those have no rows on any data: nothing but noise would be shown of them.
+    """
+    where, text = select.args.get("where"), text_of(node)
+    below = find(node).excluded if isinstance(node, exp.Column) else frozenset()
+    kept = tuple(key for key in keys if key not in below)
+    if where is not None:
+        kept, _ = split(kept, where.this, lambda each: text_of(each) == text)
+    left = set(kept)
+    excluded = [key for key in keys if key not in left]
+    if not excluded:
+        return keys, ""
+    if not kept:
+        raise QueryError(
+            f"WHERE excludes every declared key of {name[:40]}: no row would be counted; ask for "
+            "other keys, or without that condition"
+        )
+    shown = ["".join(char for char in str(key)[:40] if char.isprintable()) for key in excluded[:5]]
+    more = f" and {len(excluded) - 5:,} others" if len(excluded) > 5 else ""
+    return kept, f"WHERE excludes these keys of {name[:40]}: {', '.join(shown)}{more}"
 
 
 def _output(projection: exp.Expr, keys: Mapping[str, int], measured: Measured) -> Output:

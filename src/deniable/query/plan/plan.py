@@ -35,6 +35,8 @@ class Group:
     sql: exp.Expr
     kind: ColumnType | None
     keys: tuple[Any, ...] | None
+    note: str = ""
+    """What an answer is to say of it."""
 
     def declared_as(self, column: str) -> str:
         """The condition that a column has one of its keys, as SQL that is written once."""
@@ -175,6 +177,8 @@ class Plan:
     """The plan by more groups whose rows are made once; this one reads some columns of them."""
     places: tuple[int, ...] = ()
     """Which groups of `whole` these are."""
+    notes: tuple[str, ...] = ()
+    """What an answer is to say of itself, from public facts alone."""
 
     def by(self, places: Sequence[int]) -> Plan:
         """The same rows by some of the groups, in this order."""

@@ -25,6 +25,8 @@ from deniable.tables import (
     nearest,
 )
 
+LOOKED = "bounds chosen by looking at the data: not covered by ε"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -135,6 +137,10 @@ class Catalogue:
             unit_kind=None if unit is None else columns[unit].kind,
             max_groups=options.max_groups or table.max_groups,
         )
+
+    def notes(self, tables: Sequence[str]) -> tuple[str, ...]:
+        """What answers about these tables are to say."""
+        return (LOOKED,) if any(self.private[name].looked for name in tables) else ()
 
     def neighbours(self, tables: Sequence[str]) -> Neighbours:
         """The relation under which all these tables are protected."""

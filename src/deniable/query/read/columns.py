@@ -35,6 +35,8 @@ class Column:
     private: bool = False
     lacks: tuple[Place, ...] = ()
     """Where it has no bounds: the columns of tables whose bounds would give it some."""
+    excluded: frozenset[Any] = frozenset()
+    """Keys that no row has, as conditions exclude them; NULL is never among them."""
 
 
 class UnboundedError(ParameterError):

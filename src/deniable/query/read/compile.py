@@ -13,6 +13,7 @@ from deniable.query.plan.plan import Plan
 from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.checks import no_unit, resolver
 from deniable.query.read.columns import UNIT, Column, Kept, Relation
+from deniable.query.read.excluded import narrowed
 from deniable.query.read.expressions import find_bounds, known_values, lacking
 from deniable.query.read.grouping import Set, grouped_by
 from deniable.query.read.per_unit import UnitRows, public_aggregate, window
@@ -77,6 +78,7 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         constants=constants_of(named),
         veiled=is_veiled(named, catalogue.numeric_columns()),
         promised=all(catalogue.private[name].most_rows is not None for name in found.plan.tables),
+        notes=(*found.plan.notes, *catalogue.notes(found.plan.tables)),
     )
     plan.check_sizes()
     return plan
@@ -133,7 +135,9 @@ class _Compiler:
         if where is not None:
             kept = condition(where.this, find, "WHERE")
             no_unit(where.this, find, "WHERE")
-            read = replace(read, sql=read.sql.where(kept))
+            narrower = narrowed(read.columns, where.this)
+            read = replace(read, sql=read.sql.where(kept), columns=narrower)
+            find = resolver(read.columns)
         groups, sets = self._groups(select)
         aggregates = [
             n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)

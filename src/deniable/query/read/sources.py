@@ -325,6 +325,7 @@ def _both(one: Column, other: Column) -> Column:
         bounds=bounds,
         keys=keys,
         grid=one.grid if one.grid == other.grid else None,
+        excluded=one.excluded & other.excluded,
         lacks=tuple(dict.fromkeys(place for each in sides for place in each.lacks))
         if all(each.lacks for each in sides)
         else (),

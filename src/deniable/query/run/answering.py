@@ -30,6 +30,7 @@ from deniable.query.price.ranges import Offered, label, seen_cells, with_bounds
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.fan import Counts
+from deniable.query.run.changes import Changes
 from deniable.query.run.drawing import draw
 from deniable.query.show.explain import Explanation, explain
 from deniable.query.show.shown import nothing, shown
@@ -68,6 +69,7 @@ class Answering:
     counts: Counts
     public: Mapping[str, object]
     """What public tables are, for the digests of questions."""
+    changes: Changes
 
     def answer(self, tree: exp.Expr, options: Options, spend: Spend) -> Answer:
         """The answer: recorded, or drawn now."""
@@ -203,12 +205,12 @@ class Answering:
             if found is None:
                 gate, purpose = self._gate(plan), _purpose(plan)
                 found = gate.open(priced.loss, purpose=purpose, question=digest)
-            if isinstance(found, Recorded):
-                return shown(priced, found, ready.paid)
-            with found:
-                self.counts.confirm(counts, snapshot)
-                drawn = draw(priced, snapshot, found, self._secret(digest))
-                return shown(priced, found.close(drawn), ready.paid)
+            if isinstance(found, Door):
+                with found:
+                    self.counts.confirm(counts, snapshot)
+                    found = found.close(draw(priced, snapshot, found, self._secret(digest)))
+            self.changes.note(found, [*plan.tables, *self.public])
+            return shown(priced, found, ready.paid)
 
     def _not_answered(self, ready: Ready) -> NotAnsweredError:
         """Nobody stands out of the noise; said by released numbers alone."""

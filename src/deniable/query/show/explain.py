@@ -54,6 +54,7 @@ class Explanation:
     contributions: str
     threshold: int | None
     statements: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """For machines."""
@@ -68,6 +69,7 @@ class Explanation:
             "groups": self.groups,
             "contributions": self.contributions,
             "threshold": self.threshold,
+            "labels": self.labels,
             "statements": self.statements,
         }
         return json.dumps(told, indent=2, ensure_ascii=False)
@@ -81,6 +83,8 @@ class Explanation:
         yield table
         yield Text(f"groups: {self.groups}")
         yield Text(f"one unit: {self.contributions}")
+        for label in self.labels:
+            yield Text(f"note: {label}")
         for statement in self.statements:
             yield Text(f"SQL: {statement}")
 
@@ -142,6 +146,7 @@ def explain(
                 text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
             )
         ),
+        labels=plan.notes,
     )
 
 

@@ -84,6 +84,7 @@ def _labels(
         yield f"{what}: each person counts with at most {plan.rows:,} rows (estimated privately)"
     if plan.left_out and plan.cap is None:  # else that is promised not to happen
         yield plan.rows_left_out
+    yield from plan.notes
 
 
 def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iterator[str]:

@@ -13,6 +13,7 @@ from deniable.engines.literals import MOMENT
 from deniable.errors import QueryError
 from deniable.query.read.values.constants import as_kind
 from deniable.query.read.values.value import (
+    EXAMPLES,
     WORDS,
     Read,
     Value,
@@ -80,7 +81,7 @@ def as_type(value: Value, kind: ColumnType, where: str) -> Value:
         if found is not None:
             return constant(kind, found)
         if value.kind == _T:
-            raise QueryError(f"{value.constant[:40]!r} in {where} is no {_EXAMPLE[kind]}")
+            raise QueryError(f"{value.constant[:40]!r} in {where} is no {EXAMPLES[kind]}")
     if kind == _T:
         return made(_T, as_text(value, where), value)
     if kind not in _FROM[value.kind]:
@@ -99,15 +100,6 @@ def as_type(value: Value, kind: ColumnType, where: str) -> Value:
         return made(kind, cast(value.sql, kind), value)
     guarded = value.kind in {_T, _F}
     return made(kind, try_cast(value.sql, kind), value, guarded=guarded, wild=value.kind == _T)
-
-
-_EXAMPLE = {
-    _I: "whole number of 64 bits",
-    _F: "number",
-    _B: "boolean: true or false",
-    _D: "date of the years 1 to 9999: '2024-01-31'",
-    _S: "timestamp of the years 1 to 9999, without a zone: '2024-01-31 12:30:00'",
-}
 
 
 def as_text(value: Value, where: str) -> exp.Expr:

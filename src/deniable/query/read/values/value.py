@@ -37,6 +37,17 @@ WORDS = {
 }
 
 
+EXAMPLES = {
+    ColumnType.INTEGER: "whole number of 64 bits",
+    ColumnType.NUMBER: "number",
+    ColumnType.BOOLEAN: "boolean: true or false",
+    ColumnType.DATE: "date of the years 1 to 9999: '2024-01-31'",
+    ColumnType.TIMESTAMP: (
+        "timestamp of the years 1 to 9999, without a zone: '2024-01-31 12:30:00'"
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Value:
     """What an expression is: `kind` is None for NULL, which is of any type.
@@ -128,8 +139,17 @@ def one_kind(values: Sequence[Value], name: str, where: str) -> tuple[ColumnType
         found = [_as(value, wanted) for value in values]
         if None not in found:
             return wanted, [each.sql for each in found if each is not None]
+    _check_constants(values, columns, where)
     words = " and ".join(sorted(WORDS[kind] for kind in kinds if kind is not None))
     raise QueryError(f"{name} in {where} has values of different types ({words}); cast them to one")
+
+
+def _check_constants(values: Sequence[Value], columns: set[ColumnType | None], where: str) -> None:
+    """Say which text is no value of the type that it stands beside."""
+    for kind in columns if len(columns) == 1 else ():
+        for value in values:
+            if kind in EXAMPLES and isinstance(value.constant, str) and _as(value, kind) is None:
+                raise QueryError(f"{value.constant[:40]!r} in {where} is no {EXAMPLES[kind]}")
 
 
 def _candidates(
