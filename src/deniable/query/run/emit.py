@@ -19,7 +19,7 @@ from sqlglot import exp
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
 from deniable.query.plan.keys import answered, held
-from deniable.query.plan.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
+from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan, Statistic, declared, names
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
@@ -80,7 +80,7 @@ def groups_step(plan: Plan) -> Step:
 def lost_step(plan: Plan, caps: Sequence[int], *, l2: bool) -> Step:
     """SELECT what was cut off in all, of each statistic; of one unit no more than its cap."""
     stats = names("t", plan.statistics)
-    lost = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
+    lost = ", ".join(f"SUM({_cut(plan, name)})::HUGEINT AS {name}" for name in stats)
     capped = ", ".join(
         f"COALESCE(SUM(CASE WHEN {name} > {cap} THEN {cap} WHEN {name} < {-cap} THEN {-cap} "
         f"ELSE {name} END), 0)::HUGEINT AS {name}"
@@ -110,8 +110,8 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
         f"WITH {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
         f"deniable_counted AS (SELECT deniable_each.u, {most} AS n, f "
         "FROM deniable_each JOIN deniable_above ON deniable_each.u = deniable_above.u), "
-        f"deniable_lost AS (SELECT u, SUM({_cut('n')} + 1)::HUGEINT AS n FROM deniable_counted "
-        "GROUP BY u) "
+        f"deniable_lost AS (SELECT u, SUM({_cut(plan, 'n')} + 1)::HUGEINT AS n "
+        "FROM deniable_counted GROUP BY u) "
         f"SELECT COALESCE(SUM(CASE WHEN n > {cap} THEN {cap} ELSE n END), 0)::HUGEINT AS n "
         "FROM deniable_lost"
     )
@@ -120,7 +120,9 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
 
 def _step(plan: Plan, select: str, tables: dict[str, str]) -> Step:
     dense = frozenset({UNITS, HEAVY})
-    return Step(select, _base(plan.whole or plan), tables, dense, plan.constants, plan.veiled)
+    staged = {} if plan.staged is None else plan.staged.tables
+    rows = next(iter(staged.values()), None) or _base(plan.whole or plan)
+    return Step(select, rows, {**staged, **tables}, dense, plan.constants, plan.veiled)
 
 
 def _tables(
@@ -270,14 +272,14 @@ def _totals(plan: Plan, *, l2: bool) -> str:
     base = _with_base(plan, every_group=True)
     totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
     if plan.one_row:  # one row a unit: bounded as it stands
-        scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+        scaled = ", ".join(f"{1 << plan.bits} * {name}::HUGEINT AS {name}" for name in stats)
         return (
             f"{base}, deniable_totals AS MATERIALIZED ({totals}) "
             f"SELECT {picked}{scaled} FROM deniable_totals{_where_declared(plan)}"
         )
-    plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+    plain = ", ".join(f"{1 << plan.bits} * {name}::HUGEINT AS {name}" for name in stats)
     less = ", ".join(f"-{name} AS {name}" for name in stats)
-    cut = ", ".join(f"SUM({_cut(name)})::HUGEINT AS {name}" for name in stats)
+    cut = ", ".join(f"SUM({_cut(plan, name)})::HUGEINT AS {name}" for name in stats)
     answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
     return (
         f"{base}, {_norms(plan, l2=l2)}, {_beyond(plan, l2=l2)}, "
@@ -322,7 +324,7 @@ def _written(plan: Plan, *, every_group: bool) -> str:
         columns.append(exp.alias_(key, name, copy=False))
     for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
         value = statistic.sql.copy()
-        if not statistic.counts and not statistic.per_unit:
+        if plan.staged is None and not statistic.counts and not statistic.per_unit:
             # Whatever its type: only whole numbers are summed.
             value = exp.TryCast(this=value, to=data_type("BIGINT"))
         columns.append(exp.alias_(value, name, copy=False))
@@ -343,7 +345,7 @@ def _total(name: str, statistic: Statistic) -> str:
 
 def _limit(plan: Plan, *, l2: bool) -> int:
     bound = plan.bound(l2=l2)
-    return bound * bound if l2 else bound
+    return (bound >> plan.coarse) ** 2 if l2 else bound
 
 
 def _norms(plan: Plan, *, l2: bool) -> str:
@@ -353,7 +355,7 @@ def _norms(plan: Plan, *, l2: bool) -> str:
     """
     stats = names("t", plan.statistics)
     where = f"{_where_declared(plan)} AND" if plan.declares_keys else " WHERE"
-    most = float(_limit(plan, l2=l2)) * 0.999
+    most = float(plan.bound(l2=l2) ** (2 if l2 else 1)) * 0.999
     return (
         f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
         f"HAVING SUM({_size(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
@@ -369,22 +371,27 @@ def _beyond(plan: Plan, *, l2: bool) -> str:
 
     One division for each unit: those of 128 bits are slow.
     """
-    scaled = plan.bound(l2=l2) * SCALE * SCALE
+    scaled = plan.bound(l2=l2) << FACTOR_BITS
+    norm = _ROOT if l2 else "q"
+    if l2 and plan.coarse:
+        norm = f"({norm} * {1 << plan.coarse})"
     return (
-        f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {_ROOT if l2 else 'q'}) AS f "
+        f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {norm}) AS f "
         "FROM deniable_norms "
         f"WHERE q > {_limit(plan, l2=l2)})"
     )
 
 
-def _cut(name: str) -> str:
+def _cut(plan: Plan, name: str) -> str:
     """What is cut off of one sum."""
-    kept = f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS})"
-    return f"{SCALE} * {name} - {kept}"
+    kept = f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {FACTOR_BITS - plan.bits})"
+    return f"{1 << plan.bits} * {name} - {kept}"
 
 
 def _size(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
     """What one group adds to a unit's norm: squares, or absolute values."""
+    if l2 and plan.coarse and kind == "HUGEINT":
+        stats = [f"((ABS({name}) >> {plan.coarse}) + 1)" for name in stats]
     scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
     return " + ".join(f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled)
 
