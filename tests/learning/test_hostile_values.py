@@ -160,6 +160,25 @@ def test_one_unit_moves_exact_sums_by_no_more_than_is_charged(make, rows):
     assert worst > (0.99 if rows == 1 else 0.1)  # hostile rows do count
 
 
+@engines
+def test_the_whole_row_of_a_unit_is_the_first_in_all_columns(make):
+    """Not in x and y alone, whatever engine it is and however rows lie; missing values last."""
+    rows = [(7, 1, 0.5, ok, text, None, None) for ok in (None, True, False) for text in "ba"]
+    rows += [(9, 1, 0.5, ok, "b", day, None) for ok in (None, True) for day in (None, DAYS[1])]
+    others = [(8, None, None, None, None, None, None)]  # where the test adds hostile rows
+    with make({"one": rows, "two": rows[::-1], "others": others}) as (engine, schemas):
+        for name in ("one", "two"):
+            selected = chosen(schemas[name], table=name, unit="who").one_row()
+            given = replace(
+                SOURCE, selected=selected, x=("b", "i"), y="t", classes=("a", "b"),
+                ranges=Ranges((0.0, 0.0), (1.0, 1.0), 2**0.5),
+            )  # fmt: skip
+            with engine.snapshot() as snapshot:
+                found = snapshot.run(given.rows_step())
+            # Of unit 7 the first is (False, "a"), of unit 9 (True, "b").
+            assert sorted((u0 > 0, int(k)) for u0, _, k in found) == [(False, 0), (True, 1)]
+
+
 PEOPLE = [
     (at, at % 2, (at % 5) / 4, at % 2 == 0, "ab"[at % 2], *DAYS[:1], None) for at in range(60)
 ]

@@ -276,10 +276,7 @@ def _(sums: CellCounts, source: Source) -> Pushed:
         cells.append(whole(sums.bins**place) * inside.whole())
     turns = source.bounded.then("bins", numbered("b", bins))
     turns = turns.then("cells", {GROUP_COLUMN: total(cells)})
-    plan = turns.summed(
-        [whole(1)], row=1, bits=GRID.bit_length() - 1, grouped=True, constants=source.constants
-    )
-    return Pushed(plan, sums.size, source.l2)
+    return _summed(turns, [whole(GRID)], sums, source, groups=sums.size)
 
 
 @pushed.register

@@ -79,8 +79,6 @@ class Staged:
     """By name, the SELECTs that make them, each of those before it; the first reads the source."""
     row: int
     """The joint norm of what one row adds, at most: looked at row by row, in whole numbers."""
-    bits: int
-    """Steps to one, as a power of two, to which what is left of a unit is rounded."""
     width: int
     """Bytes of a row in all of the tables."""
 
@@ -337,8 +335,8 @@ class Plan:
 
     @property
     def bits(self) -> int:
-        """Steps to one in its sums, as a power of two."""
-        return SCALE_BITS if self.staged is None else self.staged.bits
+        """Steps to one in its sums, as a power of two; staged rows are in steps of their own."""
+        return SCALE_BITS if self.staged is None else 0
 
     @property
     def coarse(self) -> int:

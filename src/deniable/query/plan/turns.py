@@ -199,14 +199,13 @@ class Turns:
         statistics: Sequence[Term],
         *,
         row: int,
-        bits: int = 0,
         grouped: bool = False,
         constants: Sequence[object] = (),
     ) -> Plan:
         """The plan of sums of whole numbers, by GROUP_COLUMN where that is said.
 
-        One row adds `row` at most, in the norm that the sums are bounded in, to numbers that are
-        shown in steps of 2^-bits. `constants` are public values that the rows are compared with.
+        One row adds `row` at most, in the norm that the sums are bounded in. `constants` are public
+        values that the rows are compared with.
         """
         relation = self.selected.relation
         assert relation.population is not None
@@ -243,7 +242,7 @@ class Turns:
             left_out=relation.left_out,
             kept=relation.kept,
             width=CELL * (2 + len(statistics)),
-            staged=Staged(self.tables, row, bits, self.width),
+            staged=Staged(self.tables, row, self.width),
         )
         plan.check_sizes()
         return plan
