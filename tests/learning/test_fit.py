@@ -176,6 +176,23 @@ def test_every_engine_finds_the_sums_of_arrays(make, few):
             assert np.abs(wanted).max() > 10 * scale
 
 
+@pytest.mark.parametrize(
+    "make", [postgres_engine, pytest.param(spark_engine, marks=pytest.mark.soak)]
+)
+def test_every_engine_scales_units_with_many_rows_alike(make):
+    """Each of these has two rows or more, of which one counts in full."""
+
+    def scaled(engine, schema):
+        selected = chosen(schema, unit="who", rows=1)
+        return [totals(engine, sums, replace(given, selected=selected)) for sums, given in asked]
+
+    asked = [(sums, given) for place, (sums, given) in enumerate(every_sum()) if place != 4]
+    with duckdb_engine() as known, make() as other:
+        for (sums, _), wanted, found in zip(asked, scaled(*known), scaled(*other), strict=True):
+            assert np.abs(found - wanted).max() <= sums.moved(Relation.ADD_REMOVE) / 1000
+            assert np.abs(wanted).max() > 10 * sums.moved(Relation.ADD_REMOVE)
+
+
 @pytest.fixture(scope="module")
 def in_postgres():
     """A table of extremes, of each alone, in a server."""

@@ -276,7 +276,7 @@ def _(sums: CellCounts, source: Source) -> Pushed:
         cells.append(whole(sums.bins**place) * inside.whole())
     turns = source.bounded.then("bins", numbered("b", bins))
     turns = turns.then("cells", {GROUP_COLUMN: total(cells)})
-    return _summed(turns, [whole(GRID)], sums, source, groups=sums.size)
+    return _summed(turns, [whole(GRID).whole()], sums, source, groups=sums.size)
 
 
 @pushed.register
