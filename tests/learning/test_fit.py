@@ -224,6 +224,23 @@ def test_no_row_makes_an_engine_raise(name, kind, ends, in_postgres):
             assert fitted.n_features_in_ == 3
 
 
+@pytest.mark.parametrize("guarantee", [dp.ZCDP(1), dp.PureDP(1)], ids=str)
+@pytest.mark.parametrize("name", ["linear", "logistic", "bayes", "kmeans"])
+def test_a_select_is_learned_from_where_the_table_is(name, guarantee, in_postgres):
+    model, y = MODELS[name]
+    budget = dp.PureDP(9) if isinstance(guarantee, dp.PureDP) else WIDE
+    asked = clone(model).set_params(guarantee=guarantee)
+    with session(in_postgres, budget, unit="who", max_rows=1) as opened:
+        for sql in (
+            "SELECT x0, ABS(x1) AS x1, x2, score, ward FROM people WHERE x0 > -0.5 OR NOT ok",
+            "SELECT who, MAX(x0) AS x0, AVG(x1) AS x1, MIN(x2) AS x2, SUM(score) AS score, "
+            "MIN(ward) AS ward FROM people GROUP BY who",
+        ):
+            ends = {} if name != "linear" else {"y_bounds": (-2, 2)}
+            fitted = dp.fit(opened, clone(asked).set_params(**ends), sql, x=X, y=y)
+            assert fitted.n_features_in_ == 3
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_no_released_number_makes_an_engine_raise(in_postgres, scale):
     rng = np.random.default_rng(2)
