@@ -6,14 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+import sqlglot
 
 import deniable as dp
+from deniable.engines.translate import rewritten
 from deniable.learning.pushed import Source, pushed
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.privacy.units import Relation
 from deniable.query.read.compile import compile_rows, table_rows
 from deniable.query.read.resolve import parse
+from deniable.tables import ColumnType, Schema
+from learning.sources import chosen
 
 SUMS = {
     "moments": Moments(0.6**0.5, 0.1**0.5, 0.3**0.5),
@@ -398,6 +402,21 @@ def test_a_table_of_any_width_is_learned_from_by_its_name():
     )
     with dp.Session({"wide": private}, budget=dp.ZCDP(9), ledger=dp.Ledger()) as session:
         assert dp.fit(session, LINEAR, "wide", x=["c0"], y="c2499").coef_.shape == (1,)
+
+
+def test_sums_of_many_columns_are_written_for_every_engine():
+    """Many numbers of one unit are added up; what is nested deeply is refused."""
+    width = 45
+    kinds = dict.fromkeys([*(f"x{place}" for place in range(width)), "y"], ColumnType.NUMBER)
+    schema = Schema({**kinds, "who": ColumnType.INTEGER})
+    ranges = Ranges((0.0,) * width, (1.0,) * width, 1.0)
+    selected = chosen(schema, unit="who", rows=2)
+    x = tuple(kinds)[:width]
+    made = pushed(SUMS["moments"], Source(selected, x, "y", ranges, (), (0.0, 1.0)))
+    assert len(made.plan.statistics) == (width + 2) * (width + 3) // 2
+    norms = made.step.select[: made.step.select.index("deniable_cut")]
+    for text in (norms[: norms.rindex(",")] + " SELECT 1 AS n", *made.plan.staged.tables.values()):
+        rewritten(sqlglot.parse_one(text, read="duckdb"), lambda node: node)
 
 
 def test_rows_of_a_select_are_counted_against_what_an_engine_can_hold():

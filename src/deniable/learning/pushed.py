@@ -43,6 +43,7 @@ from deniable.query.plan.turns import (
     GROUP_COLUMN,
     Term,
     Turns,
+    added,
     case,
     column,
     columns,
@@ -350,8 +351,8 @@ def _whole(
     turns = turns.then("whole", {**rounded, **group})
     z = numbered("z", columns("z", len(parts)))
     kept = {**z, **({} if label is None else {GROUP_COLUMN: column(GROUP_COLUMN)})}
-    square = total(each * each for each in z.values())
-    size = total(each.size() for each in z.values())
+    square = added([each * each for each in z.values()])
+    size = added([each.size() for each in z.values()])
     return turns.then("kept", kept, square <= whole(grid**2), size <= whole(most))
 
 

@@ -130,6 +130,12 @@ def total(terms: Iterable[Term]) -> Term:
     return reduce(add, terms)
 
 
+def added(terms: Sequence[Term]) -> Term:
+    """Their sum, of whole numbers, which may be added in any order: brackets are not deep."""
+    half = len(terms) // 2
+    return added(terms[:half]) + added(terms[half:]) if half else terms[0]
+
+
 def case(*cases: tuple[Term, Term], otherwise: Term | None = None) -> Term:
     """The value of the first condition that holds."""
     ifs = [exp.If(this=condition._used(), true=value._used()) for condition, value in cases]

@@ -23,6 +23,7 @@ from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan, Statistic, declar
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
+_MOST_ADDED = 100
 
 
 ROWS, UNITS = "deniable_rows", "deniable_units"
@@ -393,7 +394,15 @@ def _size(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
     if l2 and plan.coarse and kind == "HUGEINT":
         stats = [f"((ABS({name}) >> {plan.coarse}) + 1)" for name in stats]
     scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
-    return " + ".join(f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled)
+    return _added([f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled])
+
+
+def _added(parts: Sequence[str]) -> str:
+    """A sum; one of many parts in brackets, or engines' statements would be nested too deeply."""
+    if len(parts) <= _MOST_ADDED:
+        return " + ".join(parts)
+    half = len(parts) // 2
+    return f"({_added(parts[:half])}) + ({_added(parts[half:])})"
 
 
 def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
