@@ -59,6 +59,10 @@ class Parts:
     budget: Budget
     who: str
     allow_real_arithmetic: bool
+    counts: Counts
+    """What was counted of public tables, to be confirmed where rows are read."""
+    public: Mapping[str, object]
+    """What public tables are, for the digests of questions."""
 
 
 class Session:
@@ -187,6 +191,8 @@ class Session:
             self._budget,
             self._who,
             self._allow_real_arithmetic,
+            self._counts,
+            self._public,
         )
 
     def _refuse_if_closed(self) -> None:
@@ -243,13 +249,17 @@ class Session:
             self._ledger,
             self._who,
             self._counts,
-            {
-                name: [label_of(table.source), table.version]
-                for name, table in self._tables.items()
-                if isinstance(table, PublicTable)
-            },
+            self._public,
             self._changes,
         )
+
+    @property
+    def _public(self) -> dict[str, object]:
+        return {
+            name: [label_of(table.source), table.version]
+            for name, table in self._tables.items()
+            if isinstance(table, PublicTable)
+        }
 
     @property
     def remaining(self) -> dict[str, Balance]:

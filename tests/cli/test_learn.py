@@ -33,8 +33,10 @@ def run(*words):
         ("bayes", "visits", "--x", "floor,cost", "--y", "ward"),
         ("kmeans", "visits", "--x", "floor,cost"),
         ("pca", "visits", "--x", "floor,cost", "--count", "1"),
+        ("linear", "SELECT floor, cost / 2 AS half FROM visits WHERE cost > 1", "--y", "half"),
+        ("kmeans", "SELECT floor, cost FROM visits"),
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )
 def test_models_are_learned_from_a_file_of_metadata(folder, words):
     done = run(*words, "--epsilon", "0.5", "--json")
@@ -53,6 +55,8 @@ def test_models_are_learned_from_a_file_of_metadata(folder, words):
         ("linear", "visits", "--x", "floor", "--y", "cost", "--rho", "0.1", "--epsilon", "1"),
         ("linear", "visits", "--x", "floor", "--y", "ward", "--rho", "0.1"),
         ("linear", "nowhere", "--x", "floor", "--y", "cost", "--rho", "0.1"),
+        ("linear", "SELECT AVG(floor) AS floor FROM visits", "--y", "floor", "--rho", "0.1"),
+        ("linear", "SELECT cost FROM visits LIMIT 9", "--y", "cost", "--rho", "0.1"),
         ("linear", "visits", "--x", "floor", "--y", "cost", "--rho", "100"),
         ("linear", "visits", "--x", "floor", "--y", "cost", "--rho", "1e-12"),
         ("logistic", "visits", "--x", "floor", "--y", "cost", "--rho", "0.001"),

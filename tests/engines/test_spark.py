@@ -168,6 +168,31 @@ def test_hostile_rows_give_the_same_numbers_as_on_duckdb(both, question):
     assert exact(asked, question) == exact(known, question)
 
 
+def test_tables_of_a_step_that_read_another_one_are_made_again_with_it(home):
+    """Their own text may be the same."""
+    frame = home.createDataFrame([(1,), (2,)], "x BIGINT")
+    with contextlib.closing(Spark(spark(home))) as engine:
+        engine.add("t", spark(home).frame(frame), None)
+        with engine.snapshot() as taken:
+            for factor in (1, 10, 1):
+                tables = {
+                    "deniable_first": f'SELECT {factor} * x AS y FROM "t"',
+                    "deniable_second": "SELECT y + 1 AS z FROM deniable_first",
+                }
+                step = Step("SELECT SUM(z) AS n FROM deniable_second", 'SELECT x FROM "t"', tables)
+                assert taken.run(step) == [(3 * factor + 2,)]
+
+
+def test_sums_of_numbers_of_32_bits_are_sums(home):
+    frame = home.createDataFrame([(1,), (2,)], "x BIGINT")
+    with contextlib.closing(Spark(spark(home))) as engine:
+        engine.add("t", spark(home).frame(frame), None)
+        ones = {"deniable_ones": 'SELECT 7 AS n FROM "t"'}
+        step = Step("SELECT SUM(n) AS n FROM deniable_ones", 'SELECT x FROM "t"', ones)
+        with engine.snapshot() as taken:
+            assert taken.run(step) == [(14,)]
+
+
 def test_doubles_round_as_on_duckdb(home):
     table = doubles(300)
     frame = home.createDataFrame(table, "x DOUBLE")

@@ -13,17 +13,16 @@ from pyarrow import parquet
 from sklearn.base import clone
 
 import deniable as dp
-from deniable.engines.base import Step
 from deniable.engines.duckdb import DuckDB
 from deniable.learning.pushed import Source, pushed
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.ledger.filters import charge
 from deniable.privacy.units import Relation
-from deniable.tables import ColumnType
 from engines.loading import to_postgres
 from engines.spark_session import local_spark
 from learning.models import made_up
+from learning.sources import chosen
 from postgres import Postgres
 
 WIDE = dp.ApproxDP(50.0, 1e-5)
@@ -79,14 +78,9 @@ def extreme():
 
 def source(**changes):
     made = Source(
-        table="people",
-        columns=("x0", "x1", "x2", "ok", "score", "ward", "who"),
+        selected=None,
         x=("x0", "x1", "x2"),
-        kinds=(ColumnType.NUMBER,) * 3,
         y="ward",
-        y_kind=ColumnType.TEXT,
-        unit=None,
-        rows=1,
         ranges=Ranges((-1.0,) * 3, (1.0,) * 3, 0.9),
         classes=("a", "b", "c"),
         y_ends=None,
@@ -96,15 +90,12 @@ def source(**changes):
 
 def every_sum():
     rng = np.random.default_rng(0)
-    numbers = source(y="score", y_kind=ColumnType.NUMBER, classes=(), y_ends=(-1.0, 1.0))
+    numbers = source(y="score", classes=(), y_ends=(-1.0, 1.0))
     yield Moments(0.6**0.5, 0.1**0.5, 0.3**0.5), numbers
     box = source(ranges=Ranges((-1.0,) * 3, (1.0,) * 3, 3**0.5))
     yield GroupSums(3, 0.2**0.5, 0.4**0.5, 0.4**0.5), box
     centres = tuple(map(tuple, rng.normal(0, 0.3, (4, 3)).tolist()))
-    yield (
-        GroupSums(4, 0.15**0.5, 0.85**0.5, centres=centres),
-        source(y=None, y_kind=None, classes=()),
-    )
+    yield GroupSums(4, 0.15**0.5, 0.85**0.5, centres=centres), source(y=None, classes=())
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0][:2]
     yield CellCounts(rng.normal(0, 0.1, 3), axes, np.array([0.2, 0.1]), 8), source()
     for directions in (1, 3):
@@ -131,8 +122,7 @@ def rows_of(table, given):
 @contextlib.contextmanager
 def duckdb_engine():
     with contextlib.closing(DuckDB()) as engine:
-        engine.add("people", people(), None)
-        yield engine
+        yield engine, engine.add("people", people(), None)
 
 
 @contextlib.contextmanager
@@ -142,8 +132,7 @@ def postgres_engine():
         to_postgres(server.url, "people", people())
         database = dp.postgres(server.url)
         with contextlib.closing(database.table("people").engine()) as engine:
-            engine.add("people", database.table("people"), None)
-            yield engine
+            yield engine, engine.add("people", database.table("people"), None)
     finally:
         server.remove()
 
@@ -155,8 +144,14 @@ def spark_engine():
         session.read.parquet(f"{folder}/people.parquet").createOrReplaceTempView("people")
         tables = dp.spark(session)
         with contextlib.closing(tables.table("people").engine()) as engine:
-            engine.add("people", tables.table("people"), None)
-            yield engine
+            yield engine, engine.add("people", tables.table("people"), None)
+
+
+def totals(engine, sums, given):
+    statement = pushed(sums, given)
+    engine.check([statement.step])
+    with engine.snapshot() as snapshot:
+        return statement.totals(snapshot.run(statement.step))
 
 
 @pytest.mark.parametrize(
@@ -170,18 +165,32 @@ def spark_engine():
 def test_every_engine_finds_the_sums_of_arrays(make, few):
     """The same whole numbers but for rounding in the last place, which is one step for each row."""
     table = people()
-    with make() as engine:
+    with make() as (engine, schema):
         for sums, given in list(every_sum())[:few]:
-            statement = pushed(sums, given)
-            engine.check([statement.step])
-            with engine.snapshot() as snapshot:
-                found = statement.totals(snapshot.run(statement.step))
+            found = totals(engine, sums, replace(given, selected=chosen(schema)))
             wanted = sums.totals(rows_of(table, given))
             assert found.shape == wanted.shape
             apart = np.abs(found - wanted).max()
             scale = sums.moved(Relation.ADD_REMOVE)
             assert apart <= scale * (2 if isinstance(sums, CellCounts | GroupSums) else 1e-3), sums
             assert np.abs(wanted).max() > 10 * scale
+
+
+@pytest.mark.parametrize(
+    "make", [postgres_engine, pytest.param(spark_engine, marks=pytest.mark.soak)]
+)
+def test_every_engine_scales_units_with_many_rows_alike(make):
+    """Each of these has two rows or more, of which one counts in full."""
+
+    def scaled(engine, schema):
+        selected = chosen(schema, unit="who", rows=1)
+        return [totals(engine, sums, replace(given, selected=selected)) for sums, given in asked]
+
+    asked = [(sums, given) for place, (sums, given) in enumerate(every_sum()) if place != 4]
+    with duckdb_engine() as known, make() as other:
+        for (sums, _), wanted, found in zip(asked, scaled(*known), scaled(*other), strict=True):
+            assert np.abs(found - wanted).max() <= sums.moved(Relation.ADD_REMOVE) / 1000
+            assert np.abs(wanted).max() > 10 * sums.moved(Relation.ADD_REMOVE)
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +224,23 @@ def test_no_row_makes_an_engine_raise(name, kind, ends, in_postgres):
             assert fitted.n_features_in_ == 3
 
 
+@pytest.mark.parametrize("guarantee", [dp.ZCDP(1), dp.PureDP(1)], ids=str)
+@pytest.mark.parametrize("name", ["linear", "logistic", "bayes", "kmeans"])
+def test_a_select_is_learned_from_where_the_table_is(name, guarantee, in_postgres):
+    model, y = MODELS[name]
+    budget = dp.PureDP(9) if isinstance(guarantee, dp.PureDP) else WIDE
+    asked = clone(model).set_params(guarantee=guarantee)
+    with session(in_postgres, budget, unit="who", max_rows=1) as opened:
+        for sql in (
+            "SELECT x0, ABS(x1) AS x1, x2, score, ward FROM people WHERE x0 > -0.5 OR NOT ok",
+            "SELECT who, MAX(x0) AS x0, AVG(x1) AS x1, MIN(x2) AS x2, SUM(score) AS score, "
+            "MIN(ward) AS ward FROM people GROUP BY who",
+        ):
+            ends = {} if name != "linear" else {"y_bounds": (-2, 2)}
+            fitted = dp.fit(opened, clone(asked).set_params(**ends), sql, x=X, y=y)
+            assert fitted.n_features_in_ == 3
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_no_released_number_makes_an_engine_raise(in_postgres, scale):
     rng = np.random.default_rng(2)
@@ -229,22 +255,9 @@ def test_no_released_number_makes_an_engine_raise(in_postgres, scale):
         ),
     ]
     with contextlib.closing(in_postgres.engine()) as engine:
-        engine.add("people", in_postgres, None)
+        selected = chosen(engine.add("people", in_postgres, None))
         for sums in made:
-            statement = pushed(sums, source())
-            engine.check([statement.step])
-            with engine.snapshot() as snapshot:
-                statement.totals(snapshot.run(statement.step))
-
-
-def test_units_count_with_so_many_rows():
-    with duckdb_engine() as engine:
-        for rows in (1, 2, 3):
-            given = source(y=None, y_kind=None, classes=(), unit="who", rows=rows)
-            text = f"SELECT MAX(n) FROM (SELECT turn AS n FROM ({given.taken()}) AS t) AS m"
-            with engine.snapshot() as snapshot:
-                ((most,),) = snapshot.run(Step(text, text))
-            assert most == rows
+            totals(engine, sums, source(selected=selected))
 
 
 def session(table=None, budget=WIDE, ledger=None, **options):

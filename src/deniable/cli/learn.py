@@ -30,8 +30,10 @@ class Kind(StrEnum):
 def learn(  # noqa: PLR0917
     file: File,
     kind: Annotated[Kind, typer.Argument(help="Which model.")],
-    table: Annotated[str, typer.Argument(help="Which table.")],
-    x: Annotated[str, typer.Option("--x", help="Columns to learn from: age,cost.")],
+    table: Annotated[str, typer.Argument(help="Which table, or a SELECT of rows.")],
+    x: Annotated[
+        str | None, typer.Option("--x", help="Columns to learn from: age,cost; else all.")
+    ] = None,
     y: Annotated[str | None, typer.Option("--y", help="The column to predict.")] = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
@@ -44,6 +46,8 @@ def learn(  # noqa: PLR0917
     Bounds and classes are those that the metadata file declares.
 
     Example: deniable learn visits.toml linear visits --x age --y cost --rho 0.01
+
+    Or: deniable learn visits.toml linear "SELECT age, cost FROM visits WHERE age > 17" --y cost
     """
     from deniable.learning.fit import fit  # noqa: PLC0415  (scikit-learn is slow to load)
 
@@ -52,7 +56,8 @@ def learn(  # noqa: PLR0917
         model = _model(kind, {"epsilon": epsilon, "rho": rho}, count)
         before = session.remaining
         with waiting("learning"):
-            fitted = fit(session, model, table, x=[name.strip() for name in x.split(",")], y=y)
+            columns = None if x is None else [name.strip() for name in x.split(",")]
+            fitted = fit(session, model, table, x=columns, y=y)
         learned = {
             name: np.asarray(value).tolist()
             for name, value in sorted(vars(fitted).items())

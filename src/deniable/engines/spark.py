@@ -156,8 +156,10 @@ class SparkSnapshot:
     def frame(self, step: Step) -> DataFrame:
         """A step that is ready to run."""
         written = self._writer.write(step.select, step.tables)
+        changed = False  # tables may read those before them
         for name, text in written.kept.items():
-            if self._made.get(name) != step.tables[name]:
+            changed = changed or self._made.get(name) != step.tables[name]
+            if changed:
                 frame = self._session.sql(text)
                 # What is cached could be lost and computed again; a checkpoint would fail instead.
                 made = frame.localCheckpoint() if self._keeps else frame

@@ -156,7 +156,8 @@ def _summed(node: exp.Sum) -> exp.Expr:
     if type_of(node.this) not in INTEGERS:
         return node
     node.type = exp.DataType(this=Kind.INT128)
-    if not isinstance(node.this, exp.Column) or isinstance(node.parent, exp.Window):
+    wide = isinstance(node.this, exp.Column) and type_of(node.this) == Kind.BIGINT
+    if not wide or isinstance(node.parent, exp.Window):
         return put("SUM(CAST(:a AS DECIMAL(38, 0)))", node.this)
     return put(
         f"(CAST(SUM(:a >> 44) AS DECIMAL(38, 0)) * {1 << 44} + "

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from deniable.closed import exactly, frozen, read_names, read_text
-from deniable.engines.base import LazySnapshot, Step
+from deniable.engines.base import Engine, LazySnapshot, Step
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.learning.bayes import GaussianNB
 from deniable.learning.clustering import KMeans
@@ -20,7 +20,7 @@ from deniable.learning.logistic import LogisticRegression
 from deniable.learning.noise import Mechanism
 from deniable.learning.pca import PCA
 from deniable.learning.perturbed import PerturbedLogisticRegression
-from deniable.learning.pushed import Source, pushed
+from deniable.learning.pushed import Source
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.scaling import StandardScaler
 from deniable.learning.scikit import (
@@ -33,10 +33,17 @@ from deniable.learning.sgd import SGDClassifier
 from deniable.learning.sums import Integers, Sums
 from deniable.ledger.amounts import read_amount
 from deniable.ledger.filters import Budget
+from deniable.privacy.guarantees import PureDP
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.units import Relation
+from deniable.query.plan.digest import facts_of
+from deniable.query.price.room import check_room
+from deniable.query.read.columns import BOUGHT, Column
+from deniable.query.read.compile import Selected, compile_rows, table_rows
+from deniable.query.read.resolve import parse
 from deniable.release import Door, Gate, shielded
 from deniable.session import Session
-from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys
+from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys, nearest
 
 Estimator = TypeVar("Estimator", bound=PrivateEstimator)
 
@@ -66,25 +73,31 @@ def fit(
     estimator: Estimator,
     table: str,
     *,
-    x: Sequence[str],
+    x: Sequence[str] | None = None,
     y: str | None = None,
 ) -> Estimator:
-    """A fitted clone of an estimator, learned from columns of a private table.
+    """A fitted clone of an estimator, learned from private rows.
+
+    `table` is the name of a private table, or a SELECT of rows: WHERE, expressions, joins and GROUP
+    BY the unit are those of questions. `x` are the columns to learn from, all but `y` and the unit
+    unless said.
 
     The whole price is reserved in the ledger before anything is read. Estimators that read sums
-    have them computed by the engine where the table is; others are given rows. Bounds, classes and
-    the relation are the estimator's own, or those that the table declares where it has None. Of one
-    unit at most `max_rows` rows count. `epsilon=` and `rho=` of the estimator mean what they mean
-    for a question of the session; a guarantee means itself. The same fit again, its price said in
-    whatever words, is answered from the ledger, for free.
+    have them computed by the engine where the rows are; others are given rows, one of each unit.
+    Bounds, classes and the relation are the estimator's own, or those of the columns where it has
+    None. A unit with at most `max_rows` rows counts in full; a larger one is scaled down to what
+    so many rows can add, as in questions. `epsilon=` and `rho=` of the estimator mean what they
+    mean for a question of the session; a guarantee means itself. The same fit again, its price said
+    in whatever words, is answered from the ledger, for free.
     """
-    name, private = _table(session, table)
-    columns = _columns(session, name, x, y)
-    model = _completed(estimator, private, columns)
-    _resolve(model, session.parts.budget)
-    source = _source(model, private, name, columns)
-    whole = _Whole(type(model).__name__, tuple(model.get_params().items()), source.ranges)
+    selected = _selected(session, table)
+    columns = _columns(selected, x, y)
     parts = session.parts
+    tables = {name: parts.catalogue.private[name] for name in selected.relation.tables}
+    model = _completed(estimator, parts.catalogue.neighbours(tuple(tables)), columns)
+    _resolve(model, parts.budget)
+    source = _source(model, selected, columns)
+    whole = _Whole(type(model).__name__, tuple(model.get_params().items()), source.ranges)
     if model.get_params().get("allow_real_arithmetic") and not parts.allow_real_arithmetic:
         raise ParameterError(
             "allow_real_arithmetic",
@@ -92,19 +105,22 @@ def fit(
             "is for the owner to say: dp.Session(..., allow_real_arithmetic=True); or take "
             "method='output', which is exact",
         )
-    gate = Gate(parts.ledger, private.population, parts.who)
-    steps = _steps(model, source)
+    steps = _steps(model, source, tables, parts.engine)
     parts.engine.check(steps)
-    question = {
+    question: dict[str, object] = {
         "learn": type(model).__name__,
         "parameters": _parameters(model),
-        "x": list(columns.x),
-        "y": columns.y,
-        "tables": {name: private.describe()},
+        "x": [selected.names[each] for each in columns.x],
+        "y": None if columns.y is None else selected.names[columns.y],
+        "tables": {name: each.describe() for name, each in tables.items()},
     }
+    if selected.text:
+        question |= {"sql": selected.text, **facts_of(parts.catalogue, parts.public)}
+    counts = parts.counts.about(steps)
 
     def drawn(door: Door) -> object:
-        with LazySnapshot(parts.engine, steps) as snapshot:
+        with LazySnapshot(parts.engine, [*counts, *steps]) as snapshot:
+            parts.counts.confirm(counts, snapshot)
             if not isinstance(model, SumsEstimator):
                 return door.draw(whole, partial(_pull, source, snapshot))
             reader = _DoorReader(door, snapshot, source)
@@ -112,26 +128,35 @@ def fit(
                 model._learn(reader, source.ranges)
             return {"drawn": reader.drawn}
 
+    gate = Gate(parts.ledger, next(iter(tables.values())).population, parts.who)
     purpose = f"learn: {type(model).__name__}"
     found = gate.answer(whole.loss, question, drawn, purpose=purpose)
     _recall(model, found.value, source.ranges)
     return model
 
 
-def _steps(model: PrivateEstimator, source: Source) -> list[Step]:
-    """Every kind of statement that the fit will run."""
+def _steps(
+    model: PrivateEstimator, source: Source, tables: Mapping[str, PrivateTable], engine: Engine
+) -> list[Step]:
+    """Every kind of statement that the fit will run; refused where the engine has no room."""
     if not isinstance(model, SumsEstimator):
         return [source.rows_step()]
-    return [pushed(sums, source).step for sums in model._drawn(len(source.x))]
+    each = [source.pushed(sums) for sums in model._drawn(len(source.x))]
+    for one in each:
+        check_room(one.plan, tables, engine.room())
+    return [one.step for one in each]
 
 
 @dataclass(frozen=True)
 class _Columns:
-    every: tuple[str, ...]
+    """The columns that are learned from, in small letters, and what is known of them."""
+
     x: tuple[str, ...]
-    kinds: tuple[ColumnType, ...]
     y: str | None
-    y_kind: ColumnType | None
+    known: Mapping[str, Column]
+
+    def kind(self, name: str) -> ColumnType | None:
+        return self.known[name].kind
 
 
 class _DoorReader:
@@ -148,7 +173,7 @@ class _DoorReader:
         return noisy
 
     def _totals(self, sums: Sums) -> Integers:
-        statement = pushed(sums, self._source)
+        statement = self._source.pushed(sums)
         return statement.totals(self._snapshot.run(statement.step))
 
 
@@ -228,64 +253,80 @@ def _parameters(model: PrivateEstimator) -> dict[str, Any]:
     return {name: _plain(value) for name, value in given.items()}
 
 
-def _table(session: Session, table: str) -> tuple[str, PrivateTable]:
+def _selected(session: Session, table: str) -> Selected:
     exactly(session, (Session,), "session", "must be a dp.Session")
-    name = read_text(table, "table").lower()
-    private = session.parts.catalogue.private
-    if name not in private:
-        raise ParameterError("table", table, f"private tables are {', '.join(private)}")
-    return name, private[name]
+    catalogue, text = session.parts.catalogue, read_text(table, "table")
+    name = text.strip().lower()
+    if name in catalogue.private:
+        return table_rows(name, catalogue)
+    if name.isidentifier():
+        listed = ", ".join(catalogue.private)
+        raise ParameterError("table", table, f"private tables are {listed}; or give a SELECT")
+    return compile_rows(parse(text), catalogue)
 
 
-def _columns(session: Session, name: str, x: Sequence[str], y: str | None) -> _Columns:
-    schema = session.parts.catalogue.schemas[name]
-    found = [schema.find(each) for each in read_names(x, "x")]
+def _columns(selected: Selected, x: Sequence[str] | None, y: str | None) -> _Columns:
+    known = selected.relation.columns
+    target = None if y is None else _find(selected, read_text(y, "y"))
+    if x is None:
+        found = [each for each in known if each != target and not known[each].is_unit]
+    else:
+        found = [_find(selected, each) for each in read_names(x, "x")]
     if not found:
         raise ParameterTypeError("x", x, "must be a list of columns")
-    kinds = tuple(schema.columns[each] for each in found)
-    for each, kind in zip(found, kinds, strict=True):
+    for each in found:
+        kind = known[each].kind
         if kind not in NUMERIC and kind != ColumnType.BOOLEAN:
-            raise ParameterError("x", each, f"holds {kind}; learn from numbers and booleans")
-    target = None if y is None else schema.find(read_text(y, "y"))
-    listed = [each.lower() for each in found]
-    if len(set(listed)) != len(listed) or (target is not None and target.lower() in listed):
-        raise ParameterError("x", listed, "must be different columns, and not the target")
-    y_kind = None if target is None else schema.columns[target]
-    return _Columns(tuple(schema.columns), tuple(found), kinds, target, y_kind)
+            shown = selected.names[each]
+            raise ParameterError("x", shown, f"holds {kind}; learn from numbers and booleans")
+    if len(set(found)) != len(found) or target in found:
+        raise ParameterError("x", found, "must be different columns, and not the target")
+    for argument, names in (("x", found), ("y", [] if target is None else [target])):
+        for each in names:
+            if known[each].is_unit:
+                raise ParameterError(argument, each, "is the unit: nothing is learned about names")
+    return _Columns(tuple(found), target, known)
 
 
-def _completed(estimator: Estimator, table: PrivateTable, columns: _Columns) -> Estimator:
-    """One of our own, made anew of plain parameters, and of what the table declares for None."""
+def _find(selected: Selected, name: str) -> str:
+    """The column of this name, whatever its case."""
+    if name.lower() not in selected.names:
+        raise ParameterError(
+            "column", name, f"is unknown; {nearest(name, selected.names.values())}"
+        )
+    return name.lower()
+
+
+def _completed(estimator: Estimator, relation: Relation, columns: _Columns) -> Estimator:
+    """One of our own, made anew of plain parameters, and of what is declared for None."""
     kind = type(exactly(estimator, ESTIMATORS.values(), "estimator", _WANTED))
     own = kind.get_params(estimator, deep=False)
     model = kind(**{name: frozen(value, name) for name, value in own.items()})
-    given = model.get_params()
-    declared: dict[str, Any] = {"relation": str(table.relation)}
+    given, y = model.get_params(), columns.y
+    declared: dict[str, Any] = {"relation": str(relation)}
     if given["bounds"] is None:
-        ends = [
-            _bounds_of(table, each, kind)
-            for each, kind in zip(columns.x, columns.kinds, strict=True)
-        ]
+        ends = [_bounds_of(columns, each) for each in columns.x]
         declared["bounds"] = ([low for low, _ in ends], [high for _, high in ends])
     wants_y = "y_bounds" in given or "classes" in given
-    if wants_y != (columns.y is not None):
-        raise ParameterError("y", columns.y, "is needed" if wants_y else "is not learned from")
-    if columns.y is not None and "y_bounds" in given:
-        if columns.y_kind not in NUMERIC:
-            raise ParameterError("y", columns.y, f"holds {columns.y_kind}, not numbers")
+    if wants_y != (y is not None):
+        raise ParameterError("y", y, "is needed" if wants_y else "is not learned from")
+    if y is not None and "y_bounds" in given:
+        if columns.kind(y) not in NUMERIC:
+            raise ParameterError("y", y, f"holds {columns.kind(y)}, not numbers")
         if given["y_bounds"] is None:
-            declared["y_bounds"] = _bounds_of(table, columns.y, ColumnType.NUMBER)
-    if columns.y is not None and "classes" in given:
+            declared["y_bounds"] = _bounds_of(columns, y)
+    if y is not None and "classes" in given:
         if given["classes"] is None:
-            if columns.y not in table.keys:
+            keys = columns.known[y].keys
+            if keys is None:
                 raise ParameterError(
                     "classes",
-                    columns.y,
+                    y,
                     "declare the labels: as keys of the table, or classes= of the estimator",
                 )
-            declared["classes"] = list(table.keys[columns.y])
+            declared["classes"] = list(keys)
         labels = read_classes(declared.get("classes", given["classes"]))
-        _check_labels(columns.y, labels, columns.y_kind)
+        _check_labels(y, labels, columns.kind(y))
     model.set_params(**declared)
     return model
 
@@ -297,42 +338,44 @@ def _check_labels(column: str, labels: tuple[Any, ...], kind: ColumnType | None)
         raise ParameterError("classes", len(labels), f"{column} holds {kind}; some are one double")
 
 
-def _bounds_of(table: PrivateTable, column: str, kind: ColumnType) -> tuple[float, float]:
-    if kind == ColumnType.BOOLEAN:
+def _bounds_of(columns: _Columns, name: str) -> tuple[float, float]:
+    if columns.kind(name) == ColumnType.BOOLEAN:
         return 0.0, 1.0
-    if column not in table.bounds:
+    bounds = columns.known[name].bounds
+    if bounds is None:
         raise ParameterError(
-            "bounds", column, "declare them: of the table, or bounds= of the estimator"
+            "bounds", name, "declare them: of the table, or bounds= of the estimator"
         )
-    low, high = table.bounds[column]
+    low, high = bounds
     return float(low), float(high)
 
 
-def _source(model: PrivateEstimator, table: PrivateTable, name: str, columns: _Columns) -> Source:
-    rows = table.max_rows
-    unit = table.unit.lower() if isinstance(table.unit, str) else None
-    if rows is None:
+def _source(model: PrivateEstimator, selected: Selected, columns: _Columns) -> Source:
+    rows = selected.relation.rows
+    if rows == BOUGHT:
         raise ParameterError("max_rows", None, "declare how many rows of one unit count")
-    if rows > 1 and not isinstance(model, SumsEstimator):
-        raise ParameterError("max_rows", rows, f"{type(model).__name__} learns from units of 1 row")
-    given = model.get_params()
     if isinstance(model, SumsEstimator):
         model.set_params(rows_per_unit=rows)
+    elif rows > 1:
+        raise ParameterError(
+            "max_rows",
+            rows,
+            f"{type(model).__name__} learns from units of 1 row; SELECT ... GROUP BY the unit",
+        )
+    else:
+        selected = selected.one_row()
+    given = model.get_params()
     width = len(columns.x)
     ranges = model._ready(width)
     model.n_features_in_ = width
     return Source(
-        table=name,
-        columns=tuple(each.lower() for each in columns.every),
-        x=tuple(each.lower() for each in columns.x),
-        kinds=columns.kinds,
-        y=None if columns.y is None else columns.y.lower(),
-        y_kind=columns.y_kind,
-        unit=unit,
-        rows=rows,
+        selected=selected,
+        x=columns.x,
+        y=columns.y,
         ranges=ranges,
         classes=read_classes(given["classes"]) if "classes" in given else (),
         y_ends=read_y_bounds(given["y_bounds"]) if "y_bounds" in given else None,
+        l2=not isinstance(given["guarantee"], PureDP),
     )
 
 

@@ -1,8 +1,9 @@
 """Sums of a table, computed where it is: the same whole numbers as `sums.py` makes of arrays.
 
-A statement reads bounded rows u0, u1, ... (and t, or the class k), makes whole numbers of them, and
-checks their squared length in whole numbers before they are summed: the sensitivity holds whatever
-an engine's floats do. What is NULL, NaN or infinite makes a row count as nothing.
+Rows are bounded, u0, u1, ... (and t, or the class k), made whole numbers, and their squared length
+is looked at in whole numbers before they are summed: the sensitivity holds whatever an engine's
+floats do. What is NULL, NaN or infinite makes a row count as nothing. Plans, statements and what a
+unit with many rows adds are those of questions in SQL.
 
 Some engines raise an error where a product, a quotient or EXP of doubles that are not 0 becomes 0,
 or leaves the doubles; the error would tell of a row. So whatever is multiplied or divided is 0 or
@@ -13,18 +14,18 @@ three leaves the doubles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from deniable.engines.base import Rows as EngineRows
-from deniable.engines.base import Step, quoted
-from deniable.engines.literals import double_literal, literal, whole_literal
+from deniable.engines.base import Step
+from deniable.engines.literals import literal
+from deniable.lazy import lazy
 from deniable.learning.rows import GRID, SQUARE_GRID, Floats, Ranges, steps
 from deniable.learning.sums import (
     DIAGONAL,
@@ -34,121 +35,132 @@ from deniable.learning.sums import (
     GroupSums,
     Integers,
     Moments,
+    Sums,
 )
+from deniable.privacy.units import Relation
+from deniable.query.plan.plan import Plan
+from deniable.query.plan.turns import (
+    GROUP_COLUMN,
+    Term,
+    Turns,
+    added,
+    case,
+    column,
+    columns,
+    greatest,
+    least,
+    numbered,
+    real,
+    total,
+    whole,
+)
+from deniable.query.read.compile import Selected
+from deniable.query.run.emit import totals_step
 from deniable.tables import LEAST_DOUBLE, ColumnType
 
-_FINITE = "BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"
-BOUNDED, KEPT = "deniable_bounded", "deniable_kept"
-AT_LEAST_1 = "CASE WHEN length > 1e0 THEN length ELSE 1e0 END"
 TINY = 1e-100  # far below one step of any grid
 _SCORE = 100.0  # the square of e to the power of -100 is a double yet
+_ZERO, _HALF, _ONE = real(0.0), real(0.5), real(1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
-    """Columns of a private table that are learned from, with what is declared about them.
+    """Columns of private rows that are learned from, with what is declared about them.
 
-    `rows` is how many rows of one unit count; others are left out, by the unit's own rows alone:
-    the first in the order of `columns`, which are all that the table has. Rows that tie are equal
-    in every column, so that no engine, plan or other row decides which of them count.
+    Sums are bounded in L2, or in L1 where `l2` is not said.
     """
 
-    table: str
-    columns: tuple[str, ...]
+    selected: Selected
     x: tuple[str, ...]
-    kinds: tuple[ColumnType, ...]
     y: str | None
-    y_kind: ColumnType | None
-    unit: str | None
-    rows: int
     ranges: Ranges
     classes: tuple[Any, ...]
     y_ends: tuple[float, float] | None
+    l2: bool = True
 
     @property
     def constants(self) -> tuple[Any, ...]:
-        """The public values that statements compare columns with."""
+        """The public values that columns are compared with."""
         return (*self.ranges.low, *self.ranges.high, *self.classes, *(self.y_ends or ()))
 
-    def tables(self) -> dict[str, str]:
-        """By name, the SELECTs that make BOUNDED: u0, u1, ... of length 1 at most, and t or k.
-
-        Each is a table of its own: a planner that put one into the next would write out every
-        number as often as it is used. Absent rows are left out.
-        """
-        middle, scale = self.ranges.middle, self.ranges.scale
-        centred, units, whole = [], [], []
-        for place, (low, high) in enumerate(zip(self.ranges.low, self.ranges.high, strict=True)):
-            value = f"{clamped(f'c{place}', low, high)} - {number(middle[place])}"
-            centred.append(f"{value} AS m{place}")
-            units.append(f"{_quotient(f'm{place}', scale[place])} AS v{place}")
-            whole.append(f"c{place} {_FINITE}")
-        kept = ""
+    @lazy
+    def bounded(self) -> Turns:
+        """The rows as u0, u1, ... of length 1 at most, and t or k; absent ones are left out."""
+        ends = list(zip(self.ranges.low, self.ranges.high, strict=True))
+        scale = self.ranges.scale.tolist()
+        values = {f"c{place}": self._double(name) for place, name in enumerate(self.x)}
+        present = [column(name).is_finite() for name in values]
+        centred, kept = dict[str, Term](), dict[str, Term]()
+        for place, ((low, high), middle) in enumerate(zip(ends, self.ranges.middle, strict=True)):
+            centred[f"m{place}"] = column(f"c{place}").clamped(low, high) - real(middle)
+        scaled = numbered("v", map(_quotient, columns("m", len(self.x)), scale))
         if self.classes:
-            whole.append("k IS NOT NULL")
-            centred.append("k")
-            units.append("k")
-            kept = ", k"
+            values["k"] = self._class()
+            present.append(column("k").is_known())
+            centred["k"] = scaled["k"] = kept["k"] = column("k")
         elif self.y_ends is not None:
+            assert self.y is not None
             low, high = self.y_ends
-            value = f"{clamped('y', low, high)} - {number((low + high) / 2)}"
-            centred.append(f"{value} AS my")
-            units.append(f"{_quotient('my', (high - low) / 2)} AS t")
-            whole.append(f"y {_FINITE}")
-            kept = ", t"
-        square = " + ".join(f"v{place} * v{place}" for place in range(len(self.x)))
-        shortened = ", ".join(
-            f"v{place} / {AT_LEAST_1} AS u{place}" for place in range(len(self.x))
-        )
-        about = f"SELECT {', '.join(centred)} FROM deniable_taken WHERE {' AND '.join(whole)}"
-        return {
-            "deniable_taken": self.taken(),
-            "deniable_centred": about,
-            "deniable_scaled": f"SELECT {', '.join(units)} FROM deniable_centred",
-            "deniable_measured": f"SELECT *, SQRT({square}) AS length FROM deniable_scaled",
-            BOUNDED: f"SELECT {shortened}{kept} FROM deniable_measured",
-        }
+            values["y"] = self._double(self.y)
+            present.append(column("y").is_finite())
+            centred["my"] = column("y").clamped(low, high) - real((low + high) / 2)
+            scaled["t"] = _quotient(column("my"), (high - low) / 2)
+            kept["t"] = column("t")
+        turns = Turns.of(self.selected, "taken", values)
+        turns = turns.then("centred", centred, *present).then("scaled", scaled)
+        return _shortened(turns, "measured", "bounded", ("v", "u", len(self.x)), kept)
+
+    def pushed(self, sums: Sums) -> Pushed:
+        """The plan of a sum, made once."""
+        if sums not in self._pushed:
+            self._pushed[sums] = pushed(sums, self)
+        return self._pushed[sums]
+
+    @lazy
+    def _pushed(self) -> dict[Sums, Pushed]:
+        return {}
+
+    def turned(self, transform: Floats) -> Turns:
+        """Rows (u, 1) times a released matrix, w0, w1, ... of length 1 at most; made once."""
+        known = transform.tobytes()
+        if known not in self._turned:
+            self._turned[known] = _turned(self.bounded, transform)
+        return self._turned[known]
+
+    @lazy
+    def _turned(self) -> dict[bytes, Turns]:
+        return {}
 
     def rows_step(self) -> Step:
         """SELECT the bounded rows themselves."""
-        return _step(self, f"SELECT * FROM {BOUNDED}", {})
+        turns = self.bounded
+        kept = [f"u{place}" for place in range(len(self.x))]
+        kept += ["k"] if self.classes else ["t"] if self.y else []
+        first = next(iter(turns.tables.values()))
+        select = f"SELECT {', '.join(kept)} FROM {turns.last}"
+        constants = (*self.selected.constants, *self.constants)
+        return Step(select, first, turns.tables, constants=constants, veiled=self.selected.veiled)
 
-    def taken(self) -> str:
-        """SELECT the columns as doubles, of so many rows of each unit."""
-        columns = [
-            f"{_double(quoted(name), kind)} AS c{place}"
-            for place, (name, kind) in enumerate(zip(self.x, self.kinds, strict=True))
-        ]
-        if self.classes:
-            columns.append(f"{self._class()} AS k")
-        elif self.y is not None:
-            columns.append(f"CAST({quoted(self.y)} AS DOUBLE) AS y")
-        if self.unit is None:
-            return f"SELECT {', '.join(columns)} FROM {quoted(self.table)}"
-        unit = quoted(self.unit)
-        order = ", ".join(f"{quoted(name)} ASC NULLS LAST" for name in self.columns)
-        columns.append(f"ROW_NUMBER() OVER (PARTITION BY {unit} ORDER BY {order}) AS turn")
-        inner = f"SELECT {', '.join(columns)} FROM {quoted(self.table)} WHERE {unit} IS NOT NULL"
-        return f"SELECT * FROM ({inner}) AS numbered WHERE turn <= {_whole(self.rows)}"
+    def _double(self, name: str) -> Term:
+        value = column(name)
+        if self.selected.relation.columns[name].kind != ColumnType.BOOLEAN:
+            return value.double()
+        return case((value, _ONE), (value.is_equal(Term(_FALSE)), _ZERO))
 
-    def _class(self) -> str:
+    def _class(self) -> Term:
         assert self.y is not None
-        assert self.y_kind is not None
-        cases = " ".join(
-            f"WHEN {quoted(self.y)} = {literal(self.y_kind, label).sql('duckdb')} THEN {place}"
-            for place, label in enumerate(self.classes)
+        kind = self.selected.relation.columns[self.y].kind
+        assert kind is not None
+        labels = enumerate(self.classes)
+        return case(
+            *(
+                (column(self.y).is_equal(Term(literal(kind, label))), whole(place))
+                for place, label in labels
+            )
         )
-        return f"CASE {cases} END"
 
 
-@lru_cache(1024)
-def number(value: float) -> str:
-    """A double as SQL."""
-    return f"({double_literal(Fraction(value)).sql('duckdb')})"
-
-
-def _whole(value: int) -> str:
-    return whole_literal(value).sql("duckdb")
+_FALSE = literal(ColumnType.BOOLEAN, False)
 
 
 def _released(values: Floats | float, most: float = 1 / TINY) -> Floats:
@@ -157,46 +169,56 @@ def _released(values: Floats | float, most: float = 1 / TINY) -> Floats:
     return np.where(np.abs(found) < TINY, 0.0, np.clip(found, -most, most))
 
 
-def clamped(value: str, low: float, high: float) -> str:
-    """A column held within its bounds."""
-    below, above = f"{value} < {number(low)}", f"{value} > {number(high)}"
-    return f"CASE WHEN {below} THEN {number(low)} WHEN {above} THEN {number(high)} ELSE {value} END"
-
-
-def _quotient(name: str, by: float) -> str:
+def _quotient(value: Term, by: float) -> Term:
     """A column divided by a public number; 0 where that would be tiny."""
-    least = max(TINY * float(by), float(LEAST_DOUBLE))
-    return f"CASE WHEN ABS({name}) < {number(least)} THEN 0e0 ELSE {name} / {number(by)} END"
+    tiny = real(max(TINY * by, float(LEAST_DOUBLE)))
+    return case((value.size() < tiny, _ZERO), otherwise=value / real(by))
 
 
-def _not_tiny(name: str) -> str:
-    return f"CASE WHEN ABS({name}) < {number(TINY)} THEN 0e0 ELSE {name} END AS {name}"
+def _not_tiny(value: Term) -> Term:
+    return case((value.size() < real(TINY), _ZERO), otherwise=value)
 
 
-def _double(column: str, kind: ColumnType) -> str:
-    if kind == ColumnType.BOOLEAN:
-        return f"CASE WHEN {column} THEN 1e0 WHEN NOT {column} THEN 0e0 END"
-    return f"CAST({column} AS DOUBLE)"
+def _dot(row: Floats, terms: Sequence[Term]) -> Term:
+    factors = zip(_released(row).tolist(), terms, strict=True)
+    return total(real(factor) * term for factor, term in factors)
+
+
+def _shortened(
+    turns: Turns, measured: str, name: str, of: tuple[str, str, int], kept: Mapping[str, Term]
+) -> Turns:
+    """Two turns, by which vectors longer than 1 get that length."""
+    before, after, count = of
+    each = columns(before, count)
+    length = total(one * one for one in each).root()
+    turns = turns.then(measured, {**numbered(before, each), "length": length, **kept})
+    return turns.then(name, {**numbered(after, (one / _at_least_1() for one in each)), **kept})
+
+
+def _at_least_1() -> Term:
+    length = column("length")
+    return case((length > _ONE, length), otherwise=_ONE)
 
 
 @dataclass(frozen=True)
 class Pushed:
-    """A statement with the tables that it needs, and how its rows become the flat sums."""
+    """The plan of a sum, and how rows of its totals become the flat sums."""
 
-    step: Step
-    width: int
-    groups: int = 1
-    grouped: bool = False
-    weights: tuple[int, ...] = ()
+    plan: Plan
+    groups: int
+    l2: bool
+
+    @lazy
+    def step(self) -> Step:
+        """What the engine runs."""
+        return totals_step(self.plan, l2=self.l2)
 
     def totals(self, rows: EngineRows) -> Integers:
         """The flat sums; groups without rows are zero, and what is beyond 64 bits saturates."""
-        found = np.zeros((self.groups, self.width), dtype=object)
+        found = np.zeros((self.groups, len(self.plan.statistics)), dtype=object)
         for row in rows:
-            place, values = (int(row[0]), row[1:]) if self.grouped else (0, row)
+            place, values = (int(row[0]), row[1:]) if self.plan.groups else (0, row)
             found[place] = [int(value or 0) for value in values]
-        if self.weights:
-            found = found * np.array(self.weights, dtype=object)
         limits = np.iinfo(np.int64)
         made: Integers = np.clip(found.ravel(), limits.min, limits.max).astype(np.int64)
         return made
@@ -204,158 +226,140 @@ class Pushed:
 
 @singledispatch
 def pushed(sums: object, source: Source) -> Pushed:
-    """What the engine runs for a sum."""
-    raise TypeError(f"{type(sums).__name__} of {source.table} is not summed in an engine")
+    """The plan of a sum of private rows."""
+    raise TypeError(f"{type(sums).__name__} of {source.x} is not summed in an engine")
 
 
 @pushed.register
 def _(sums: Moments, source: Source) -> Pushed:
-    width = len(source.x)
-    parts = [f"{number(sums.row)} * u{place}" for place in range(width)] + [number(sums.one)]
+    parts = [real(sums.row) * each for each in columns("u", len(source.x))] + [real(sums.one)]
     if sums.target > 0:
-        parts.append(f"{number(sums.target)} * t")
-    pairs = list(combinations_with_replacement(range(len(parts)), 2))
-    weights = tuple(DIAGONAL if i == j else OFF_DIAGONAL for i, j in pairs)
-    select = f"SELECT {', '.join(f'SUM(z{i} * z{j})' for i, j in pairs)} FROM {KEPT}"
-    step = _step(source, select, _rounded(BOUNDED, parts, SQUARE_GRID, sums.most(width)))
-    return Pushed(step, len(pairs), weights=weights)
+        parts.append(real(sums.target) * column("t"))
+    turns = _whole(source.bounded, parts, SQUARE_GRID, sums.most(len(source.x)))
+    z = columns("z", len(parts))
+    products = [
+        whole(DIAGONAL if one is other else OFF_DIAGONAL) * one * other
+        for one, other in combinations_with_replacement(z, 2)
+    ]
+    return _summed(turns, products, sums, source)
 
 
 @pushed.register
 def _(sums: GroupSums, source: Source) -> Pushed:
-    width = len(source.x)
-    parts = [number(sums.one)]
+    width, turns = len(source.x), source.bounded
+    u = numbered("u", columns("u", width))
+    parts = [real(sums.one)]
     if sums.row > 0:
-        parts += [f"{number(sums.row)} * u{place}" for place in range(width)]
-    tables, rows, label = dict[str, str](), BOUNDED, "k" if source.classes else "0"
+        parts += [real(sums.row) * each for each in u.values()]
+    label = column("k") if source.classes else None
+    kept = {} if label is None else {"k": label}
     if sums.square > 0:
-        squares = [f"{number(2 * width)} * u{p} * u{p} - 1e0 AS q{p}" for p in range(width)]
-        tables["deniable_squares"] = f"SELECT *, {', '.join(squares)} FROM {rows}"
-        rows = "deniable_squares"
-        root = number(sums.square / math.sqrt(width))
-        parts += [f"{root} * {clamped(f'q{p}', -1.0, 1.0)}" for p in range(width)]
+        squares = (real(2.0 * width) * each * each - _ONE for each in u.values())
+        turns = turns.then("squares", {**u, **kept, **numbered("q", squares)})
+        root = real(sums.square / math.sqrt(width))
+        q = numbered("q", columns("q", width))
+        parts += [root * each.clamped(-1.0, 1.0) for each in q.values()]
+        kept |= q
     if sums.centres:
-        tables |= _nearest(np.array(sums.centres), rows)
-        rows, label = "deniable_nearest", "nearest"
-    tables |= _rounded(rows, parts, GRID, sums.most(width), label)
-    summed = ", ".join(f"SUM(z{place})" for place in range(len(parts)))
-    step = _step(source, f"SELECT g, {summed} FROM {KEPT} GROUP BY g", tables)
-    return Pushed(step, len(parts), sums.groups, grouped=True)
+        turns, label = _nearest(turns, np.array(sums.centres), {**u, **kept}), column("nearest")
+    turns = _whole(turns, parts, GRID, sums.most(width), label)
+    return _summed(turns, columns("z", len(parts)), sums, source, groups=sums.groups)
 
 
 @pushed.register
 def _(sums: CellCounts, source: Source) -> Pushed:
     bins, cells = [], []
+    u = columns("u", len(source.x))
     for place, (axis, width) in enumerate(zip(sums.axes, sums.width, strict=True)):
-        along = _dot(axis / width, [f"u{p}" for p in range(len(axis))])
-        shift = number(float(_released(sums.bins / 2 - axis @ sums.origin / width)))
-        bins.append(f"FLOOR({along} + {shift}) AS b{place}")
-        inside = clamped(f"b{place}", 0.0, float(sums.bins - 1))
-        cells.append(f"{_whole(sums.bins**place)} * CAST({inside} AS BIGINT)")
-    tables = {
-        "deniable_bins": f"SELECT {', '.join(bins)} FROM {BOUNDED}",
-        "deniable_cells": f"SELECT {' + '.join(cells)} AS g FROM deniable_bins",
-    }
-    select = f"SELECT g, {_whole(GRID)} * COUNT(*) FROM deniable_cells GROUP BY g"
-    return Pushed(_step(source, select, tables), 1, sums.size, grouped=True)
+        shift = real(float(_released(sums.bins / 2 - axis @ sums.origin / width)))
+        bins.append((_dot(axis / width, u) + shift).floor())
+        inside = column(f"b{place}").clamped(0.0, float(sums.bins - 1))
+        cells.append(whole(sums.bins**place) * inside.whole())
+    turns = source.bounded.then("bins", numbered("b", bins))
+    turns = turns.then("cells", {GROUP_COLUMN: total(cells)})
+    return _summed(turns, [whole(GRID).whole()], sums, source, groups=sums.size)
 
 
 @pushed.register
 def _(sums: Gradients, source: Source) -> Pushed:
     directions, width = sums.weights.shape
-    names = [*(f"u{p}" for p in range(width - 1)), "1e0"]
-    raw = ", ".join(f"{_dot(column, names)} AS r{p}" for p, column in enumerate(sums.transform.T))
-    square = " + ".join(f"r{p} * r{p}" for p in range(width))
-    inputs = [f"w{p}" for p in range(width)]
-    turned = ", ".join(_not_tiny(f"r{p}") for p in range(width))
-    short = ", ".join(f"r{p} / {AT_LEAST_1} AS w{p}" for p in range(width))
-    clipped = ", ".join(_not_tiny(name) for name in inputs)
-    scores = ", ".join(f"{_dot(row, inputs)} AS s{d}" for d, row in enumerate(sums.weights))
-    tables = {
-        "deniable_raw": f"SELECT k, {raw} FROM {BOUNDED}",
-        "deniable_turned": f"SELECT k, {turned} FROM deniable_raw",
-        "deniable_sized": f"SELECT *, SQRT({square}) AS length FROM deniable_turned",
-        "deniable_short": f"SELECT k, {short} FROM deniable_sized",
-        "deniable_clipped": f"SELECT k, {clipped} FROM deniable_short",
-        "deniable_scored": f"SELECT *, {scores} FROM deniable_clipped",
-        **_residuals(directions, ", ".join(inputs)),
-    }
-    parts = [f"e{d} / {AT_LEAST_1} * w{p}" for d in range(directions) for p in range(width)]
-    tables |= _rounded("deniable_missed", parts, GRID, sums.most(width - 1))
-    summed = ", ".join(f"SUM(z{place})" for place in range(len(parts)))
-    return Pushed(_step(source, f"SELECT {summed} FROM {KEPT}", tables), len(parts))
+    w = numbered("w", columns("w", width))
+    scores = numbered("s", (_dot(row, list(w.values())) for row in sums.weights))
+    turns = source.turned(sums.transform).then("scored", {"k": column("k"), **w, **scores})
+    turns = _missed(turns, directions, w)
+    e = columns("e", directions)
+    parts = [each / _at_least_1() * one for each in e for one in w.values()]
+    turns = _whole(turns, parts, GRID, sums.most(width - 1))
+    return _summed(turns, columns("z", len(parts)), sums, source)
 
 
-def _residuals(directions: int, inputs: str) -> dict[str, str]:
-    """Tables that lead to e0, e1, ... of p - e_y, and their length."""
-    every = range(directions)
-    length = f"SQRT({' + '.join(f'e{d} * e{d}' for d in every)}) AS length"
+def _turned(turns: Turns, transform: Floats) -> Turns:
+    k, width = {"k": column("k")}, len(transform)
+    u = [*columns("u", width - 1), _ONE]
+    raw = numbered("r", (_dot(each, u) for each in transform.T))
+    turns = turns.then("raw", {**k, **raw})
+    turns = turns.then("turned", {**k, **numbered("r", map(_not_tiny, columns("r", width)))})
+    turns = _shortened(turns, "sized", "short", ("r", "w", width), k)
+    return turns.then("clipped", {**k, **numbered("w", map(_not_tiny, columns("w", width)))})
+
+
+def _missed(turns: Turns, directions: int, w: Mapping[str, Term]) -> Turns:
+    """Turns that lead to e0, e1, ... of p - e_y, and their length."""
+    kept, s = {"k": column("k"), **w}, columns("s", directions)
     if directions == 1:
-        bounded = clamped("s0", -_SCORE, _SCORE)
-        residual = "1e0 / (1e0 + EXP(-s0)) - CASE WHEN k = 1 THEN 1e0 ELSE 0e0 END AS e0"
-        first = {"deniable_odds": f"SELECT k, {inputs}, {bounded} AS s0 FROM deniable_scored"}
+        turns = turns.then("odds", {**kept, "s0": s[0].clamped(-_SCORE, _SCORE)})
+        odds = _ONE / (_ONE + (_ZERO - s[0]).power_of_e())
+        residuals = [odds - _hit(1)]
     else:
-        top = f"GREATEST({', '.join(f's{d}' for d in every)}) AS top"
-        below = ", ".join(f"{clamped(f's{d} - top', -_SCORE, 0.0)} AS a{d}" for d in every)
-        odds = ", ".join(f"EXP(a{d}) AS p{d}" for d in every)
-        total = " + ".join(f"p{d}" for d in every)
-        residual = ", ".join(
-            f"p{d} / total - CASE WHEN k = {d} THEN 1e0 ELSE 0e0 END AS e{d}" for d in every
-        )
-        first = {
-            "deniable_top": f"SELECT *, {top} FROM deniable_scored",
-            "deniable_below": f"SELECT k, {inputs}, {below} FROM deniable_top",
-            "deniable_shares": f"SELECT k, {inputs}, {odds} FROM deniable_below",
-            "deniable_odds": f"SELECT *, {total} AS total FROM deniable_shares",
-        }
-    return first | {
-        "deniable_gaps": f"SELECT {inputs}, {residual} FROM deniable_odds",
-        "deniable_missed": f"SELECT *, {length} FROM deniable_gaps",
-    }
+        turns = turns.then("top", {**kept, **numbered("s", s), "top": greatest(s)})
+        below = ((each - column("top")).clamped(-_SCORE, 0.0) for each in s)
+        turns = turns.then("below", {**kept, **numbered("a", below)})
+        shares = (each.power_of_e() for each in columns("a", directions))
+        turns = turns.then("shares", {**kept, **numbered("p", shares)})
+        p = columns("p", directions)
+        turns = turns.then("odds", {**kept, **numbered("p", p), "total": total(p)})
+        residuals = [each / column("total") - _hit(place) for place, each in enumerate(p)]
+    turns = turns.then("gaps", {**w, **numbered("e", residuals)})
+    e = columns("e", directions)
+    length = total(each * each for each in e).root()
+    return turns.then("missed", {**w, **numbered("e", e), "length": length})
 
 
-def _step(source: Source, select: str, tables: dict[str, str]) -> Step:
-    made = {**source.tables(), **tables}
-    return Step(select, source.taken(), made, constants=source.constants)
+def _hit(place: int) -> Term:
+    return case((column("k").is_equal(whole(place)), _ONE), otherwise=_ZERO)
 
 
-def _rounded(
-    rows: str, parts: Sequence[str], grid: int, most: int, label: str = ""
-) -> dict[str, str]:
-    """The table KEPT of z0, z1, ...: whole numbers, of rows that are short enough."""
-    many = steps(len(parts), grid)
-    rounded = ", ".join(
-        f"CAST(FLOOR({number(many)} * ({part}) + 0.5e0) AS BIGINT) AS z{place}"
-        for place, part in enumerate(parts)
-    )
-    square = " + ".join(f"z{place} * z{place}" for place in range(len(parts)))
-    size = " + ".join(f"ABS(z{place})" for place in range(len(parts)))
-    group = f", {label} AS g" if label else ""
-    return {
-        "deniable_whole": f"SELECT {rounded}{group} FROM {rows}",
-        KEPT: f"SELECT * FROM deniable_whole WHERE {square} <= {_whole(grid**2)} "
-        f"AND {size} <= {_whole(most)}",
-    }
-
-
-def _dot(row: Floats, names: Sequence[str]) -> str:
-    factors = zip(_released(row).tolist(), names, strict=True)
-    return "(" + " + ".join(f"{number(factor)} * {name}" for factor, name in factors) + ")"
-
-
-def _nearest(centres: Floats, rows: str) -> dict[str, str]:
-    """The table with the place of the nearest centre, the first of those that are equally near."""
+def _nearest(turns: Turns, centres: Floats, kept: Mapping[str, Term]) -> Turns:
+    """The rows with the place of the nearest centre, the first of those that are equally near."""
     centres = _released(centres)
-    names = [f"u{place}" for place in range(centres.shape[1])]
-    far = ", ".join(
-        f"{number(float(_released(c @ c, TINY**-2)))} + {_dot(-2 * c, names)} AS d{place}"
-        for place, c in enumerate(centres)
-    )
-    every = [f"d{place}" for place in range(len(centres))]
-    least = f"LEAST({', '.join(every)})" if len(every) > 1 else "d0"
-    cases = " ".join(f"WHEN {name} <= least THEN {place}" for place, name in enumerate(every))
-    return {
-        "deniable_far": f"SELECT *, {far} FROM {rows}",
-        "deniable_least": f"SELECT *, {least} AS least FROM deniable_far",
-        "deniable_nearest": f"SELECT *, CASE {cases} ELSE 0 END AS nearest FROM deniable_least",
-    }
+    u = columns("u", centres.shape[1])
+    far = (real(float(_released(c @ c, TINY**-2))) + _dot(-2 * c, u) for c in centres)
+    turns = turns.then("far", {**kept, **numbered("d", far)})
+    d = columns("d", len(centres))
+    turns = turns.then("least", {**kept, **numbered("d", d), "least": least(d)})
+    places = ((each <= column("least"), whole(place)) for place, each in enumerate(d))
+    return turns.then("nearest", {**kept, "nearest": case(*places, otherwise=whole(0))})
+
+
+def _whole(
+    turns: Turns, parts: Sequence[Term], grid: int, most: int, label: Term | None = None
+) -> Turns:
+    """The rows as whole numbers z0, z1, ..., of those that are short enough."""
+    many = real(steps(len(parts), grid))
+    rounded = numbered("z", ((many * each + _HALF).floor().whole() for each in parts))
+    group = {} if label is None else {GROUP_COLUMN: label}
+    turns = turns.then("whole", {**rounded, **group})
+    z = numbered("z", columns("z", len(parts)))
+    kept = {**z, **({} if label is None else {GROUP_COLUMN: column(GROUP_COLUMN)})}
+    square = added([each * each for each in z.values()])
+    size = added([each.size() for each in z.values()])
+    return turns.then("kept", kept, square <= whole(grid**2), size <= whole(most))
+
+
+def _summed(
+    turns: Turns, parts: Sequence[Term], sums: Sums, source: Source, groups: int = 1
+) -> Pushed:
+    one = Relation.ADD_REMOVE
+    row = sums.moved(one) if source.l2 else sums.moved_l1(one, len(source.x))
+    plan = turns.summed(parts, row=row, grouped=groups > 1, constants=source.constants)
+    return Pushed(plan, groups, source.l2)

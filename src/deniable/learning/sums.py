@@ -3,7 +3,8 @@
 A sum is frozen public data: what it does to a row depends on the row and on released numbers alone.
 Each row's contribution has a length that is checked in whole numbers (`rows.on_grid`), so that the
 stated sensitivities hold for any rows, in any order, on any machine. Arrays are summed here; tables
-are summed where they are (`pushed.py`).
+are summed where they are (`pushed.py`), where a unit with more rows than count in full is scaled
+down to what those can add.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ class Moments:
     The weights satisfy row² + one² + target² <= 1, so v has length 1 at most. The matrix vv' of
     whole numbers z has Frobenius norm z'z <= grid² in steps; two such matrices are sqrt(2) grid²
     apart at most, since ‖aa' - bb'‖² = |a|⁴ + |b|⁴ - 2(a'b)².
+
+    So are the sums V and W of two units that are scaled down to one norm B: the inner product of
+    their weighted triangles is 840.5 tr(VW) + ½ Σ V_ii W_ii, and no part of it is negative.
+    Rounding K numbers toward zero takes 2 sqrt(K) B + K off it at most, so that they are
+    sqrt(2) (B + sqrt(K)) apart at most; K is below 2^32.
     """
 
     row: float
@@ -86,9 +92,9 @@ class Moments:
         return weighted_triangle(products(whole))
 
     def moved(self, relation: Relation) -> int:
-        """DIAGONAL·grid², and sqrt(2) of it where a row is exchanged."""
-        square = (DIAGONAL * SQUARE_GRID**2) ** 2
-        return math.isqrt(2 * square) + 1 if relation == Relation.REPLACE else math.isqrt(square)
+        """DIAGONAL·grid², and sqrt(2) of it, and of 2^16 for rounding, where one is exchanged."""
+        one = DIAGONAL * SQUARE_GRID**2
+        return math.isqrt(2 * (one + (1 << 16)) ** 2) + 1 if relation == Relation.REPLACE else one
 
     def moved_l1(self, relation: Relation, width: int) -> int:
         """Σz² on the diagonal; off it (|z|₁² - Σz²)/2."""
@@ -328,7 +334,10 @@ class CellCounts:
         return made
 
     def moved(self, relation: Relation) -> int:
-        """One row is in one cell; exchanged, it may leave one and enter another."""
+        """One row is in one cell; exchanged, it may leave one and enter another.
+
+        So do units that are scaled down: counts are not negative, nor are their products.
+        """
         return math.isqrt(2 * GRID**2) + 1 if relation == Relation.REPLACE else GRID
 
     def moved_l1(self, relation: Relation, width: int) -> int:

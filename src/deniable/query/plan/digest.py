@@ -25,6 +25,13 @@ def digest_of(plan: Plan, catalogue: Catalogue, public: Mapping[str, object]) ->
             [plan.grids[rank.grid].sql.sql("duckdb"), str(rank.share)] for rank in plan.ranks
         ],
         "tables": {name: catalogue.private[name].describe() for name in plan.tables},
+        **facts_of(catalogue, public),
+    }
+
+
+def facts_of(catalogue: Catalogue, public: Mapping[str, object]) -> dict[str, object]:
+    """What every question depends on: the public tables, and the types of all columns."""
+    return {
         "public": dict(public),
         "types": {
             name: {column: str(kind) for column, kind in schema.columns.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,9 @@ from deniable.tables import ColumnType
 SCALE_BITS = 16
 SCALE = 1 << SCALE_BITS
 """Steps to one: what is left of a unit that is scaled down is rounded to such steps."""
+
+FACTOR_BITS = 2 * SCALE_BITS
+"""Steps to one of the factor by which a unit is scaled down."""
 
 _MOST_BITS = 126
 _ROW_BITS = 33  # no table that an engine can read has more than 2^33 rows
@@ -69,6 +72,18 @@ class Statistic:
     missing: bool = False
     marks: tuple[int, int, int] | None = None
     typical: float = 1.0
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows that the library makes in several turns, and how far one of them moves the sums."""
+
+    tables: Mapping[str, str]
+    """By name, the SELECTs that make them, each of those before it; the first reads the source."""
+    row: int
+    """The joint norm of what one row adds, at most: looked at row by row, in whole numbers."""
+    width: int
+    """Bytes of a row in all of the tables."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +194,8 @@ class Plan:
     """Which groups of `whole` these are."""
     notes: tuple[str, ...] = ()
     """What an answer is to say of itself, from public facts alone."""
+    staged: Staged | None = None
+    """Where the library sums rows of its own making: the tables that `source` reads."""
 
     def by(self, places: Sequence[int]) -> Plan:
         """The same rows by some of the groups, in this order."""
@@ -220,6 +237,8 @@ class Plan:
         otherwise a second time, by the order of threads; a unit must not look light in one place
         and be heavy in another. And functions of text and times are not computed three times.
         """
+        if self.staged is not None:  # they are kept already
+            return False
         if self.whole is not None:
             return True
         return not self.one_row and (self.veiled or not (self.simple and self.unit_has_name))
@@ -231,6 +250,8 @@ class Plan:
         These are stored, or grouped by what they are grouped by; where they are only summed, there
         is one sum for each unit.
         """
+        if self.staged is not None:
+            return (*self.kept, Kept(self.width + self.staged.width, self.growth))
         summed = not (self.stored or self.groups or self.distinct)
         return (*self.kept, Kept(self.width, 1 if summed else self.growth))
 
@@ -284,8 +305,11 @@ class Plan:
 
         Noise on statistic j has deviation proportional to size_j sqrt(Σ (αρ)²)/α_j with
         α = weight·size and ρ what is typical of it; the sum of squared errors, each relative to its
-        own size and importance A, is least for α_j² proportional to sqrt(A_j)/ρ_j.
+        own size and importance A, is least for α_j² proportional to sqrt(A_j)/ρ_j. Staged rows have
+        their weights in them.
         """
+        if self.staged is not None:
+            return (1,) * len(self.statistics)
         shares = [
             max(s.importance, 1e-6) ** 0.25 / math.sqrt(s.typical) / s.size for s in self.statistics
         ]
@@ -305,6 +329,8 @@ class Plan:
         """
         if self.norm is not None:
             return self.norm
+        if self.staged is not None:
+            return self.rows * self.staged.row
         pairs = list(zip(self.weights, self.statistics, strict=True))
         if self.counts_units:
             sizes = [w * s.size for w, s in pairs]
@@ -328,6 +354,21 @@ class Plan:
         return self.cap > self.rows if self.norm is None else most > self.norm
 
     @property
+    def bits(self) -> int:
+        """Steps to one in its sums, as a power of two; staged rows are in steps of their own."""
+        return SCALE_BITS if self.staged is None else 0
+
+    @property
+    def coarse(self) -> int:
+        """How many bits of a unit's sums its norm is taken without, so that the square has room.
+
+        The sums are rounded up there: a norm is never found too small.
+        """
+        if self.staged is None:  # what is too wide is refused
+            return 0
+        return max(0, self.staged.row.bit_length() + self._unit_bits + 1 - _MOST_BITS // 2)
+
+    @property
     def _unit_bits(self) -> int:
         """No unit has more rows; where joins bound them they are fewer than a table can have."""
         return _ROW_BITS if self.most is not None else _ROW_BITS + (self.fan - 1).bit_length()
@@ -344,10 +385,11 @@ class Plan:
     def check_sizes(self) -> None:
         """Refuse what could overflow 127 bits at the largest table an engine can hold."""
         norm = sum((w * s.size) ** 2 for w, s in zip(self.weights, self.statistics, strict=True))
+        squares = 0 if self.staged is not None else norm.bit_length() + 2 * self._unit_bits
         largest = max((s.size for s in self.statistics), default=1)
         rows = _ROW_BITS + (self.growth - 1).bit_length()
-        product = max(largest << rows, self.bound(l2=False) + 1) * SCALE * SCALE
-        if max(norm.bit_length() + 2 * self._unit_bits, product.bit_length()) > _MOST_BITS:
+        product = max(largest << rows, self.bound(l2=False) + 1) << FACTOR_BITS
+        if max(squares, product.bit_length()) > _MOST_BITS:
             raise QueryError(
                 "the bounds are too wide for exact sums; declare narrower ones, or a coarser grid "
                 "(grid={'cost': 0.01})"

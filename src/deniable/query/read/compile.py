@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -15,6 +17,7 @@ from deniable.query.read.checks import no_unit, resolver
 from deniable.query.read.columns import UNIT, Column, Kept, Relation
 from deniable.query.read.excluded import narrowed
 from deniable.query.read.expressions import find_bounds, known_values, lacking
+from deniable.query.read.fan import first_rows
 from deniable.query.read.grouping import Set, grouped_by
 from deniable.query.read.per_unit import UnitRows, public_aggregate, window
 from deniable.query.read.places import placed, places_in
@@ -45,6 +48,28 @@ _REFUSED = {
 _MOST_NODES = 20_000
 
 
+@dataclass(frozen=True)
+class Selected:
+    """Private rows that were asked for, every name resolved."""
+
+    relation: Relation
+    """The rows, and whose they are."""
+    names: Mapping[str, str]
+    """Its columns in small letters, and as they were typed or declared."""
+    text: str = ""
+    """The SELECT with all names resolved; empty for all rows of one table."""
+    constants: tuple[Any, ...] = ()
+    """The public values in it, to be tried."""
+    veiled: bool = False
+    """Whether an engine must not choose functions by statistics of columns."""
+
+    def one_row(self) -> Selected:
+        """Of each unit its first row, in the order of all columns."""
+        if self.relation.single:
+            return self
+        return replace(self, relation=_one_row(first_rows(self.relation, 1)))
+
+
 def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a question in SQL."""
     return compile_tree(parse(text), catalogue, options)
@@ -53,14 +78,7 @@ def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
 def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a parsed question."""
     named, typed = resolved(tree, catalogue)
-    try:
-        found = _Compiler(catalogue, options).compile(named, {})
-    except DeniableError:
-        raise
-    except RecursionError:
-        raise QueryError("the question is nested too deeply; write it in steps") from None
-    except Exception:  # whatever is not understood is refused, not answered
-        raise QueryError("the question is not understood; write it in simpler steps") from None
+    found = _compiled(named, catalogue, options)
     if isinstance(found, Relation):
         if not found.private:
             raise QueryError("the question names no private table; ask the public one directly")
@@ -82,6 +100,44 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
     )
     plan.check_sizes()
     return plan
+
+
+def compile_rows(tree: exp.Expr, catalogue: Catalogue) -> Selected:
+    """The rows of a SELECT, for what sums them itself: they are shown to nobody."""
+    named, typed = resolved(tree, catalogue, stars=True)
+    found = _compiled(named, catalogue, Options())
+    if isinstance(found, Released):
+        raise QueryError(
+            "rows are learned from, not aggregates: SELECT columns, or GROUP BY the unit to make "
+            "one row of each unit's"
+        )
+    if not found.private:
+        raise QueryError("the SELECT names no private table; learn from public rows directly")
+    catalogue.neighbours(found.tables)
+    return Selected(
+        found,
+        dict(zip(found.columns, typed, strict=True)),
+        text=named.sql("duckdb"),
+        constants=constants_of(named),
+        veiled=is_veiled(named, catalogue.numeric_columns()),
+    )
+
+
+def table_rows(name: str, catalogue: Catalogue) -> Selected:
+    """All rows of a private table."""
+    names = {column.lower(): column for column in catalogue.schemas[name].columns}
+    return Selected(catalogue.relation(name, Options()), names)
+
+
+def _compiled(named: exp.Expr, catalogue: Catalogue, options: Options) -> Relation | Released:
+    try:
+        return _Compiler(catalogue, options).compile(named, {})
+    except DeniableError:
+        raise
+    except RecursionError:
+        raise QueryError("the question is nested too deeply; write it in steps") from None
+    except Exception:  # whatever is not understood is refused, not answered
+        raise QueryError("the question is not understood; write it in simpler steps") from None
 
 
 def _check_options(tree: exp.Expr, catalogue: Catalogue, options: Options) -> None:

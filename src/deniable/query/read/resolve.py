@@ -65,17 +65,18 @@ def _uncommented(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def resolved(tree: exp.Expr, catalogue: Catalogue) -> tuple[exp.Expr, tuple[str, ...]]:
+def resolved(
+    tree: exp.Expr, catalogue: Catalogue, *, stars: bool = False
+) -> tuple[exp.Expr, tuple[str, ...]]:
     """Every column with its table, every output with a name; and the outermost names as typed.
 
-    Names are in small letters in the tree: they are found whatever their case.
+    Names are in small letters in the tree: they are found whatever their case. With `stars`, * is
+    every column of its tables.
     """
     _check_size(tree)
     check_structure(tree)
     using = [_using(select) for select in tree.find_all(exp.Select)]
-    for star in tree.find_all(exp.Star):
-        if not isinstance(star.parent, exp.Count):
-            raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
+    _check_stars(tree, allowed=stars)
     _check_expansion(tree)
     schema = catalogue.sqlglot_schema()
     known = {*catalogue.schemas, *(cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE))}
@@ -92,7 +93,9 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> tuple[exp.Expr, tuple[str,
             name.set("this", name.name.lower())  # as columns are called in the engine's views
         for written in copied.find_all(exp.Coalesce):
             written.meta[_WRITTEN] = True
-        made = qualify(copied, schema=schema, dialect="duckdb", expand_stars=False)
+        made = qualify(copied, schema=schema, dialect="duckdb", expand_stars=stars)
+        if "*" in typed:
+            typed = tuple(each.alias_or_name for each in made.selects)
         _check_size(made)
         selects = list(zip(using, made.find_all(exp.Select), strict=True))
     except QueryError:
@@ -111,6 +114,15 @@ def resolved(tree: exp.Expr, catalogue: Catalogue) -> tuple[exp.Expr, tuple[str,
             if ours and all(isinstance(each, exp.Column) and each.name in names for each in same):
                 node.replace(node.this)  # rows of the first table are kept: its value is the one
     return made, typed
+
+
+def _check_stars(tree: exp.Expr, *, allowed: bool) -> None:
+    """COUNT(*) alone; where they are allowed, * and table.* too, without EXCEPT or REPLACE."""
+    for star in tree.find_all(exp.Star):
+        parent = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
+        plain = isinstance(parent, exp.Select) and not any(star.args.values())
+        if not (isinstance(star.parent, exp.Count) or (allowed and plain)):
+            raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
 
 
 def _percentile(node: exp.Expr) -> exp.Expr:

@@ -18,10 +18,11 @@ from sqlglot import exp
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
 from deniable.query.plan.keys import answered, held, selected
-from deniable.query.plan.plan import SCALE, SCALE_BITS, Plan, Statistic, declared, names
+from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan, Statistic, declared, names
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
+_MOST_ADDED = 100
 
 
 ROWS, UNITS = "deniable_rows", "deniable_units"
@@ -40,7 +41,7 @@ def heavy_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times what is kept of each statistic of units beyond the bound."""
     keys, stats = names("g", plan.groups), names("t", plan.statistics)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    kept = ", ".join(f"SUM({_kept(name)})::HUGEINT AS {name}" for name in stats)
+    kept = ", ".join(f"SUM({_kept(plan, name)})::HUGEINT AS {name}" for name in stats)
     select = (
         f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)} "
         f"SELECT {''.join(f'{key}, ' for key in keys)}{kept} FROM deniable_each "
@@ -64,8 +65,8 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
         f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}, "
         f"deniable_counted AS (SELECT deniable_each.u, {most} AS n, f "
         "FROM deniable_each JOIN deniable_above ON deniable_each.u = deniable_above.u), "
-        f"deniable_lost AS (SELECT u, SUM({cut_of('n')} + 1)::HUGEINT AS n FROM deniable_counted "
-        "GROUP BY u) "
+        f"deniable_lost AS (SELECT u, SUM({cut_of(plan, 'n')} + 1)::HUGEINT AS n "
+        "FROM deniable_counted GROUP BY u) "
         f"SELECT COALESCE(SUM(CASE WHEN n > {cap} THEN {cap} ELSE n END), 0)::HUGEINT AS n "
         "FROM deniable_lost"
     )
@@ -75,7 +76,9 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
 def step_of(plan: Plan, select: str, tables: dict[str, str]) -> Step:
     """A statement about the rows of a plan."""
     dense = frozenset({UNITS, HEAVY})
-    return Step(select, _base(plan.whole or plan), tables, dense, plan.constants, plan.veiled)
+    staged = {} if plan.staged is None else plan.staged.tables
+    rows = next(iter(staged.values()), None) or _base(plan.whole or plan)
+    return Step(select, rows, {**staged, **tables}, dense, plan.constants, plan.veiled)
 
 
 def tables_of(
@@ -206,14 +209,14 @@ def _totals(plan: Plan, *, l2: bool) -> str:
     base = with_base(plan, every_group=True)
     totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
     if plan.fits:
-        scaled = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+        scaled = ", ".join(f"{1 << plan.bits} * {name}::HUGEINT AS {name}" for name in stats)
         return (
             f"{base}, deniable_totals AS MATERIALIZED ({totals}) "
             f"SELECT {picked}{scaled} FROM deniable_totals{where_declared(plan)}"
         )
-    plain = ", ".join(f"{SCALE} * {name}::HUGEINT AS {name}" for name in stats)
+    plain = ", ".join(f"{1 << plan.bits} * {name}::HUGEINT AS {name}" for name in stats)
     less = ", ".join(f"-{name} AS {name}" for name in stats)
-    cut = ", ".join(f"SUM({cut_of(name)})::HUGEINT AS {name}" for name in stats)
+    cut = ", ".join(f"SUM({cut_of(plan, name)})::HUGEINT AS {name}" for name in stats)
     answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
     return (
         f"{base}, {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}, "
@@ -260,7 +263,7 @@ def _written(plan: Plan, *, every_group: bool) -> str:
         columns.append(exp.alias_(key, name, copy=False))
     for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
         value = statistic.sql.copy()
-        if not statistic.counts and not statistic.per_unit:
+        if plan.staged is None and not statistic.counts and not statistic.per_unit:
             # Whatever its type: only whole numbers are summed.
             value = exp.TryCast(this=value, to=data_type("BIGINT"))
         columns.append(exp.alias_(value, name, copy=False))
@@ -281,7 +284,7 @@ def _total(name: str, statistic: Statistic) -> str:
 
 def _limit(plan: Plan, *, l2: bool) -> int:
     bound = plan.bound(l2=l2)
-    return bound * bound if l2 else bound
+    return (bound >> plan.coarse) ** 2 if l2 else bound
 
 
 def norms_of(plan: Plan, *, l2: bool) -> str:
@@ -291,7 +294,7 @@ def norms_of(plan: Plan, *, l2: bool) -> str:
     """
     stats = names("t", plan.statistics)
     where = f"{where_declared(plan)} AND" if where_declared(plan) else " WHERE"
-    most = float(_limit(plan, l2=l2)) * 0.999
+    most = float(plan.bound(l2=l2) ** (2 if l2 else 1)) * 0.999
     return (
         f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
         f"HAVING SUM({size_of(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
@@ -307,28 +310,41 @@ def beyond_of(plan: Plan, *, l2: bool) -> str:
 
     One division for each unit: those of 128 bits are slow.
     """
-    scaled = plan.bound(l2=l2) * SCALE * SCALE
+    scaled = plan.bound(l2=l2) << FACTOR_BITS
+    norm = _ROOT if l2 else "q"
+    if l2 and plan.coarse:
+        norm = f"({norm} * {1 << plan.coarse})"
     return (
-        f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {_ROOT if l2 else 'q'}) AS f "
+        f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {norm}) AS f "
         "FROM deniable_norms "
         f"WHERE q > {_limit(plan, l2=l2)})"
     )
 
 
-def cut_of(name: str) -> str:
+def cut_of(plan: Plan, name: str) -> str:
     """What is cut off of one sum."""
-    return f"{SCALE} * {name} - {_kept(name)}"
+    return f"{1 << plan.bits} * {name} - {_kept(plan, name)}"
 
 
-def _kept(name: str) -> str:
+def _kept(plan: Plan, name: str) -> str:
     """What is kept of one sum."""
-    return f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {SCALE_BITS})"
+    return f"SIGN({name})::HUGEINT * ((ABS({name}) * f) >> {FACTOR_BITS - plan.bits})"
 
 
 def size_of(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
     """What one group adds to a unit's norm: squares, or absolute values."""
+    if l2 and plan.coarse and kind == "HUGEINT":
+        stats = [f"((ABS({name}) >> {plan.coarse}) + 1)" for name in stats]
     scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
-    return " + ".join(f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled)
+    return _added([f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled])
+
+
+def _added(parts: Sequence[str]) -> str:
+    """A sum; one of many parts in brackets, or engines' statements would be nested too deeply."""
+    if len(parts) <= _MOST_ADDED:
+        return " + ".join(parts)
+    half = len(parts) // 2
+    return f"({_added(parts[:half])}) + ({_added(parts[half:])})"
 
 
 def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
