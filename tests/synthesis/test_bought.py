@@ -20,7 +20,7 @@ def test_all_that_is_bought_is_within_the_promised_price():
         table = small(each, epsilon=20, discover=FOUND)
         promised = read_amount(each.parts.budget, epsilon=20).value
         charged = ledger.balance("clinic/patient").totals[0].rho
-        assert 0 <= promised * 10**18 - charged < 100
+        assert 0 <= promised * 10**18 - charged < 1000
         assert 0 <= charged - table.cost.rho * 10**18 <= 4  # the ledger rounds each draw up
         again = small(each, epsilon=20, discover=FOUND)
         assert ledger.balance("clinic/patient").totals[0].rho == charged
@@ -49,7 +49,7 @@ def test_pure_budgets_buy_rows_and_bounds_too():
     ):
         table = small(each, epsilon=20, discover=["age"])
         charged = ledger.balance("clinic/patient").totals[0].epsilon
-        assert 0 <= 20 * 10**18 - charged < 100
+        assert 0 <= 20 * 10**18 - charged < 1000
         assert table.cost.epsilon == Fraction(charged, 10**18)
     with (
         dp.Ledger(key=KEY) as ledger,
