@@ -111,7 +111,7 @@ def with_an_error_of_another_kind(monkeypatch):
 
 def with_a_budget_that_never_ends(monkeypatch):
     """What was spent is forgotten, so that an exhausted ledger goes on answering."""
-    monkeypatch.setattr("deniable.ledger.ledger.spent", lambda state, loss, who: state)
+    monkeypatch.setattr("deniable.ledger.policy.spent", lambda state, loss, who: state)
 
 
 @pytest.mark.parametrize(
