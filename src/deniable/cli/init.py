@@ -111,7 +111,9 @@ def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
     if not path.lower().endswith(".parquet"):
         names = csv_header(path)
         check_header(path, names)
-        return dict.fromkeys(names, ColumnType.TEXT) | folders, False
+        named = {name.lower() for name in folders}
+        kept = (name for name in names if name.lower() not in named)
+        return dict.fromkeys(kept, ColumnType.TEXT) | folders, False
     engine = DuckDB()
     try:
         return dict(engine.add("draft", glob.escape(path), None).columns) | folders, True

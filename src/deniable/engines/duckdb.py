@@ -141,7 +141,7 @@ class DuckDB:
             schema = self._schema_of_files(name, files, columns)
             self._pinned.append(Pinned(name, schema, whose, files))
         else:
-            stored, lasts = _opening(name, lambda: self._stored(source, columns, row_by_row))
+            stored, lasts = _opening(name, lambda: self._stored(source, columns, whose, row_by_row))
             schema = schema_of(stored.found, columns, stored.reader)
             if lasts:
                 leaves = projection(schema, stored.found, stored.relation, stored.reader, whose)
@@ -173,12 +173,16 @@ class DuckDB:
         return schema_of(stored.found, columns, stored.reader)
 
     def _stored(
-        self, source: Source, columns: Mapping[str, ColumnType] | None, row_by_row: bool
+        self,
+        source: Source,
+        columns: Mapping[str, ColumnType] | None,
+        unit: str | None,
+        row_by_row: bool,
     ) -> tuple[Stored, bool]:
         """A relation of the engine, and whether all statements of a question read the same rows."""
         if isinstance(source, DuckDBTable):
             return self._attach(source, row_by_row=row_by_row)
-        held = pinned_frame(source, columns)
+        held = pinned_frame(source, columns, unit)
         hidden = f"deniable_source_{len(self._frames) + 1}"
         self._frames[hidden] = Held(held, "a table in memory")
         self._connection.register(hidden, held)

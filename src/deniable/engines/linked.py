@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from deniable.engines.found import READING
 
 Standing = tuple[tuple[int, ...] | None, ...]
 
 _RECENT = 2.0
 """Seconds within which a second change may bear the same time as the first."""
 
+
+_OPEN = Path("/proc/self/fd")
+"""Where a process finds its open files by name."""
 
 _ENDINGS = {".parquet", ".csv", ".tsv", ".gz"}
 """Of names, by which DuckDB knows how a file is packed."""
@@ -44,6 +50,17 @@ class Linked:
             return True
         return names == self.seen[0] and changed != self.seen[1]
 
+    @property
+    def inode(self) -> tuple[int, int]:
+        """Which file of the system it is, whatever its names are."""
+        found = os.fstat(self.descriptor)
+        return found.st_dev, found.st_ino
+
+    @property
+    def has_other_names(self) -> bool:
+        """Whether it may be found again; the number of a file that is gone may be another's."""
+        return os.fstat(self.descriptor).st_nlink > 1
+
     def let_go(self) -> None:
         """Close it."""
         with contextlib.suppress(OSError):
@@ -53,25 +70,35 @@ class Linked:
 
 
 def linked(path: str, folder: Path) -> Linked | None:
-    """A file under a new name in a folder; None where the system has no such names."""
-    # A pipe, which may have taken the file's place, would be waited for.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    opened = Path(f"/proc/self/fd/{descriptor}")
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or not opened.exists():
-        os.close(descriptor)
+    """The owner's file under a new name in a folder; None where the system has no such names."""
+    return taken(os.open(path, READING), path, folder) if _OPEN.exists() else None
+
+
+def taken(descriptor: int, path: str, folder: Path) -> Linked:
+    """An open file under a new name in a folder; a copy, where open files have no names."""
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise FileNotFoundError(path)
-        return None
-    ending = Path(path).suffix.lower()
-    place = folder / f"{descriptor}-{time.monotonic_ns()}{ending if ending in _ENDINGS else ''}"
-    place.symlink_to(opened)
+        ending = Path(path).suffix.lower()
+        place = folder / f"{descriptor}-{time.monotonic_ns()}{ending if ending in _ENDINGS else ''}"
+        if _OPEN.exists():
+            place.symlink_to(_OPEN / str(descriptor))
+        else:
+            with open(descriptor, "rb", closefd=False) as file, place.open("xb") as copy:
+                shutil.copyfileobj(file, copy)
+    except BaseException:
+        os.close(descriptor)
+        raise
     recent = time.time() - max(found.st_mtime, found.st_ctime) < _RECENT
-    return Linked(place, descriptor, _seen(descriptor), recent)
+    return Linked(place, descriptor, _seen_of(found), recent)
 
 
 def _seen(descriptor: int) -> tuple[int, ...]:
-    found = os.fstat(descriptor)
+    return _seen_of(os.fstat(descriptor))
+
+
+def _seen_of(found: os.stat_result) -> tuple[int, ...]:
     return found.st_nlink, found.st_ctime_ns, found.st_mtime_ns, found.st_size
 
 

@@ -31,7 +31,11 @@ def csv_header(path: str, link: str | None = None) -> list[str]:
         raise ParameterError("source", path, "no such file") from None
     except (csv.Error, OSError, EOFError, zlib.error):
         names = []
-    if not names or len(set(names)) != len(names) or start.tell() == _LONGEST_HEADER:
+    if (
+        not names
+        or len({name.lower() for name in names}) != len(names)
+        or start.tell() == _LONGEST_HEADER
+    ):
         raise ParameterError(
             "source",
             path,
@@ -62,8 +66,9 @@ def unreadable(connection: driver.DuckDBPyConnection, place: str) -> set[str]:
     """Columns of a Parquet file that DuckDB fails to read where one cell lies too far.
 
     That is below any cast of ours. They are left out: a single value could make every question
-    fail. Times in units that are widened, and decimals in more bytes than the engine's have. Names
-    that differ by their case alone are refused, as the engine would rename one of them.
+    fail. Times in units that are widened, and decimals in more bytes than the engine's have; by
+    their names in lower case. Names that differ by their case alone are refused, as the engine
+    would rename one of them.
     """
     found = connection.execute(
         "SELECT name, COALESCE(num_children, 0), converted_type = 'TIMESTAMP_MILLIS' "
@@ -72,9 +77,20 @@ def unreadable(connection: driver.DuckDBPyConnection, place: str) -> set[str]:
         "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16)) "
         f"FROM parquet_schema({place})"
     ).fetchall()
-    names = [str(name) for name, _, _ in found[1:]]
-    check_names(names if not any(children for _, children, _ in found[1:]) else [])
-    return {str(name) for name, _, hidden in found if hidden}
+    check_names(_outermost([(str(name), int(inner)) for name, inner, _ in found[1:]]))
+    return {str(name).lower() for name, _, hidden in found if hidden}
+
+
+def _outermost(listed: list[tuple[str, int]]) -> list[str]:
+    """The names of columns among those of all that is in them, each before its own parts."""
+    names, skipped = [], 0
+    for name, inner in listed:
+        if skipped:
+            skipped += inner - 1
+        else:
+            names.append(name)
+            skipped = inner
+    return names
 
 
 def check_names(names: list[str]) -> None:
