@@ -116,7 +116,7 @@ def _schema(source: str) -> tuple[dict[str, ColumnType], bool]:
         return dict.fromkeys(kept, ColumnType.TEXT) | folders, False
     engine = DuckDB()
     try:
-        return dict(engine.add("draft", glob.escape(path), None).columns) | folders, True
+        return dict(engine.schema_in("draft", files, path).columns), True
     finally:
         engine.close()
 

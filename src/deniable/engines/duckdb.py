@@ -169,7 +169,17 @@ class DuckDB:
             )
         if files.is_pattern:
             return Schema(dict(columns or {}), files.exact(columns or {}))
-        stored = _opening(name, lambda: files.stored(self._connection, files.place))
+        return self.schema_in(name, files, files.place, columns)
+
+    def schema_in(
+        self,
+        name: str,
+        files: Files,
+        path: str,
+        columns: Mapping[str, ColumnType] | None = None,
+    ) -> Schema:
+        """What one of the files says, with the columns that folders of the pattern name."""
+        stored = _opening(name, lambda: files.stored(self._connection, path))
         return schema_of(stored.found, columns, stored.reader)
 
     def _stored(
