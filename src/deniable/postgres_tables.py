@@ -109,6 +109,10 @@ _TOUCHED = """
         AND CASE WHEN c.oid IS NULL THEN pg_get_indexdef(l.relation) IS NULL
             ELSE c.relkind NOT IN ('i', 'I', 't') AND c.relnamespace <> pg_my_temp_schema() END
 """
+_FOREIGN = """
+    SELECT l.relation FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND c.relkind = 'f' LIMIT 1
+"""
 # The table from which a temporary view reads, whatever its name has come to mean since.
 _BEHIND = """
     SELECT DISTINCT d.refobjid FROM pg_rewrite r
@@ -168,6 +172,11 @@ def touched(run: Run) -> frozenset[int]:
     A part that was added after a look is read in spite of the transaction's snapshot, and is here.
     """
     return frozenset(int(number) for (number,) in run(_TOUCHED))
+
+
+def reads_foreign(run: Run) -> bool:
+    """Whether this transaction has locked a foreign table, as it does when it plans to read one."""
+    return bool(run(_FOREIGN))
 
 
 def behind(run: Run, view: str) -> frozenset[int]:

@@ -198,6 +198,22 @@ def test_formats_are_of_csv_files(data, run, option):
     assert "of CSV files" in told
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_folders_that_a_pattern_names_are_drafted_and_no_others(folder, run, ending):
+    """Whatever one person's file and folders are called."""
+    place = folder / "data" / "person=a" / "Person=b"
+    place.mkdir(parents=True)
+    table = pa.table({"PERSON": ["x"], "age": ["1"]})
+    if ending == "csv":
+        (place / "v.csv").write_text("PERSON,age\nx,1\n")
+    else:
+        pq.write_table(table, place / "v.parquet")
+    pattern = f"data/person=*/*/*.{ending}"
+    run("init", pattern, "--unit", "person", *BUDGET, "--output", "draft.toml", "--force")
+    (found,) = drafted(folder, "draft.toml")["tables"].values()
+    assert found["columns"] == {"age": "text", "person": "text"}
+
+
 def test_packed_and_tabbed_headers(folder, run):
     with gzip.open(folder / "a.csv.gz", "wt") as file:
         file.write("x,y\n1,2\n")

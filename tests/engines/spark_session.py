@@ -1,6 +1,8 @@
 """A quiet Spark on this machine alone, its files in a temporary folder."""
 
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,9 @@ from pyspark.sql import SparkSession  # isort: skip
 @contextmanager
 def local_spark() -> Iterator[SparkSession]:
     """Two threads, loopback only, nothing shown, nothing left behind."""
+    os.environ.setdefault(
+        "PYSPARK_PYTHON", sys.executable
+    )  # for sources that are written in Python
     folder = tempfile.mkdtemp(prefix="deniable-spark-")
     settings = {
         "spark.driver.host": "127.0.0.1",

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dp
-from deniable.engines import apart, faults, files, linked, sources
+from deniable.engines import apart, faults, files, found, linked, sources
 from deniable.engines.base import Step
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.files import Files
@@ -294,7 +294,7 @@ def test_names_of_folders_are_names(tmp_path, monkeypatch, name, kind):
 
 def test_a_path_is_from_the_root_where_files_cannot_be_linked(tmp_path, monkeypatch):
     """As on systems without /proc."""
-    monkeypatch.setattr("deniable.engines.files.linked", lambda *_: None)
+    monkeypatch.setattr(linked, "_OPEN", tmp_path / "no such names")
     test_names_of_folders_are_names(tmp_path, monkeypatch, "~", "parquet")
 
 
@@ -439,13 +439,19 @@ def test_a_lack_of_room_is_not_taken_for_damage(tmp_path):
             snapshot.run(step)
 
 
-def test_a_lack_of_descriptors_is_not_taken_for_damage(tmp_path, monkeypatch):
-    def none_left(*_):
+@pytest.mark.parametrize("when", ["looked for", "looked at", "opened"])
+def test_a_lack_of_descriptors_is_not_taken_for_damage(tmp_path, monkeypatch, when):
+    def none_left(*_, **__):
         raise OSError(errno.EMFILE, "too many")
 
     source = folder(tmp_path, 1)
     assert asked(source) == pytest.approx(1000, abs=100)
-    monkeypatch.setattr("deniable.engines.files.linked", none_left)
+    if when == "looked for":
+        monkeypatch.setattr(found.Folders, "__init__", none_left)
+    elif when == "looked at":
+        monkeypatch.setattr(found.Folders, "folder", none_left)
+    else:
+        monkeypatch.setattr(apart, "taken", none_left)
     with pytest.raises(dp.ReleaseFailedError):
         asked(source)
 

@@ -14,7 +14,8 @@ import pytest
 from pyarrow import feather, parquet
 
 import deniable as dp
-from deniable.engines.found import found
+from deniable.engines import linked
+from deniable.engines.found import Folders, Found, found
 
 DEPTH = 1200  # beyond what a function may call itself
 COLUMNS = {"u": "integer", "x": "number"}
@@ -50,7 +51,8 @@ def test_what_is_found_is_what_glob_finds_where_there_are_no_links(tmp_path, see
     ):
         wanted = glob.glob(str(tmp_path / pattern), recursive=True)  # noqa: PTH207
         plain = {path for path in wanted if Path(path).is_file()}
-        assert found(str(tmp_path / pattern)) == sorted(plain), pattern
+        listed = [each.path for each in found(str(tmp_path / pattern))]
+        assert listed == sorted(plain), pattern
 
 
 def with_links(folder):
@@ -161,3 +163,105 @@ def test_ids_that_pandas_has_rounded_are_refused_however_they_are_held(form):
         opened(frame, columns={"u": "integer"})
     plain = pd.DataFrame({"u": pd.Series(ids).astype("category" if form == "category" else object)})
     assert counted(plain, columns={"u": "integer"}) == 100
+
+
+# What takes the place of a file between the look and the reading
+
+
+def swapped_for_a_link(folder):
+    (folder / "me" / "v.parquet").unlink()
+    (folder / "me" / "v.parquet").symlink_to("../others/v.parquet")
+
+
+def swapped_folder(folder):
+    (folder / "me").rename(folder / "away")
+    (folder / "me").symlink_to("others")
+
+
+def swapped_for_a_pipe(folder):
+    (folder / "me" / "v.parquet").unlink()
+    os.mkfifo(folder / "me" / "v.parquet")
+
+
+def swapped_for_a_folder(folder):
+    (folder / "me" / "v.parquet").unlink()
+    (folder / "me" / "v.parquet").mkdir()
+
+
+SWAPS = [swapped_for_a_link, swapped_folder, swapped_for_a_pipe, swapped_for_a_folder]
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+@pytest.mark.parametrize("pattern", ["*/*.parquet", "**/*.parquet"])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_becomes_a_link_after_the_look_is_not_read(
+    tmp_path, monkeypatch, swap, pattern, named
+):
+    """The files of others would count again, under another name or in another folder."""
+    for name, first in (("me", 0), ("others", 1)):
+        (tmp_path / name).mkdir()
+        rows = pa.table({"u": [first], "x": [float(first)]})
+        parquet.write_table(rows, tmp_path / name / "v.parquet")
+    opened_file = Found.open
+
+    def after(self):
+        if (tmp_path / "me").is_dir() and not (tmp_path / "away").exists():
+            swap(tmp_path)
+            monkeypatch.setattr(Found, "open", opened_file)
+        return opened_file(self)
+
+    monkeypatch.setattr(Found, "open", after)
+    if not named:
+        monkeypatch.setattr(linked, "_OPEN", tmp_path / "no such names")
+    with opened(str(tmp_path / pattern), columns=COLUMNS) as session:
+        question = "SELECT COUNT(*) AS n FROM t WHERE x = 1"
+        assert round(session.sql(question, epsilon=1e6)["n"][0]) == 1
+    held = [each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    assert not any(str(tmp_path) in str(each) for each in held)
+
+
+def test_a_look_through_a_folder_that_became_a_link_finds_nothing(tmp_path):
+    (tmp_path / "me" / "in").mkdir(parents=True)
+    (tmp_path / "others" / "in").mkdir(parents=True)
+    (tmp_path / "others" / "in" / "v.parquet").touch()
+    folders = Folders(tmp_path)
+    assert folders.names(("me",), os.DirEntry.is_dir) == ["in"]
+    swapped_folder(tmp_path)
+    assert folders.names(("me", "in"), os.DirEntry.is_file) == []
+    assert folders.names(("others", "in"), os.DirEntry.is_file) == ["v.parquet"]
+    with pytest.raises(OSError, match="me"):
+        folders.file(("me", "in", "v.parquet"))
+    os.close(folders.file(("others", "in", "v.parquet")))
+    folders.close()
+
+
+def test_a_file_of_several_names_counts_once(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    parquet.write_table(people(0, 100), tmp_path / "a" / "v.parquet")
+    for place in ("a/w.parquet", "b/v.parquet", "b/w.parquet"):
+        (tmp_path / place).hardlink_to(tmp_path / "a" / "v.parquet")
+    assert counted(str(tmp_path / "*" / "*.parquet"), columns=COLUMNS) == 100
+    question = "SELECT COUNT(*) AS n FROM t"
+    with opened(str(tmp_path / "**" / "*.parquet"), columns=COLUMNS) as session:
+        assert round(session.sql(question, epsilon=1e6)["n"][0]) == 100
+
+
+def test_a_file_in_the_folders_of_two_people_counts_for_both(tmp_path):
+    """Else a link would take the rows of its owner away."""
+    for number in range(20):
+        (tmp_path / f"u={number}").mkdir()
+        place = tmp_path / f"u={number}" / "v.parquet"
+        parquet.write_table(pa.table({"x": [1.0]}), place)
+    (tmp_path / "u=-").mkdir()
+    for number in range(20):
+        other = tmp_path / f"u={number}" / "v.parquet"
+        (tmp_path / "u=-" / f"{number}.parquet").hardlink_to(other)
+        (tmp_path / "u=-" / f"{number}-again.parquet").hardlink_to(other)
+    declared = {"columns": {"u": "text", "x": "number"}}
+    table = dp.PrivateTable(
+        f"{tmp_path}/u=*/*.parquet", unit="u", population="p", max_rows=1, **declared
+    )
+    tables = {"t": table}
+    with dp.Session(tables, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger()) as session:
+        assert round(session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1e6)["n"][0]) == 21

@@ -96,6 +96,51 @@ def test_no_form_shows_the_password(server):
         pickle.dumps(database)
 
 
+@pytest.mark.parametrize("password", ["4711#zq8", "zq8#zq8", "99?zq8", "a[zq8", "%5Bzq8]", "zq8:9"])
+def test_whatever_signs_a_password_has_it_is_no_part_of_the_place(server, password):
+    """The driver reads an address otherwise than the standard for those of pages."""
+    url = server.url.replace("deniable@", f"deniable:{password}@")
+    table = dp.postgres(url).table("visits")
+    place = server.url.partition("@")[2]
+    assert table.label == f"{place}: visits"
+    private = dp.PrivateTable(table, unit="patient_id", population="p", max_rows=1)
+    assert private.describe()["source"] == table.label
+    with dp.Session(
+        {"t": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    ) as session:
+        assert session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)["n"]
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://u:zq8@H1:1,h2:2/db", "h1,h2:1,2/db"),
+        ("postgresql://u:zq8@host/db?sslmode=disable", "host:5432/db"),
+        ("postgres://host/?dbname=db&port=7&password=zq8", "host:7/db"),
+        ("postgresql:///db?host=/run/it&password=zq8", "/run/it:5432/db"),
+        ("postgresql://u:zq8@[::1]:3/db", "::1:3/db"),
+    ],
+)
+def test_the_place_of_a_database_is_that_of_the_driver(url, place):
+    assert dp.postgres(url).table("t").label == f"{place}: t"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("postgresql://u:a/zq8@h/db", "postgresql://u:zq8@zq8@h/db", "postgresql://u:1/zq8@h/db"),
+        *("postgresql://u:%zq8@h/db", "postgresql://u:zq8 zq8@h/db", "postgresql://h/db?zq8=zq8"),
+    ],
+)
+def test_an_address_in_which_a_password_may_pass_for_a_place_is_refused(url):
+    with pytest.raises(dp.ParameterError, match="%40") as told:
+        dp.postgres(url)
+    traced = traceback.TracebackException.from_exception(told.value, capture_locals=True)
+    frames = [frame.locals for frame in traced.stack if "deniable/" in frame.filename]
+    assert "zq8" not in str(told.value) + repr(frames)
+    assert told.value.__cause__ is told.value.__context__ is None
+
+
 def added(url, source):
     with contextlib.closing(Postgres(dp.postgres(url))) as engine:
         engine.add("t", source(url), None)

@@ -5,6 +5,7 @@ import pytest
 
 import deniable as dp
 from deniable.query.read.build import Spend
+from postgres import Postgres
 
 DECLARED = {"unit": "u", "population": "p", "max_rows": 1, "bounds": {"x": (0, 10)}}
 
@@ -71,7 +72,98 @@ def test_a_view_that_is_made_row_by_row_is_computed_before_the_question(server, 
         assert counted(session) == 100
         assert counted(session, "s = 'none'") == 0
         told = str(session.explain("SELECT COUNT(*) AS n FROM t WHERE x > 1", epsilon=1))
-        assert "CREATE TEMP TABLE" in told
+        assert "MATERIALIZED" in told
+        assert "CREATE TEMP TABLE" not in told
+
+
+def test_conditions_of_a_question_come_after_those_of_a_view(server, raw):
+    """Else who is not in the view would fail the question, or show."""
+    raw.execute(
+        "CREATE VIEW pinned.seen AS SELECT u, CAST(s AS INT) AS i, x FROM pinned.base "
+        "WHERE u <> 'alice'"
+    )
+    with opened(server, "pinned.seen", row_by_row=True) as session:
+        for condition in ("i > 0", "x > 0 AND i + 1 = 2", "10 / i > 1"):
+            assert counted(session, condition) == 100
+
+
+@pytest.mark.parametrize("how", ["view", "view of a view", "foreign", "parts"])
+def test_what_reads_foreign_tables_is_refused_though_it_be_row_by_row(server, raw, how):
+    """No transaction holds a file still."""
+    raw.execute("CREATE EXTENSION IF NOT EXISTS file_fdw")
+    raw.execute("DROP SERVER IF EXISTS files CASCADE")
+    raw.execute("CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+    options = "SERVER files OPTIONS (filename '/dev/null', format 'csv')"
+    raw.execute(f"CREATE FOREIGN TABLE pinned.far (u TEXT, x FLOAT8) {options}")
+    raw.execute("CREATE VIEW pinned.inner AS SELECT u, x FROM pinned.far")
+    raw.execute("CREATE TABLE pinned.parts (u TEXT, x FLOAT8) PARTITION BY LIST (u)")
+    raw.execute(f"CREATE FOREIGN TABLE pinned.b PARTITION OF pinned.parts DEFAULT {options}")
+    raw.execute("CREATE VIEW pinned.outer AS SELECT * FROM pinned.inner WHERE x > 0")
+    raw.execute("CREATE MATERIALIZED VIEW pinned.copy AS SELECT * FROM pinned.outer")
+    name = {"view": "inner", "view of a view": "outer", "foreign": "far", "parts": "parts"}[how]
+    with pytest.raises(dp.ParameterError, match="holds still"):
+        opened(server, f"pinned.{name}", row_by_row=True)
+    with opened(server, "pinned.copy", row_by_row=True) as session:
+        assert counted(session) == 0
+
+
+def test_a_view_that_comes_to_read_a_foreign_table_fails_the_question(server, raw):
+    raw.execute("CREATE " + VIEWS[0].format("pinned.seen"))
+    with opened(server, "pinned.seen", row_by_row=True) as session:
+        assert counted(session) == 100
+        raw.execute("CREATE EXTENSION IF NOT EXISTS file_fdw")
+        raw.execute("DROP SERVER IF EXISTS files CASCADE")
+        raw.execute("CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+        raw.execute(
+            "CREATE FOREIGN TABLE pinned.far (u TEXT, x FLOAT8, s TEXT) "
+            "SERVER files OPTIONS (filename '/dev/null', format 'csv')"
+        )
+        raw.execute("CREATE OR REPLACE VIEW pinned.seen AS SELECT u, x, s FROM pinned.far")
+        with pytest.raises(dp.ReleaseFailedError):
+            counted(session, "x > 1")
+
+
+@pytest.fixture(scope="module")
+def watching():
+    """A server that keeps statistics of all statements, those inside of others too."""
+    server = Postgres()
+    try:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
+        server.stop()
+        server.start()
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER DATABASE postgres SET pg_stat_statements.track = 'all'")
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_statistics_of_statements_count_no_rows_of_a_view(watching, kind):
+    """Any role may read them."""
+    told = []
+    with psycopg.connect(watching.url, autocommit=True) as raw:
+        raw.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        for sick in (37, 38, 500):
+            raw.execute("DROP TABLE IF EXISTS base CASCADE")
+            raw.execute(
+                "CREATE TABLE base AS SELECT 'p' || i AS u, CAST(1.5 AS FLOAT8) AS x, "
+                f"i <= {sick} AS sick FROM generate_series(1, 1000) i"
+            )
+            raw.execute(f"CREATE {kind} ill AS SELECT u, x FROM base WHERE sick")
+            with opened(watching, "ill", row_by_row=True, max_rows=None) as session:
+                raw.execute("SELECT pg_stat_statements_reset()")
+                found = session.sql("SELECT SUM(x) AS n, COUNT(*) AS m FROM t", epsilon=1e6)
+                assert round(found["m"][0]) == sick
+            told.append(
+                raw.execute(
+                    "SELECT sum(rows), sum(calls), max(rows / calls) FROM pg_stat_statements "
+                    "WHERE query NOT LIKE '%pg_stat_statements%'"
+                ).fetchone()
+            )
+    assert told[0] == told[1] == told[2]
+    assert told[0][1] > 5
 
 
 def test_tables_with_policies_are_refused(server, raw):

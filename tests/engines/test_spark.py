@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+import uuid
 import warnings
 from collections import Counter
 from datetime import date, datetime
@@ -26,7 +27,10 @@ from engines.extremes import is_canonical
 from engines.marginals import CLIQUES, marginals
 from engines.spark_session import local_spark
 
-from pyspark.sql import types  # isort: skip  (after the engine, which quiets its warnings)
+# After the engine, which quiets their warnings.
+from pyspark.errors import AnalysisException  # isort: skip
+from pyspark.sql import types  # isort: skip
+from pyspark.sql.datasource import DataSource, DataSourceReader  # isort: skip
 
 MOST = 2**63 - 1
 TEXTS = [
@@ -220,7 +224,7 @@ def test_types_come_from_the_schema(home):
 
 def test_what_cannot_be_asked_is_refused(home):
     tables = spark(home)
-    home.createDataFrame([(1, "a")], "u BIGINT, s STRING").createOrReplaceTempView("visits")
+    stored(home, "u BIGINT, s STRING", u=[1], s=["a"]).createOrReplaceTempView("visits")
     with pytest.raises(dp.ParameterError, match="did you mean visits"):
         hospital(tables.table("visit"))
     with pytest.raises(dp.ParameterTypeError, match="name of a table"):
@@ -229,9 +233,10 @@ def test_what_cannot_be_asked_is_refused(home):
         tables.frame([1])
     with pytest.raises(dp.ParameterTypeError, match="SparkSession"):
         spark("local")
-    twice = tables.frame(home.createDataFrame([(1, 2)], "u BIGINT, U BIGINT"))
-    with pytest.raises(dp.ParameterError, match="two columns are called U"):
-        Spark(tables).add("v", twice, None)
+    for kind in ("BIGINT", "ARRAY<BIGINT>"):
+        twice = tables.frame(home.createDataFrame([], f"u BIGINT, U {kind}"))
+        with pytest.raises(dp.ParameterError, match="two columns are called U"):
+            Spark(tables).add("v", twice, None, row_by_row=True)
     with pytest.raises(dp.ParameterError, match="one engine"):
         Spark(tables).add("v", HOSTILE, None)
     with pytest.raises(dp.ParameterError, match="knows its types"):
@@ -262,7 +267,7 @@ def test_a_session_answers_and_shows_sparks_statements(both):
     assert answer["n"] == pytest.approx([12, 12], abs=0.1)
     statements = both[1].explain(question, epsilon=1, **options).statements
     assert "DECIMAL(38, 0)" in statements[-1]
-    assert "`global_temp`" in statements[-1]
+    assert "FROM `deniable_" in statements[-1]
 
 
 def test_rows_that_are_their_own_units(home):
@@ -294,9 +299,41 @@ def test_settings_of_the_users_session_change_nothing_and_stay(home):
             assert exact(asked, question) == exact(known, question)
     assert {name: other.conf.get(name) for name in theirs} == theirs
     assert [table.name for table in other.catalog.listTables()] == ["theirs"]
-    assert not home.catalog.listTables("global_temp") or all(
-        table.database != "global_temp" for table in home.catalog.listTables("global_temp")
-    )
+    assert shared(home) == []
+
+
+def shared(session):
+    """What all sessions find; temporary views of the session itself are listed along with it."""
+    found = session.sql("SHOW VIEWS IN global_temp").collect()
+    return [view.viewName for view in found if view.namespace]
+
+
+@pytest.mark.parametrize("declared", [{}, {"row_by_row": True}])
+def test_no_other_session_finds_the_rows_while_a_question_runs(home, monkeypatch, declared):
+    """All sessions of an application share its global views, and nothing else of ours."""
+    rows = stored(home, "u BIGINT, x DOUBLE", u=range(50), x=[1.5] * 50)
+    (rows.filter("u >= 0") if declared else rows).createOrReplaceTempView("secret")
+    other, run, looks = home.newSession(), SparkSnapshot.run, []
+
+    def looked(self, step):
+        found = run(self, step)
+        names = [table.name for table in self._session.catalog.listTables()]
+        assert any(name.startswith("deniable_") for name in names)
+        for name in names:
+            for called in (name, f"global_temp.{name}"):
+                for session in (home, other):
+                    with pytest.raises(AnalysisException):
+                        session.table(called)
+        looks.append((shared(home), shared(other), other.catalog.listTables()))
+        return found
+
+    monkeypatch.setattr(SparkSnapshot, "run", looked)
+    with hospital_of(spark(home).table("secret"), bounds={"x": (0, 3)}, **declared) as session:
+        session.sql("SELECT SUM(x) AS n, COUNT(DISTINCT u) AS m, MEDIAN(x) AS k FROM v", epsilon=1)
+        assert looks
+        assert all(seen == ([], [], []) for seen in looks)
+        ours = session.parts.engine._session.catalog.listTables()
+        assert not [table for table in ours if table.name.startswith("deniable_")]
 
 
 def test_cancel_ends_a_question(home):
@@ -319,6 +356,11 @@ def test_cancel_ends_a_question(home):
         thread.join(timeout=10)
         assert not thread.is_alive()
     assert failed
+
+
+def stored(home, kinds, **columns):
+    """Rows of the plan itself; a list would be computed by code."""
+    return home.createDataFrame(pa.table(columns), kinds)
 
 
 def hospital_of(source, **declared):
@@ -411,7 +453,7 @@ def test_each_side_of_a_join_is_cut_to_the_first_rows_of_a_unit(home):
     """Sides that are cut are written with names of their own, which Spark puts on top."""
     rows = [(1, (7 * number) % 10) for number in range(4_000)] + [(2, 5), (2, 6)]
     table = pa.table({"u": [row[0] for row in rows], "x": [row[1] for row in rows]})
-    frame = home.createDataFrame(rows, schema="u bigint, x bigint")
+    frame = home.createDataFrame(table, schema="u bigint, x bigint")
     question = "SELECT COUNT(*) AS n FROM v AS a JOIN v AS b ON a.u = b.u WHERE a.x = 0 AND b.x > 5"
     found = []
     for source in (table, spark(home).frame(frame)):
@@ -500,7 +542,7 @@ def test_what_fails_on_canaries_is_refused(home):
 
 
 def test_what_is_computed_is_refused_unless_it_is_row_by_row(home):
-    home.createDataFrame([(1, 5), (2, 6)], "u BIGINT, x BIGINT").createOrReplaceTempView("stored")
+    stored(home, "u BIGINT, x BIGINT", u=[1, 2], x=[5, 6]).createOrReplaceTempView("stored")
     home.sql("SELECT u, x + 1 AS x FROM stored").createOrReplaceTempView("computed")
     home.sql("SELECT u, MAX(x) OVER () AS x FROM stored").createOrReplaceTempView("mixed")
     home.sql("SELECT u, x FROM stored WHERE u > 1").createOrReplaceTempView("few")
@@ -516,6 +558,67 @@ def test_what_is_computed_is_refused_unless_it_is_row_by_row(home):
     ):
         with hospital_of(spark(home).table(name), **declared) as session:
             assert session.sql(question, epsilon=1e7)["n"][0] == pytest.approx(rows, abs=0.1)
+
+
+def of_ones_own():
+    """A source that somebody wrote; made here, so that Spark's own Python need not import this."""
+
+    class Mine(DataSource):
+        @classmethod
+        def name(cls):
+            return mark
+
+        def schema(self):
+            return "u BIGINT, x BIGINT"
+
+        def reader(self, schema):  # noqa: ARG002
+            return DataSourceReader()
+
+    mark = f"mine_{uuid.uuid4().hex}"
+    return Mine
+
+
+def by_code(home, folder):
+    """Frames behind which code stands, and such as fail on one line or file."""
+    lines = home.sparkContext.parallelize(["1,2"])
+    kinds = "u BIGINT, x BIGINT"
+    (folder / "v.csv").write_text("u,x\n1,2\n")
+    parquet.write_table(pa.table({"u": [1], "x": [2]}), folder / "v.parquet")
+    mine = of_ones_own()
+    home.dataSource.register(mine)
+    files = home.read.schema(kinds)
+    yield home.createDataFrame(lines.map(lambda line: tuple(map(int, line.split(",")))), kinds)
+    yield home.createDataFrame([(1, 2)], kinds)
+    yield stored(home, kinds, u=[1], x=[2]).localCheckpoint()
+    yield home.read.format(mine.name()).load()
+    yield home.read.schema(kinds).option("MODE", "FailFast").csv(str(folder / "v.csv"))
+    for option in ("ignoreCorruptFiles", "ignoreMissingFiles"):
+        yield home.read.schema(kinds).option(option, "false").parquet(str(folder / "v.parquet"))
+    yield files.parquet(str(folder / "v.parquet")).limit(1)
+
+
+def from_files(home, folder):
+    kinds = "u BIGINT, x BIGINT"
+    for form in ("parquet", "orc", "json", "csv"):
+        place = str(folder / f"of-{form}")
+        stored(home, kinds, u=[1], x=[2]).write.format(form).save(place)
+        yield home.read.schema(kinds).format(form).load(place)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_what_code_computes_is_a_view_and_files_are_tables(home, tmp_path, version):
+    session = home.newSession()
+    if version == "v2":  # Spark has two ways to read files
+        session.conf.set("spark.sql.sources.useV1SourceList", "")
+    tables = spark(session)
+    for frame in by_code(session, tmp_path):
+        with pytest.raises(dp.ParameterError, match="row_by_row=True"):
+            Spark(tables).add("v", tables.frame(frame), None, "u")
+        Spark(tables).add("v", tables.frame(frame), None, "u", row_by_row=True)
+    for frame in from_files(session, tmp_path):
+        with hospital_of(tables.frame(frame)) as asked:
+            found = asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1e7)["n"][0]
+            assert found == pytest.approx(1, abs=0.1)
 
 
 def test_files_that_come_go_and_break_between_statements_change_nothing(

@@ -160,7 +160,7 @@ def _schema(source: str, delimiter: str | None, encoding: str | None, *, header:
         raise ParameterError("source", source, "delimiter, encoding and header are of CSV files")
     engine = DuckDB()
     try:
-        columns = dict(engine.add("draft", glob.escape(path), None).columns) | folders
+        columns = dict(engine.schema_in("draft", files, path).columns)
     finally:
         engine.close()
     return _Found(columns, left_out(files, path, columns), True, PLAIN)

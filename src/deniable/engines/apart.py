@@ -8,14 +8,14 @@ only decoded rows go over: all rows of a file, or none.
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb as driver
 import pyarrow as pa
 
-from deniable.engines.linked import Linked
+from deniable.engines.found import OURS, Found
+from deniable.engines.linked import Linked, taken
 from deniable.engines.statements import PINNED, set_to
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -28,10 +28,7 @@ _ROWS = 1 << 14  # of the longest texts that is a gigabyte
 _BYTES = 1 << 26
 _PASSED = "deniable_passed_rows"
 
-_OURS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
-"""What is wrong with this process or machine, and not with a file that it opens."""
-
-Select = Callable[[driver.DuckDBPyConnection, str | None], str]
+Select = Callable[[driver.DuckDBPyConnection, str], str]
 """Writes the SELECT that reads a file, through a link: it looks at the file's own columns."""
 
 
@@ -42,52 +39,37 @@ class Apart:
         self._folder = folder
         self._opened: driver.DuckDBPyConnection | None = None
 
+    def take(self, file: Found, encoding: str) -> Linked | None:
+        """Open a file; None if that cannot be done, which follows from the file alone."""
+        try:
+            return taken(file.open(), file.path, self._folder, encoding)
+        except OSError as error:
+            if error.errno in OURS:
+                raise
+            return None
+
     def add(
-        self,
-        connection: driver.DuckDBPyConnection,
-        table: str,
-        path: str,
-        select: Select,
-        opened: Callable[[str, Path], Linked | None],
+        self, connection: driver.DuckDBPyConnection, table: str, link: Linked, select: Select
     ) -> None:
         """Add the rows of one file to a table of a connection; none if it cannot be read.
 
         Whether it can follows from the file alone. What fails on the connection itself, as it has
         no more room, would follow from other people's files, and fails the question.
         """
-        try:
-            link = opened(path, self._folder)
-        except OSError as error:
-            if error.errno in _OURS:
-                raise
-            return
-        try:
-            self._pass(connection, table, select, link)
-        finally:
-            if link is not None:
-                link.let_go()
-
-    def _pass(
-        self,
-        connection: driver.DuckDBPyConnection,
-        table: str,
-        select: Select,
-        link: Linked | None,
-    ) -> None:
         connection.execute("BEGIN TRANSACTION")
         kept = False
         try:
-            for rows in self._decoded(select, None if link is None else str(link.place)):
+            for rows in self._decoded(select, str(link.place)):
                 connection.register(_PASSED, rows)
                 connection.execute(f"INSERT INTO {table} SELECT * FROM {_PASSED}")
-            kept = link is None or not link.has_changed()
+            kept = not link.has_changed()
         except _UnreadableError:
             self.close()
         finally:
             connection.execute("COMMIT" if kept else "ROLLBACK")
             connection.unregister(_PASSED)
 
-    def _decoded(self, select: Select, place: str | None) -> Iterator[pa.Table]:
+    def _decoded(self, select: Select, place: str) -> Iterator[pa.Table]:
         """All rows of a file, some at a time."""
         try:
             connection = self._connection()

@@ -142,7 +142,7 @@ class DuckDB:
             schema = self._schema_of_files(name, files, columns)
             self._pinned.append(Pinned(name, schema, whose, files))
         else:
-            stored, lasts = _opening(name, lambda: self._stored(source, columns, row_by_row))
+            stored, lasts = _opening(name, lambda: self._stored(source, columns, whose, row_by_row))
             schema = schema_of(stored.found, columns, stored.reader)
             if lasts:
                 leaves = projection(schema, stored.found, stored.relation, stored.reader, whose)
@@ -170,16 +170,30 @@ class DuckDB:
             )
         if files.is_pattern:
             return Schema(dict(columns or {}), files.exact(columns or {}))
-        stored = _opening(name, lambda: files.stored(self._connection, files.place))
+        return self.schema_in(name, files, files.place, columns)
+
+    def schema_in(
+        self,
+        name: str,
+        files: Files,
+        path: str,
+        columns: Mapping[str, ColumnType] | None = None,
+    ) -> Schema:
+        """What one of the files says, with the columns that folders of the pattern name."""
+        stored = _opening(name, lambda: files.stored(self._connection, path))
         return schema_of(stored.found, columns, stored.reader)
 
     def _stored(
-        self, source: Source, columns: Mapping[str, ColumnType] | None, row_by_row: bool
+        self,
+        source: Source,
+        columns: Mapping[str, ColumnType] | None,
+        unit: str | None,
+        row_by_row: bool,
     ) -> tuple[Stored, bool]:
         """A relation of the engine, and whether all statements of a question read the same rows."""
         if isinstance(source, DuckDBTable):
             return self._attach(source, row_by_row=row_by_row)
-        held = pinned_frame(source, columns)
+        held = pinned_frame(source, columns, unit)
         hidden = f"deniable_source_{len(self._frames) + 1}"
         self._frames[hidden] = Held(held, "a table in memory")
         self._connection.register(hidden, held)

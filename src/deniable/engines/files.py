@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from urllib.parse import unquote
@@ -19,14 +19,14 @@ import duckdb as driver
 
 from deniable.engines.base import quoted
 from deniable.engines.csv_format import PLAIN, CSVFiles, CSVFormat
-from deniable.engines.found import found
+from deniable.engines.found import ANY_DEPTH, Found, found
 from deniable.engines.leaves import Reader, projection, why_left_out
-from deniable.engines.linked import Linked, linked, recoded
+from deniable.engines.linked import Linked, linked
 from deniable.engines.sources import csv_options, string_literal, unreadable
 from deniable.errors import ParameterError
 from deniable.tables import ColumnType, Schema
 
-_PARTITION = re.compile(r"([^=*?\[\]]+)=(.+)")
+_PARTITION = re.compile(r"([^=*?\[\]]+)=.+", re.DOTALL)
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -82,13 +82,24 @@ class Files:
     @property
     def partitions(self) -> tuple[str, ...]:
         """The columns that the pattern itself names, and whose values stand in the paths."""
-        parts = PurePath(self.place).parts[:-1]
-        return tuple(found[1] for part in parts if (found := _PARTITION.fullmatch(part)))
+        return tuple(name for name, _ in self._named)
+
+    @property
+    def _named(self) -> list[tuple[str, int]]:
+        """These columns, and which part of a path from the root is of the folder that names each.
+
+        No other folder counts: those below one person's folder are hers to name.
+        """
+        parts = PurePath(self.place).parts
+        before = len(Path(self.place).absolute().parts) - len(parts)
+        named = ((place, _PARTITION.fullmatch(part)) for place, part in enumerate(parts[:-1]))
+        return [(found[1], before + place) for place, found in named if found]
 
     def check(self) -> None:
         """Refuse what cannot be a place of files; whether a pattern finds any is not looked at."""
         if "://" in self.place:
             raise ParameterError("source", self.place, "must be a path on this machine")
+        self._check_folders()
         if not self.is_pattern:
             if not Path(self.place).is_file():
                 raise ParameterError("source", self.place, "no such file")
@@ -99,18 +110,43 @@ class Files:
         if not fixed.is_dir():
             raise ParameterError("source", self.place, f"no such folder: {fixed}")
 
+    def _check_folders(self) -> None:
+        """Refuse folders of which nobody can tell which one names a column."""
+        names = [name.lower() for name in self.partitions]
+        for name in names:
+            if names.count(name) > 1:
+                raise ParameterError(
+                    "source", self.place, f"two folders name the column {name}; one has to"
+                )
+        parts = PurePath(self.place).parts
+        places = [place for place, part in enumerate(parts[:-1]) if _PARTITION.fullmatch(part)]
+        if ANY_DEPTH in parts[: max(places, default=0)]:
+            raise ParameterError(
+                "source",
+                self.place,
+                f"after {ANY_DEPTH} it cannot be told which folder names a column; write * for "
+                "each folder before it",
+            )
+
     def paths(self) -> Iterator[str]:
         """The files that are there now, by name from the root; no link, pipe or device."""
         if not self.is_pattern:
             yield str(Path(self.place).absolute())
             return
+        for each in self.found():
+            yield each.path
+
+    def found(self) -> Generator[Found]:
+        """What a pattern finds now, to be read through the folders in which it was found."""
         yield from found(self.place)
 
     def link(self, path: str, folder: Path) -> Linked | None:
         """One of the files, kept open under a name in a folder; in UTF-8, if it is text."""
-        if self.form.encoding == "utf-8" or path.lower().endswith(".parquet"):
-            return linked(path, folder)
-        return recoded(path, folder, self.form.encoding)
+        return linked(path, folder, self.encoding_of(path))
+
+    def encoding_of(self, path: str) -> str:
+        """How a file is written; what is no text needs no copy."""
+        return "utf-8" if path.lower().endswith(".parquet") else self.form.encoding
 
     def stored(
         self,
@@ -134,10 +170,12 @@ class Files:
             reader = Reader.CSV
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         hidden = unreadable(connection, place) if reader == Reader.PARQUET else {}
-        found = {str(row[0]): str(row[1]) for row in described if str(row[0]) not in hidden}
-        values = self._values(path, unit)
+        values = self.values(path, unit)
+        # The engine takes names for one that differ by their case alone, and the first of them.
+        kept_out = {name.lower() for name in (*hidden, *values)}
+        found = {str(r[0]): str(r[1]) for r in described if str(r[0]).lower() not in kept_out}
         if values:
-            kept = ", ".join(quoted(name) for name in found if name not in values)
+            kept = ", ".join(map(quoted, found))
             made = ", ".join(
                 f"{'NULL' if value is None else string_literal(value)}::VARCHAR AS {quoted(name)}"
                 for name, value in values.items()
@@ -147,26 +185,31 @@ class Files:
             found |= dict.fromkeys(values, "VARCHAR")
         return Stored(relation, reader, found, hidden)
 
-    def _values(self, path: str, unit: str | None) -> dict[str, str | None]:
-        """The values of the partitions, as a path says them: text, until a leaf reads them.
+    def values(self, path: str, unit: str | None) -> dict[str, str | None]:
+        """What the folders of a path say of the columns that the pattern names.
 
-        A unit stands as it is written: two ways to write a name may be two people.
+        Text, until a leaf reads it. A unit stands as it is written: two ways to write a name may be
+        two people.
         """
-        values: dict[str, str | None] = {}
-        named = self.partitions
-        for part in PurePath(path).parts[:-1]:
-            found = _PARTITION.fullmatch(part)
-            if found and found[1] in named:
-                values[found[1]] = _text(found[2], as_written=found[1].lower() == unit)
-        return values
+        parts = Path(path).absolute().parts
+        return {
+            name: _text(parts[place][len(name) + 1 :], as_written=name.lower() == unit)
+            for name, place in self._named
+        }
+
+    def whose(self, path: str, unit: str | None) -> str | None:
+        """The unit to which a folder of a path gives its files, if one does."""
+        values = self.values(path, unit).items()
+        return next((value for name, value in values if name.lower() == unit), None)
 
     def exact(self, columns: Mapping[str, ColumnType]) -> frozenset[str]:
         """Declared columns whose different values stay different, or are NULL."""
         if self.place.lower().endswith(".parquet"):
+            folders = {name.lower() for name in self.partitions}
             return frozenset(
                 name
                 for name, kind in columns.items()
-                if name not in self.partitions or kind == ColumnType.TEXT
+                if name.lower() not in folders or kind == ColumnType.TEXT
             )
         return frozenset(name for name, kind in columns.items() if kind == ColumnType.TEXT)
 

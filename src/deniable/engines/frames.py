@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 from deniable.engines.sources import check_names
@@ -24,8 +25,13 @@ _MOST = 1 << 63
 _ROUNDED = float(1 << 53)
 
 
-def pinned_frame(source: Any, columns: Mapping[str, ColumnType] | None) -> Any:
-    """An Arrow table of what is in memory now, without columns that an engine may fail to read."""
+def pinned_frame(
+    source: Any, columns: Mapping[str, ColumnType] | None, unit: str | None = None
+) -> Any:
+    """An Arrow table of what is in memory now, without columns that an engine may fail to read.
+
+    The unit is named in lower case.
+    """
     if is_pandas(source):
         if columns is None:
             raise ParameterError(
@@ -33,7 +39,7 @@ def pinned_frame(source: Any, columns: Mapping[str, ColumnType] | None) -> Any:
                 "none",
                 "the types of a pandas table follow its values; declare them: " + _drafted(source),
             )
-        return _from_pandas(source, columns)
+        return _from_pandas(source, columns, unit)
     tabular = hasattr(source, "num_rows") or hasattr(source, "shape")
     if not hasattr(source, "__arrow_c_stream__") or not tabular:
         raise ParameterTypeError(
@@ -84,17 +90,19 @@ def _drafted(source: Any) -> str:
     return f"columns={drafted}"
 
 
-def _from_pandas(source: Any, columns: Mapping[str, ColumnType]) -> Any:
+def _from_pandas(source: Any, columns: Mapping[str, ColumnType], unit: str | None) -> Any:
     import pyarrow  # noqa: PLC0415  (slow to import)
 
     check_names([str(name) for name in source.columns])
-    by_name = {str(name): name for name in source.columns}
+    by_name = {str(name).lower(): name for name in source.columns}
     kinds = arrow_types()
     arrays = {}
     for name, kind in columns.items():
-        if name in by_name:
-            column = source[by_name[name]]
+        if name.lower() in by_name:
+            column = source[by_name[name.lower()]]
             _check_exact(name, kind, column)
+            if name.lower() == unit:
+                _check_unit(name, kind, column)
             form = _AT_ONCE.get((column.dtype.kind, kind))
             if form is not None and not column.hasnans:
                 arrays[name] = pyarrow.array(column.to_numpy(dtype=form, copy=True), kinds[kind])
@@ -120,6 +128,56 @@ def _check_exact(name: str, kind: ColumnType, column: Any) -> None:
             "pandas holds it as fractions, as a cell is missing or not whole, and rounds beyond "
             "2^53; give it as text, or as pandas' Int64",
         )
+
+
+def _check_unit(name: str, kind: ColumnType, column: Any) -> None:
+    """Refuse a unit whose cells are not all of one kind that stays as it is when it is read.
+
+    Read as whole numbers, "7" and "007" are one; read as text, 7 and "7" are; read as days, two
+    times of one day are.
+    """
+    values = getattr(column.dtype, "categories", column)  # each once, of a column of categories
+    cells = values.array
+    if isinstance(values.dtype, _numpy().dtype) and values.dtype.kind in "iuf":
+        cells = cells[:1]  # all are of its type
+    kinds = {_kind_of(type(each)) for each in cells if not _is_missing(each)}
+    if len(kinds) > 1 or not kinds <= _UNIT_KINDS.get(kind, frozenset()):
+        raise ParameterError(
+            "unit",
+            name,
+            f"its cells are not all of one kind that can be read as {kind} just as they stand, so "
+            "two people may become one; give whole numbers, texts or dates alone, and declare them "
+            "as what they are",
+        )
+
+
+_NUMBERS, _DATES = "numbers", "dates"
+_PLAIN_KINDS = {str: "texts", int: _NUMBERS, float: _NUMBERS, date: _DATES, Decimal: "decimals"}
+_UNIT_KINDS = {
+    ColumnType.INTEGER: {_NUMBERS},
+    ColumnType.DATE: {_DATES},
+    ColumnType.TEXT: set(_PLAIN_KINDS.values()),
+}
+"""What cells of a unit may be, all of them, so that different ones are read as different ones."""
+
+
+def _kind_of(cell: type) -> str | None:
+    """The kind of cells of a Python type, or of one of NumPy's that holds the same."""
+    numpy = _numpy()
+    if issubclass(cell, numpy.generic) and not issubclass(cell, numpy.longdouble):
+        cell = {"i": int, "u": int, "f": float, "U": str}.get(numpy.dtype(cell).kind, cell)
+    return _PLAIN_KINDS.get(cell)
+
+
+def _is_missing(value: Any) -> bool:
+    plain = _plain(value)
+    return plain is None or (isinstance(plain, float) and math.isnan(plain))
+
+
+def _numpy() -> Any:
+    import numpy  # noqa: PLC0415  (slow to import, and there already with a pandas table)
+
+    return numpy
 
 
 # Kinds of NumPy's whose cells are read all at once, and as each would be by itself.
@@ -211,9 +269,16 @@ _CELLS = {
 
 
 def _is_coarse(types: Any, kind: Any) -> bool:
-    """Times in seconds or milliseconds with a zone, however they are encoded."""
-    while hasattr(kind, "value_type") and not types.is_nested(kind):
-        kind = kind.value_type
-    if types.is_run_end_encoded(kind):
-        return _is_coarse(types, kind.value_type)
+    """Times in seconds or milliseconds with a zone, however they are encoded.
+
+    Whatever a type is made of is looked at: that of values, of what stores them, and of parts.
+    """
+    inner = [getattr(kind, name) for name in _INNER if hasattr(kind, name)]
+    inner += [kind.field(place).type for place in range(kind.num_fields)]
+    if any(_is_coarse(types, each) for each in inner if each != kind):
+        return True
     return bool(types.is_timestamp(kind) and kind.tz and kind.unit in {"s", "ms"})
+
+
+_INNER = ("storage_type", "value_type")
+"""What Arrow calls the type in an extension, a dictionary, or a run of equal values."""

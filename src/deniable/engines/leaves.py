@@ -57,17 +57,18 @@ def schema_of(
 ) -> Schema:
     """The canonical schema of native types: declared, or of all that can be asked about."""
     if columns:
+        natives = {name.lower(): native for name, native in found.items()}
         for name in columns:
-            if name not in found:
+            if name.lower() not in natives:
                 hint = nearest(name, found)
                 if reader == Reader.CSV:  # the first line may be a row, and is not quoted
                     hint = "the first line of the file does not name it"
                 raise ParameterError("columns", name, f"no such column; {hint}")
-            if not _is_read(found[name], columns[name]):
+            if not _is_read(natives[name.lower()], columns[name]):
                 raise ParameterError("columns", name, "nothing can be asked about its native type")
-        kinds = dict(columns)
-    else:
-        kinds = {name: kind for name, native in found.items() if (kind := family(native))}
+        exact = {name for name, kind in columns.items() if _exact(natives[name.lower()], kind)}
+        return Schema(dict(columns), frozenset(exact))
+    kinds = {name: kind for name, native in found.items() if (kind := family(native))}
     return Schema(kinds, frozenset(n for n, kind in kinds.items() if _exact(found[n], kind)))
 
 
@@ -108,16 +109,19 @@ def projection(
     """SELECT the canonical columns, under their names in lower case, as questions are read.
 
     In two steps, so that what is read is read once: common parts of expressions are not shared.
-    Columns that are not found are NULL; so is a unit of a type in which two might become one.
+    Names are found whatever their case. Columns that are not found are NULL; so is a unit of a type
+    in which two might become one.
     """
     reads, seals = [], []
+    stored = {name.lower(): (name, native) for name, native in found.items()}
     for name, kind in schema.columns.items():
-        called, native = quoted(name.lower()), found.get(name)
+        called = quoted(name.lower())
+        own, native = stored.get(name.lower(), (name, None))
         merges = native is not None and name.lower() == unit and not _exact(native, kind)
         if native is None or merges or not _is_read(native, kind):
             read = f"CAST(NULL AS {SQL_TYPES[kind]})"
         else:
-            read = _read(quoted(name), native, kind, reader)
+            read = _read(quoted(own), native, kind, reader)
         reads.append(f"{read} AS {called}")
         sealed = _seal(called, kind, reader)
         if kind == ColumnType.TEXT and reader == Reader.PARQUET and name.lower() == unit:

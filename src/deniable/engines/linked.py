@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import shutil
 import stat
 import time
 import zlib
@@ -17,12 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.engines.csv_format import recode
+from deniable.engines.found import READING
 
 Standing = tuple[tuple[int, ...] | None, ...]
 
 _RECENT = 2.0
 """Seconds within which a second change may bear the same time as the first."""
 
+
+_OPEN = Path("/proc/self/fd")
+"""Where a process finds its open files by name."""
 
 _ENDINGS = {".parquet", ".csv", ".tsv", ".gz"}
 """Of names, by which DuckDB knows how a file is packed."""
@@ -48,6 +53,17 @@ class Linked:
             return True
         return names == self.seen[0] and changed != self.seen[1]
 
+    @property
+    def inode(self) -> tuple[int, int]:
+        """Which file of the system it is, whatever its names are."""
+        found = os.fstat(self.descriptor)
+        return found.st_dev, found.st_ino
+
+    @property
+    def has_other_names(self) -> bool:
+        """Whether it may be found again; the number of a file that is gone may be another's."""
+        return os.fstat(self.descriptor).st_nlink > 1
+
     def let_go(self) -> None:
         """Close it."""
         with contextlib.suppress(OSError):
@@ -56,51 +72,52 @@ class Linked:
             os.close(self.descriptor)
 
 
-def linked(path: str, folder: Path) -> Linked | None:
-    """A file under a new name in a folder; None where the system has no such names."""
-    descriptor = _opened(path)
-    opened = Path(f"/proc/self/fd/{descriptor}")
-    if not opened.exists():
-        os.close(descriptor)
+def linked(path: str, folder: Path, encoding: str = "utf-8") -> Linked | None:
+    """The owner's file under a new name in a folder; None where the system has no such names."""
+    if encoding == "utf-8" and not _OPEN.exists():
         return None
+    return taken(os.open(path, READING), path, folder, encoding)
+
+
+def taken(descriptor: int, path: str, folder: Path, encoding: str = "utf-8") -> Linked:
+    """An open file under a new name in a folder; a copy, where open files have no names.
+
+    What is written otherwise than in UTF-8 is copied into that.
+    """
     ending = Path(path).suffix.lower()
     place = folder / f"{descriptor}-{time.monotonic_ns()}{ending if ending in _ENDINGS else ''}"
-    place.symlink_to(opened)
-    return _linked(place, descriptor)
-
-
-def recoded(path: str, folder: Path, encoding: str) -> Linked:
-    """A copy of a file in UTF-8 in a folder; it has changed where the file has."""
-    descriptor = _opened(path)
-    link = _linked(folder / f"{descriptor}-{time.monotonic_ns()}.csv", descriptor)
     try:
-        recode(descriptor, path.lower().endswith(".gz"), encoding, link.place)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        link.let_go()
-        raise OSError("a packed file is damaged") from None
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise FileNotFoundError(path)
+        if encoding != "utf-8":
+            place = place.with_suffix(".csv")
+            _recoded(descriptor, path, encoding, place)
+        elif _OPEN.exists():
+            place.symlink_to(_OPEN / str(descriptor))
+        else:
+            with open(descriptor, "rb", closefd=False) as file, place.open("xb") as copy:
+                shutil.copyfileobj(file, copy)
     except BaseException:
-        link.let_go()
-        raise
-    return link
-
-
-def _opened(path: str) -> int:
-    # A pipe, which may have taken the file's place, would be waited for.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileNotFoundError(path)
-    return descriptor
-
-
-def _linked(place: Path, descriptor: int) -> Linked:
-    found = os.fstat(descriptor)
+        place.unlink(missing_ok=True)
+        raise
     recent = time.time() - max(found.st_mtime, found.st_ctime) < _RECENT
-    return Linked(place, descriptor, _seen(descriptor), recent)
+    return Linked(place, descriptor, _seen_of(found), recent)
+
+
+def _recoded(descriptor: int, path: str, encoding: str, place: Path) -> None:
+    try:
+        recode(descriptor, path.lower().endswith(".gz"), encoding, place)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise OSError("a packed file is damaged") from None
 
 
 def _seen(descriptor: int) -> tuple[int, ...]:
-    found = os.fstat(descriptor)
+    return _seen_of(os.fstat(descriptor))
+
+
+def _seen_of(found: os.stat_result) -> tuple[int, ...]:
     return found.st_nlink, found.st_ctime_ns, found.st_mtime_ns, found.st_size
 
 

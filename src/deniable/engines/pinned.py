@@ -129,9 +129,22 @@ class Pinned:
         kinds = {name.lower(): kind for name, kind in self.schema.columns.items()}
         typed = ", ".join(f"{quoted(name)} {_type(kinds[name])}" for name in columns)
         connection.execute(f"CREATE TEMP TABLE {quoted(self.name)} ({typed})")
-        for path in files.paths():
-            select = partial(self._select, files, path, columns)
-            apart.add(connection, f"temp.{quoted(self.name)}", path, select, files.link)
+        table = f"temp.{quoted(self.name)}"
+        read: set[tuple[object, str | None]] = set()
+        with contextlib.closing(files.found()) as listed:
+            for each in listed:
+                link = apart.take(each, files.encoding_of(each.path))
+                if link is None:
+                    continue
+                # A file of several names counts once, or once for each person whose folder has it.
+                this = link.inode, files.whose(each.path, self.unit)
+                try:
+                    if not (link.has_other_names and this in read):
+                        select = partial(self._select, files, each.path, columns)
+                        apart.add(connection, table, link, select)
+                finally:
+                    link.let_go()
+                read.add(this)
 
     def _select(
         self,

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from sqlglot import exp
 
@@ -15,8 +14,17 @@ from deniable.closed import read_names
 from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
+from deniable.engines.postgres_address import place_of
 from deniable.engines.postgres_leaves import NATIVE, is_exact, kind_of, leaf
-from deniable.engines.postgres_opened import CHANGED, OTHERS, SENTENCES, Known, Opened
+from deniable.engines.postgres_opened import (
+    CHANGED,
+    FOREIGN,
+    OTHERS,
+    SENTENCES,
+    Known,
+    Opened,
+    plan_of,
+)
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.errors import (
     DeniableError,
@@ -27,7 +35,15 @@ from deniable.errors import (
     QueryError,
 )
 from deniable.held import Held, frameless
-from deniable.postgres_tables import STILL, VIEW, behind, columns_of, look, touched
+from deniable.postgres_tables import (
+    STILL,
+    VIEW,
+    behind,
+    columns_of,
+    look,
+    reads_foreign,
+    touched,
+)
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:
@@ -76,8 +92,8 @@ class PostgresTable:
     @property
     def label(self) -> str:
         """Where it is, for the ledger: no password, no user."""
-        found = urlsplit(self.database.address.open())
-        return f"{found.hostname}:{found.port or 5432}{found.path}: {self.name}"
+        host, port, database = place_of(self.database.address.open())
+        return f"{host}:{port}/{database}: {self.name}"
 
     def engine(self) -> Postgres:
         """A connection to the server."""
@@ -115,6 +131,7 @@ def postgres(url: str, *, trusted: Sequence[str] = ()) -> PostgresDatabase:
     given: object = url
     if not (isinstance(given, str) and given.startswith((_WHERE, "postgres://"))):
         raise ParameterTypeError("url", type(url).__name__, f"must be an address: {_WHERE}...")
+    place_of(url)
     roles = tuple(read_names(trusted, "trusted"))
     return PostgresDatabase(Held(url, "the address of a database"), roles)
 
@@ -137,10 +154,13 @@ class PostgresSnapshot:
             if known.name not in self._made:
                 connection.execute(known.view())
                 self._made.add(known.name)
-                if known.is_copied:
-                    self._parts |= touched(self._engine.catalogue)
-                elif behind(self._engine.catalogue, known.name) != {opened.oid}:
+                if behind(self._engine.catalogue, known.name) != {opened.oid}:
                     raise EngineError(CHANGED)
+                if known.is_fenced:
+                    connection.execute(plan_of(f"pg_temp.{quoted(known.name)}"))
+                    self._parts |= touched(self._engine.catalogue)
+                    if reads_foreign(self._engine.catalogue):
+                        raise EngineError(CHANGED)
         *functions, text = self._engine.translated(step)
         for statement in functions:
             if statement not in self._made:
@@ -205,7 +225,7 @@ class Postgres:
                 hint = nearest(source.name, _attempt("the tables", self._tables))
                 raise ParameterError("source", source.name, f"no such table; {hint}")
             what, lock, found = _attempt(
-                f"table {name}", lambda: self._pinned(lambda: self._described(oid))
+                f"table {name}", lambda: self._pinned(lambda: self._described(oid, row_by_row))
             )
         if what and not (row_by_row and what == SENTENCES[VIEW]):
             raise ParameterError("source", source.name, what)
@@ -284,13 +304,16 @@ class Postgres:
         finally:
             self.connection.execute("ROLLBACK")
 
-    def _described(self, oid: int) -> tuple[str, str, list[tuple[Any, ...]]]:
+    def _described(self, oid: int, row_by_row: bool) -> tuple[str, str, list[tuple[Any, ...]]]:
         """Why it cannot be asked, if so; the lock it needs; its columns."""
         columns = self._columns(oid)
         now = look(self.catalogue, [oid], self._database.trusted)[oid]
         what = SENTENCES[now.fault]
+        place = ".".join(map(quoted, columns[0][:2])) if columns else ""
+        if now.fault == VIEW and row_by_row and place:
+            self.connection.execute(plan_of(place))
+            what = FOREIGN if reads_foreign(self.catalogue) else what
         if not what and now.lock == STILL:
-            place = ".".join(map(quoted, columns[0][:2])) if columns else ""
             try:
                 self.connection.execute(f"LOCK TABLE {place} IN {STILL} MODE NOWAIT")
             except psycopg.errors.LockNotAvailable:

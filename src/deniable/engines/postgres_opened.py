@@ -32,6 +32,10 @@ OTHERS = (
     "an administrator (ALTER TABLE ... OWNER TO), or grant this role what it takes to lock it "
     "(UPDATE; from Postgres 17 on, MAINTAIN)"
 )
+FOREIGN = (
+    "reads foreign tables, which no transaction holds still: two statements of a question could "
+    "see two states of them. Give a copy (CREATE TABLE ... AS), or a materialized view"
+)
 SENTENCES = {"": "", VIEW: _VIEW, POLICIES: _POLICIES, CODE: _CODE}
 """Why a table is refused, by what stands on it."""
 CHANGED = "a table is no longer what it was when the session opened"
@@ -46,12 +50,18 @@ class Known:
     unit: str | None
     leaves: str
     name: str
-    is_copied: bool  # a view: its own conditions come before those of a question
+    is_fenced: bool  # a view: its own conditions come before those of a question
 
     def view(self) -> str:
-        """The statement that opens it, for one transaction."""
-        made = "TABLE" if self.is_copied else "VIEW"
-        return f"CREATE TEMP {made} {quoted(self.name)} AS {self.leaves}"
+        """The statement that opens it, for one transaction.
+
+        A view is not copied: the server tells other roles how many rows a copy has. Each statement
+        computes it, on the one snapshot of its question, before anything of its own.
+        """
+        if not self.is_fenced:
+            return f"CREATE TEMP VIEW {quoted(self.name)} AS {self.leaves}"
+        rows = f"WITH computed AS MATERIALIZED ({self.leaves}) SELECT * FROM computed"
+        return f"CREATE TEMP VIEW {quoted(self.name)} AS {rows}"
 
     def shadow(self) -> str:
         """The statement that makes an empty table of the same columns under the same name."""
@@ -78,3 +88,8 @@ class Opened:
     def place(self) -> str:
         """Its name, with its schema."""
         return ".".join(map(quoted, self.columns[0][:2]))
+
+
+def plan_of(place: str) -> str:
+    """A statement that has the server plan to read a view, and lock what is in it; no row is."""
+    return f"SELECT 1 FROM {place} LIMIT 0"

@@ -26,7 +26,7 @@ def csv_header(path: str, link: str | None = None, form: CSVFormat = PLAIN) -> l
     if form.names is not None:
         return list(form.names)
     names, ended = first_line(path, link, form)
-    if not names or len(set(names)) != len(names) or not ended:
+    if not names or len({name.lower() for name in names}) != len(names) or not ended:
         raise ParameterError(
             "source",
             path,
@@ -83,8 +83,7 @@ def unreadable(connection: driver.DuckDBPyConnection, place: str) -> dict[str, s
         "AND (type = 'BYTE_ARRAY' OR TRY_CAST(type_length AS BIGINT) > 16) "
         f"FROM parquet_schema({place})"
     ).fetchall()
-    names = [str(row[0]) for row in found[1:]]
-    check_names(names if not any(row[1] for row in found[1:]) else [])
+    check_names(_outermost([(str(name), int(inner)) for name, inner, _, _ in found[1:]]))
     times = {str(name): MILLISECONDS for name, _, time, _ in found if time}
     return times | {str(name): WIDE_DECIMAL for name, _, _, decimal in found if decimal}
 
@@ -92,6 +91,18 @@ def unreadable(connection: driver.DuckDBPyConnection, place: str) -> dict[str, s
 MILLISECONDS = "its times count milliseconds, and one that lies too far would end every question; "
 MILLISECONDS += "store microseconds"
 WIDE_DECIMAL = "its decimals have more than 16 bytes, and one would end every question; store fewer"
+
+
+def _outermost(listed: list[tuple[str, int]]) -> list[str]:
+    """The names of columns among those of all that is in them, each before its own parts."""
+    names, skipped = [], 0
+    for name, inner in listed:
+        if skipped:
+            skipped += inner - 1
+        else:
+            names.append(name)
+            skipped = inner
+    return names
 
 
 def check_names(names: list[str]) -> None:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -41,7 +41,9 @@ try:
 except ImportError:
     raise MissingExtraError("tables in Spark", "spark") from None
 
-from deniable.engines.spark_leaves import NATIVE, as_arrow, is_exact, kind_of, leaf  # needs Spark
+# They need Spark.
+from deniable.engines.spark_leaves import NATIVE, as_arrow, is_exact, kind_of, leaf
+from deniable.engines.spark_plans import is_stored
 
 # What a question means must not follow the settings of the session or of the cluster.
 _SETTINGS = {
@@ -66,22 +68,16 @@ _SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "true",
     "spark.sql.files.ignoreCorruptFiles": "true",
 }
-_PLAIN = frozenset(
-    {"LogicalRelation", "HiveTableRelation", "DataSourceV2Relation", "LocalRelation", "LogicalRDD"}
-    | {"Range", "SubqueryAlias"}
-)
-"""What a plan is made of that hands out rows as they are stored."""
-
 _NOT_ROW_BY_ROW = (
-    "is computed from other tables: what it shows of one person may hang on others. Give the table "
-    "that it is made of; or, if each of its rows comes from one row of the same person, without "
-    "chance and without a cast that can fail, say row_by_row=True"
+    "is computed, from other tables or by code (an RDD, a source of one's own), or fails on one "
+    "line or file (mode=FAILFAST): what it shows of one person may hang on others. Give the table "
+    "or files that it is made of; or, if each of its rows comes from one row of the same person, "
+    "without chance and without anything that can fail, say row_by_row=True"
 )
 _WATCHED = (
     "Spark's pages and event logs show exact numbers of rows to all who may open them: set {}, or "
     "let only the owner of the data read them (spark.acls.enable=true)"
 )
-_GLOBAL = "global_temp"
 _REMEMBERED = 64
 T = TypeVar("T")
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -221,12 +217,14 @@ class Spark:
             raise ParameterError("source", source.name, _NOT_ROW_BY_ROW)
         kinds: dict[str, ColumnType] = {}
         exact, select = set(), exp.Select()
+        names = set[str]()
         for column in fields:
+            if column.name.lower() in names:
+                raise ParameterError("source", source.name, f"two columns are called {column.name}")
+            names.add(column.name.lower())
             kind = kind_of(column.dataType)
             if kind is None:
                 continue  # a type about which nothing can be asked
-            if column.name.lower() in {known.lower() for known in kinds}:
-                raise ParameterError("source", source.name, f"two columns are called {column.name}")
             kinds[column.name] = kind
             if is_exact(column.dataType):
                 exact.add(column.name)
@@ -238,14 +236,14 @@ class Spark:
         self._schemas[name] = Schema(kinds, frozenset(exact))
         self._units[name] = None if unit is None else unit.lower()
         self._opened[view] = (name, source, plain)
-        self._sources[name] = select.from_(exp.table_(view, db=_GLOBAL, quoted=True))
+        self._sources[name] = select.from_(exp.table_(view, quoted=True))
         return self._schemas[name]
 
     def _fields(self, source: SparkTable) -> tuple[list[native.StructField], bool]:
         """Its columns, and whether its rows are stored as they are."""
         try:
             frame = source.open()
-            return frame.schema.fields, _nodes(frame) <= _PLAIN
+            return frame.schema.fields, is_stored(frame)
         except (AnalysisException, ParseException):
             known = [table.name for table in self._tables.session.catalog.listTables()]
         hint = nearest(source.name, known)
@@ -314,7 +312,7 @@ class Spark:
         return None
 
     def _show(self, texts: Texts) -> None:
-        """The tables under names that sessions share, which is how another session finds views.
+        """The tables under names of our session, in which no other session finds them.
 
         What two statements read, or what is computed, is read once: files may come and go.
         """
@@ -322,8 +320,8 @@ class Spark:
             scans = texts.scans(name)
             if not scans:
                 continue
-            frame = source.open()
-            frame.createOrReplaceGlobalTempView(view)
+            frame = self._brought(source.open())
+            frame.createOrReplaceTempView(view)
             if scans == 1 and plain:
                 continue
             named = set(texts.columns(self._schemas[name]))
@@ -334,9 +332,9 @@ class Spark:
                 for each in frame.schema.fields
                 if each.name in self._schemas[name].columns
             )
-            read = self._session.sql(f"SELECT {columns} FROM {_GLOBAL}.{view}")
+            read = self._session.sql(f"SELECT {columns} FROM {view}")
             # What is cached could be lost and computed again; a checkpoint would fail instead.
-            read.localCheckpoint().createOrReplaceGlobalTempView(view)
+            read.localCheckpoint().createOrReplaceTempView(view)
 
     def _show_shadows(self, steps: Sequence[Step]) -> None:
         """Public rows of canonical types, under the same names."""
@@ -347,12 +345,18 @@ class Spark:
             made = canaries(schema, self._units[name], constants, rows)
             kinds = [native.StructField(n, NATIVE[kind]) for n, kind in schema.columns.items()]
             frame = self._session.createDataFrame(as_arrow(made, schema), native.StructType(kinds))
-            frame.createOrReplaceGlobalTempView(view)
+            frame.createOrReplaceTempView(view)
+
+    def _brought(self, frame: DataFrame) -> DataFrame:
+        """A data frame of the user's session in ours."""
+        dataset = self._session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+        plan = frame._jdf.queryExecution().analyzed()
+        return DataFrame(dataset.ofRows(self._session._jsparkSession, plan), self._session)
 
     def _hide(self) -> None:
         for view in self._opened:
             with contextlib.suppress(Exception):
-                self._session.catalog.dropGlobalTempView(view)
+                self._session.catalog.dropTempView(view)
 
     def room(self) -> None:
         """The server's own affair."""
@@ -368,33 +372,6 @@ class Spark:
 
 def _column(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _nodes(frame: DataFrame) -> set[str]:
-    """The kinds of nodes in the plan of a data frame; a temporary view is seen through."""
-    found, waiting = set[str](), [frame._jdf.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
-        kind = node.getClass().getSimpleName()
-        seen_through = (kind == "View" and node.isTempViewStoringAnalyzedPlan()) or (
-            kind == "Project" and _only_names(node.projectList())
-        )
-        if not seen_through:
-            found.add(kind)
-        children = node.children()
-        waiting += [children.apply(place) for place in range(children.size())]
-    return found
-
-
-def _only_names(listed: Any) -> bool:
-    """Whether columns are chosen and renamed, and none is computed."""
-    for place in range(listed.size()):
-        each = listed.apply(place)
-        if each.getClass().getSimpleName() == "Alias":
-            each = each.child()
-        if each.getClass().getSimpleName() != "AttributeReference":
-            return False
-    return True
 
 
 def _watched(session: SparkSession) -> list[str]:
