@@ -51,6 +51,7 @@ GIVEN = {
     dp.Gaussian: [{"sigma": 7, "sensitivity": 1}, {"epsilon": 1, "delta": 1e-6, "sensitivity": 1}],
     GridQuantile: [
         {"epsilon": 1, "share": 0.5, "bound": 3, "cells": 5},
+        {"epsilon": 1, "share": 1, "bound": 3, "cells": 3, "prior": (4, 2, 1)},
         {"rho": 1, "share": 0.25, "offset": -2, "bound": 3, "cells": 5, "ends": True},
     ],
     dp.Histogram: [{"epsilon": 1, "cells": ("a", "b")}],

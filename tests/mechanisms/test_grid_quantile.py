@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import deniable as dp
 from chance import FALSE_ALARM
@@ -22,6 +23,8 @@ def law(mechanism, weights):
     logs = np.array([rate * score for score in mechanism.scores(weights)])
     logs -= logs.max()
     chances = np.exp(logs)
+    if mechanism.prior is not None:
+        chances *= np.array(mechanism.prior, dtype=float)
     return chances / chances.sum()
 
 
@@ -46,6 +49,26 @@ def test_one_choice_has_the_range_that_is_charged(share, offset, ends):
         assert np.abs(ratios).max() <= reach * weight * (1 + 1e-12)
         widest = max(widest, np.ptp(ratios) / (reach * weight))
     assert widest > 0.4  # power: half of it would not do
+
+
+def test_a_prior_moves_no_range_and_is_drawn_by():
+    """Of the same cells, however unlike before the data are looked at."""
+    prior = (1 << 40, 3, 700)
+    mechanism = GridQuantile(epsilon=1, share=1, offset=-1, bound=2, cells=3, prior=prior)
+    reach = 2 * float(mechanism.rate)
+    for before, after, weight in neighbours(3, 2):
+        ratios = np.log(law(mechanism, after)) - np.log(law(mechanism, before))
+        assert np.ptp(ratios) <= reach * weight * (1 + 1e-12)
+    even = GridQuantile(epsilon=1, share=1, offset=-1, bound=2, cells=3, prior=(1, 8, 1))
+    weights, draws = [4, 4, 4], 20_000
+    counts, chances = Counter(even.release([weights] * draws)), law(even, weights)
+    expected = chances * draws
+    found = sum((counts[cell] - expected[cell]) ** 2 / expected[cell] for cell in range(3))
+    assert found < chi2.isf(FALSE_ALARM, 2)
+    with pytest.raises(dp.ParameterError, match="prior"):
+        GridQuantile(epsilon=1, share=1, bound=2, cells=3, prior=(1, 2))
+    with pytest.raises(dp.ParameterError, match="prior"):
+        GridQuantile(epsilon=1, share=1, bound=2, cells=3, prior=(1, 2, 1 << 62))
 
 
 @pytest.mark.parametrize("share", SHARES)

@@ -141,12 +141,15 @@ class GridQuantile:
     def rank_error(self, *, confidence: Number) -> int:
         """Steps of weight by which the rank is missed at most, with this probability.
 
-        Some cell has a score of 0, and each of the others a probability below e^(-η·missed).
+        Some cell has a score of 0, and each of the others a probability below e^(-η·missed) times
+        what the prior says of both.
         """
         risk = 1 - float(exact(confidence, "confidence"))
         if not 0 < risk < 1:
             raise ParameterError("confidence", confidence, "lies between 0 and 1")
-        return math.ceil(math.log((self.cells + 2) / risk) / float(self.rate) * (1 + 1e-12))
+        prior = self.prior or (1,) * (self.cells + 2)
+        odds = sum(prior) / min(prior)
+        return math.ceil(math.log(odds / risk) / float(self.rate) * (1 + 1e-12))
 
     @traced
     def release(self, value: Any) -> list[int]:
