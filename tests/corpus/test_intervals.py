@@ -36,7 +36,7 @@ def priced(measure, budget):
     with hospital.session(budget=budget) as session:
         plan = compile_sql(QUESTION.format(measure), session._catalogue, Options())
         read = Budget(budget)
-        made = price(plan, read, read_amount(read, epsilon=2))
+        made = price(plan, read_amount(read, epsilon=2))
         with LazySnapshot(session._engine) as snapshot:
             (exact,) = _Reader(snapshot, made, secret="").totals(0, [()])
     return made, exact
