@@ -11,7 +11,7 @@ import numpy as np
 from deniable.answer import Answer
 from deniable.intervals import Floats
 from deniable.privacy.losses.base import Loss
-from deniable.query.plan.measures import ColumnNoise
+from deniable.query.plan.measures import ColumnNoise, Linear
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.tail import UPPER_END, Profile
 from deniable.query.price.estimate import as_released
@@ -96,9 +96,10 @@ def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iter
     )
     people, lost = float(np.median(heavy.beyond)), float(np.median(heavy.least + heavy.most)) / 2
     share = lost / max(1.0, lost + _kept(plan, profile, x))
+    restored = " and put back" if any(isinstance(m, Linear) for m in plan.measures) else ""
     yield (
         f"each person counts with at most {_few(rows)} rows (estimated privately); about "
-        f"{people:,.0f} have more, about {share:.1%} of rows clipped and put back"
+        f"{people:,.0f} have more, about {share:.1%} of rows clipped{restored}"
     )
     if beyond.one_sided:
         least = UPPER_END * profile.deviation
