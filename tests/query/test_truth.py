@@ -174,19 +174,27 @@ def test_a_few_people_have_lower_ends_alone():
 def test_people_beyond_the_last_level_open_the_upper_end():
     """A fiftieth of them have a thousand rows, the others one: no two-sided interval is right."""
     bins = (5_000, *[0] * 12, 100)
-    profile = Profile(Norms.WHOLE, 0, bins, 5.0, 1, 1)
+    profile = Profile(Norms.WHOLE, 0, 0, bins, 5.0, 1, 1)
     assert profile.open_above
-    assert not Profile(Norms.WHOLE, 0, (*bins[:-1], 3), 5.0, 1, 1).open_above
+    assert not Profile(Norms.WHOLE, 0, 0, (*bins[:-1], 3), 5.0, 1, 1).open_above
 
 
 def test_the_same_release_gives_the_same_interval():
     profile = Profile(
-        Norms.WHOLE, 0, (900, 400, 200, 90, 40, 20, 3, 4, -5, 0, 2, 1, 0, -3), 5.0, 1, 1
+        Norms.WHOLE, 0, 0, (900, 400, 200, 90, 40, 20, 3, 4, -5, 0, 2, 1, 0, -3), 5.0, 1, 1
     )
     one, two = (Tail.beyond(each.tail, 12.0) for each in (profile, Profile(**vars(profile))))
     assert np.array_equal(one.most, two.most)
     assert (one.least <= one.most).all()
     assert np.all(np.diff([profile.tail.beyond(b).most.mean() for b in (4.0, 8.0, 16.0, 64.0)]) < 0)
+
+
+def test_people_below_all_bins_are_seen():
+    """A place far too high, which chance may choose, makes an answer noisy, and is no refusal."""
+    empty = (3, -2, 1, 0, 4, -5, 2, 0, -1, 3, 0, 1, -2, 0)
+    assert Profile(Norms.WHOLE, 20, 5_000, empty, 5.0, 1, 1).anybody
+    assert not Profile(Norms.WHOLE, 20, 5_000, empty, 5.0, 1, 1).few
+    assert not Profile(Norms.WHOLE, 20, 8, empty, 5.0, 1, 1).anybody
 
 
 def test_levels_are_whole_and_grow_by_half_octaves():

@@ -43,6 +43,8 @@ class Profile:
     norms: Norms
     first: int
     """The level at which the first bin begins."""
+    below: int
+    """How many units lie below the first bin."""
     bins: tuple[int, ...]
     deviation: float
     """The standard deviation of the noise of each bin."""
@@ -54,8 +56,13 @@ class Profile:
     @property
     def anybody(self) -> bool:
         """Whether any unit stands out of the noise."""
-        upto = np.cumsum(self.bins) / np.sqrt(np.arange(1, len(self.bins) + 1))
+        upto = np.cumsum((self.below, *self.bins)) / np.sqrt(np.arange(1, len(self.bins) + 2))
         return bool(upto.max() >= _ANYBODY * self.deviation)
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few units for an upper end."""
+        return max(self.below, 0) + self.tail.size < UPPER_END * self.deviation
 
     @property
     def open_above(self) -> bool:
@@ -65,7 +72,7 @@ class Profile:
     @property
     def seed(self) -> int:
         """Of the draws: the same release gives the same interval."""
-        text = repr((self.first, self.bins))
+        text = repr((self.first, self.below, self.bins))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
     @property
@@ -112,10 +119,6 @@ class Tail:
     def size(self) -> float:
         """How many units there are, of those with a norm in some bin."""
         return float(np.median(self.units[:, 0]))
-
-    def few(self, deviation: float) -> bool:
-        """Whether there are too few units for an upper end."""
-        return self.size < UPPER_END * deviation
 
     def beyond(self, bound: float, cap: float = math.inf) -> Lost:
         """What lies beyond a bound, if nobody has more rows than `cap`.

@@ -138,7 +138,7 @@ class ProfileOfUnits:
         upper = upper_step(plan, least, l2=self.l2)
         if self._upper_is_loose:
             upper = levels_step(replace(plan, rows=1, floor=1, norm=1), least, l2=self.l2)
-        (place,) = _chosen(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))]))
+        (place,) = _chosen(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))[1:]]))
         step = upper
         if not (self._upper_is_exact or self._upper_is_loose):
             floor = LEVELS[max(0, place - _BACK)] * least
@@ -157,7 +157,8 @@ class ProfileOfUnits:
         profile = Profile(
             norms=_norms(plan, l2=self.l2),
             first=max(0, place - BELOW),
-            bins=tuple(stored["bins"]),
+            below=stored["bins"][0],
+            bins=tuple(stored["bins"][1:]),
             deviation=self.levels.noise.deviation(0),
             least_row=least,
             largest_row=max(1, _row(plan, l2=self.l2)),
@@ -176,7 +177,7 @@ class ProfileOfUnits:
         plan = self._with_rows(self.plan)
         least = least_row(plan, l2=self.l2)
         somebody = (1000, *[0] * (BINS - 1))
-        profile = Profile(_norms(plan, l2=self.l2), 0, somebody, 1.0, least, least)
+        profile = Profile(_norms(plan, l2=self.l2), 0, 0, somebody, 1.0, least, least)
         return replace(plan, floor=least, norm=least, profile=profile)
 
     def _with_rows(self, plan: Plan) -> Plan:
@@ -257,16 +258,17 @@ def _chosen(drawn: object) -> list[int]:
 
 
 def _by_level(rows: Rows) -> list[int]:
-    counts = [0] * len(LEVELS)
+    """How many units are on each level; those below all are first."""
+    counts = [0] * (len(LEVELS) + 1)
     for level, units in rows:
-        if level >= 0:
-            counts[min(int(level), len(LEVELS) - 1)] += int(units)
+        counts[min(int(level), len(LEVELS) - 1) + 1] += int(units)
     return counts
 
 
 def _binned(counts: Sequence[int], place: int) -> list[int]:
-    first = max(0, place - BELOW)
-    bins = list(counts[first : first + BINS])
+    """Units below the bins, and in each of them; the last is open above."""
+    first = max(0, place - BELOW) + 1
+    bins = [sum(counts[:first]), *counts[first : first + BINS]]
     bins[-1] += sum(counts[first + BINS :])
     return bins
 

@@ -136,7 +136,7 @@ def _beyond(priced: Priced, x: Floats, stored: Mapping[str, Any]) -> Beyond | No
     profile, l2 = plan.profile, priced.joint.norm == "l2"
     cap = math.inf if plan.cap is None else plan.cap * profile.largest_row / profile.least_row
     lost = profile.tail.beyond(plan.norm / profile.least_row, cap)
-    one_sided = profile.open_above or profile.tail.few(profile.deviation)
+    one_sided = profile.open_above or profile.few
     if single(plan):
         return beyond_one(lost, one_sided=one_sided)
     statistics = x[:, : len(plan.statistics)]
