@@ -151,6 +151,6 @@ def _print(found: DemoAnswers) -> None:
     )
     console.print(f"Budget: {left_line(found.balance, found.answers[-1].cost)}.")
     console.print(
-        f"Ledger: {verified.entries} entries, {verified.reservations} questions charged, "
+        f"Ledger: {verified.entries} entries, {verified.reservations} releases charged, "
         f"{verified.answers} answered; the chain holds. head {verified.head[:18]}..."
     )
