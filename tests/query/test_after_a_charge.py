@@ -51,7 +51,7 @@ def reserved(asked):
 
 PLACES = {  # where it fails: what is replaced there, and how many prices are reserved by then
     "the answer is shown": ("shown", {"bounds": {"x": (0, 90)}}, 1),
-    "bounds of rows are read": ("bounded", {"bounds": {"x": (0, 90)}, "max_rows": None}, 1),
+    "bounds of rows are read": ("unseen", {"bounds": {"x": (0, 90)}, "max_rows": None}, 1),
     "bounds of columns are named": ("label", {}, 3),
     "bounds of columns are put in": ("seen_cells", {}, 2),
 }

@@ -62,9 +62,14 @@ def _released(mechanism: object, value: object) -> object:
     if isinstance(mechanism, KeySelection):
         return list(value)
     if isinstance(mechanism, GridQuantile):
-        return [0 for _ in value]
+        return [_best(mechanism, row) for row in value]
     assert isinstance(mechanism, JointNoise)
     return [list(row) for row in value]
+
+
+def _best(mechanism: GridQuantile, weights: Sequence[int]) -> int:
+    scores = mechanism.scores([int(each) for each in weights])
+    return scores.index(max(scores)) - (1 if mechanism.ends else 0)
 
 
 def ask(session: Session, sql: str, options: dict, spend: dict) -> "Question":

@@ -58,5 +58,6 @@ def digest_of_estimate(
         "sql": plan.source.sql("duckdb"),
         "unit": plan.unit.sql("duckdb"),
         "estimated": list(estimate.parts),
+        "sets": [list(each) for each in plan.sets],
         "groups": [group.sql.sql("duckdb") for group in plan.groups],
     }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from fractions import Fraction
 
 import numpy as np
 
+from deniable.engines.literals import double_literal
 from deniable.intervals import Floats
 
 MOST_OCTAVES = 33  # no table that an engine can read has more than 2^33 rows
@@ -30,18 +33,23 @@ def positions(norms: Norms, first: int, many: int) -> Floats:
     return np.sqrt(levels**2 - 0.5) if norms == Norms.ROOTS else levels
 
 
-def level_of(square: str, least: float, *, l2: bool) -> str:
+def level_of(square: str, least: int, *, l2: bool) -> str:
     """The level of a norm as SQL, of its square where `l2`; -1 below the first.
 
     Octaves by logarithms, halves of them by comparison. A hair is added, so that no power of two
     falls short of itself.
     """
-    size = least**2 if l2 else least
-    value = f"({square} * {(1 + 1e-9) / size!r})"
-    base, half = (4.0, 2.25) if l2 else (2.0, 1.5)
-    octave = f"FLOOR(LN({value}) * {float(1 / np.log(base))!r})"
-    upper = f"CASE WHEN {value} >= {half!r} * POWER({base!r}, {octave}) THEN 1 ELSE 0 END"
+    hair = Fraction(1) + Fraction(1, 10**9)
+    one, base, half = (least**2, 4, Fraction(9, 4)) if l2 else (least, 2, Fraction(3, 2))
+    value = f"({square} * {_double(hair / one)})"
+    octave = f"FLOOR(LN({value}) * {_double(Fraction(1 / math.log(base)))})"
+    power = f"POWER({_double(Fraction(base))}, {octave})"
+    upper = f"CASE WHEN {value} >= {_double(half)} * {power} THEN 1 ELSE 0 END"
     return (
-        f"CASE WHEN {value} < 1e0 THEN -1 WHEN {value} < {base!r} THEN 0 "
+        f"CASE WHEN {value} < 1e0 THEN -1 WHEN {value} < {_double(Fraction(base))} THEN 0 "
         f"ELSE CAST(2 * {octave} AS BIGINT) - 1 + {upper} END"
     )
+
+
+def _double(value: Fraction) -> str:
+    return double_literal(Fraction(float(value))).sql("duckdb")

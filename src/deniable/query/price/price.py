@@ -21,7 +21,7 @@ from deniable.privacy.search import least
 from deniable.query.plan.measures import ColumnNoise, Linear, Located
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.quantiles import Rank
-from deniable.query.price.profile import HEAVY, single
+from deniable.query.price.profile import HEAVY_SHARE, single
 from deniable.query.run.emit import (
     cells_step,
     cut_step,
@@ -131,8 +131,8 @@ def price(plan: Plan, amount: Amount) -> Priced:
             bound = SCALE * max(one.bound(l2=not pure) for one in plan.groupings)
             joined = each.part(Fraction(1, len(plan.sets)))
             if plan.profile is not None and not single(plan) and len(plan.sets) == 1:
-                heavy = additive(joined.part(HEAVY), bound, plan.weights)
-                joined = joined.part(1 - HEAVY)
+                heavy = additive(joined.part(HEAVY_SHARE), bound, plan.weights)
+                joined = joined.part(1 - HEAVY_SHARE)
             if _promised(plan, l2=not pure):
                 cut = additive(joined.part(_CUT_SHARE), _most_cut(plan))
                 joined = joined.part(1 - _CUT_SHARE)

@@ -32,12 +32,12 @@ from deniable.query.run.emit_profile import levels_step, upper_step, values_step
 from deniable.release import Door
 
 _PLACE, _LEVELS, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
-HEAVY = Fraction(1, 6)  # of what is left after these: an eighth of the whole
+HEAVY_SHARE = Fraction(1, 6)  # of what is left after these: an eighth of the whole
 _TARGET = {True: 10, False: 20}  # noise of one bin: so many units lie above the place, by norm
 _BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02
-_MOST_NORM = 10**18 // (SCALE * 64)  # noise for more cannot be drawn
+_WIDEST = {True: 2.0**54, False: 2.0**51}  # deviations of noise that can be drawn, by norm
 _PRIOR = tuple(max(1, round(2 ** (40 - place / 2))) for place in range(len(LEVELS)))
 
 Recentre = Callable[[Centres], Plan]
@@ -55,6 +55,8 @@ class ProfileOfUnits:
     left: Amount
     noise: float
     """The deviation of the answer's noise, for a bound of one."""
+    widest: float
+    """That of the widest noise of all that comes after, for a bound of one."""
     centred: Recentre
     """Compiles the plan again, with columns centred elsewhere."""
 
@@ -67,7 +69,8 @@ class ProfileOfUnits:
         each = rounded_share(amount, _MEANS / len(sums)) if sums else place
         changed, noise = amount.relation.changed, Histogram(additive(levels, 1))
         left = less(amount, place, levels, *([each] * len(sums)))
-        jointly = left.part(Fraction(1, len(plan.sets)) * (1 if single(plan) else 1 - HEAVY))
+        asked = len(plan.distinct) + len(plan.ranks)
+        jointly = left.part(Fraction(1, len(plan.sets)) * (1 if single(plan) else 1 - HEAVY_SHARE))
         return cls(
             plan=plan,
             values=Histogram(additive(each, 1)) if sums else None,
@@ -84,6 +87,7 @@ class ProfileOfUnits:
             levels=noise,
             left=left,
             noise=changed * jointly.deviation,
+            widest=changed * jointly.part(HEAVY_SHARE / (1 + asked)).deviation,
             centred=centred,
         )
 
@@ -168,9 +172,16 @@ class ProfileOfUnits:
             return replace(plan, floor=least, norm=least)
         start = LEVELS[max(0, place - _BACK)]
         cap = math.inf if plan.cap is None else plan.cap * profile.largest_row / least
-        found = chosen(profile, _candidates(profile, start), self.noise, _share(plan), cap)
-        norm = min(round(found.bound * least), max(least, _MOST_NORM))
+        most = self._largest_norm(plan)
+        candidates = [each for each in _candidates(profile, start) if each * least <= most]
+        found = chosen(profile, candidates or [most / least], self.noise, _share(plan), cap)
+        norm = round(found.bound * least)
         return replace(plan, floor=norm, norm=norm)
+
+    def _largest_norm(self, plan: Plan) -> int:
+        """The largest norm for which noise can be drawn at this price."""
+        reach = _WIDEST[self.l2] * min(plan.weights) / (SCALE * self.widest)
+        return max(least_row(plan, l2=self.l2), math.floor(min(reach, 1e18)))
 
     def assumed(self) -> Plan:
         """A bound of one row."""

@@ -52,6 +52,11 @@ class Ready:
     missing: Estimate | None = None
     """What the ledger does not know."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing comes after: nobody is seen, or no group is shown."""
+        return unseen(self.plan) or self.plan.selected == ()
+
     def after(self, estimate: Estimate, found: Recorded) -> Ready:
         """The same, with one more."""
         paid = self.paid if found.repeated else (*self.paid, estimate.loss)
@@ -121,7 +126,7 @@ class Answering:
         if isinstance(asked, Offered):
             asked = asked.main
         known = self._known_so_far(asked)
-        if known.missing is None and self._recorded(known) is not None:
+        if known.ended or (known.missing is None and self._recorded(known) is not None):
             return ()
         return self._losses(asked, known)
 
@@ -156,7 +161,7 @@ class Answering:
     def _known(self, asked: Asked) -> Answer | None:
         """The answer to a question that was asked before, if it was."""
         ready = self._known_so_far(asked)
-        if ready.missing is not None:
+        if ready.missing is not None or ready.ended:
             return None
         found = self._recorded(ready)
         return None if found is None else shown(price(ready.plan, ready.left), found)
@@ -167,8 +172,10 @@ class Answering:
 
     def _explanation(self, asked: Asked, ranges: Unknown | None = None) -> Explanation:
         ready = self._known_so_far(asked)
+        if unseen(ready.plan):
+            raise self._not_answered(ready)
         unknown = [] if ranges is None else [ranges]
-        plan = ready.plan
+        plan = asked.assumed if ready.ended else ready.plan
         if ready.missing is not None or ranges is not None:
             unknown += [Unknown(each.parts, each.loss) for each in asked.estimates[ready.done :]]
             plan = asked.assumed
@@ -216,12 +223,12 @@ class Answering:
         """Nobody stands out of the noise; said by released numbers alone."""
         profile = ready.plan.profile
         assert profile is not None
-        least = 4 * profile.deviation
+        least, most = 4 * profile.deviation, 4 * profile.deviation * (len(profile.bins) + 1) ** 0.5
         spent = "nothing now" if not ready.paid else str(compose(*ready.paid).price)
         return NotAnsweredError(
-            f"not answered: at this price fewer than about {least:,.0f} people cannot be told from "
-            f"none. Charged: {spent}. Declare max_rows= (then nothing is estimated), or ask with a "
-            "larger epsilon"
+            f"not answered: at this price fewer than about {least:,.0f} people (up to {most:,.0f}, "
+            f"if they differ much) cannot be told from none. Charged: {spent}. Declare max_rows= "
+            "(then nothing is estimated), or ask with a larger epsilon"
         )
 
     def _estimated(

@@ -121,7 +121,7 @@ class _Spread:
 
     @lazy
     def _shares(self) -> Floats:
-        kept = np.maximum(self._x[:, _counted(self._plan) or 0], 0.0)
+        kept = np.abs(self._x[:, _counted(self._plan) or 0])
         return kept / max(float(kept.sum()), 1e-9)
 
     @lazy
@@ -135,7 +135,7 @@ class _Spread:
     def _largest(self) -> float:
         """A quarter of all, in rows."""
         counted = _counted(self._plan) or 0
-        kept = np.maximum(self._x[:, counted], 0.0).sum() / self._rows[counted]
+        kept = np.abs(self._x[:, counted]).sum() / self._rows[counted]
         return LARGEST_PART * float(kept + np.median(self._lost.most))
 
     def beyond_each(self, rows: slice, ratio: Floats) -> Floats:
@@ -162,6 +162,10 @@ class _Spread:
         least = np.take_along_axis(low, at, 0)[0] * times
         most = np.minimum(most, self._kappa * self._lost.most[self._picked])
         least = np.where(self.low[self._picked] > 0, np.minimum(least, most), 0.0)
+        if signed and _counted(self._plan) is None:
+            # Rows are not counted: all of what is lost may be in this column, on either side.
+            far = self._kappa * self._lost.most[self._picked] * self._rows[column]
+            return np.broadcast_to(-far, most.shape), np.broadcast_to(far, most.shape)
         sign = np.sign(noisy) if signed else 1.0
         return sign * least * self._rows[column], sign * most * self._rows[column]
 

@@ -11,6 +11,7 @@ import numpy as np
 from deniable.answer import Answer
 from deniable.intervals import Floats
 from deniable.privacy.losses.base import Loss
+from deniable.query.plan.levels import Norms
 from deniable.query.plan.measures import ColumnNoise, Linear
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.tail import UPPER_END, Profile
@@ -95,12 +96,18 @@ def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iter
         profile.tail.beyond(plan.norm / profile.least_row),
     )
     people, lost = float(np.median(heavy.beyond)), float(np.median(heavy.least + heavy.most)) / 2
-    share = lost / max(1.0, lost + _kept(plan, profile, x))
+    kept = _kept(plan, profile, x)
+    part = None if kept is None else lost / max(1.0, lost + kept)
     restored = " and put back" if any(isinstance(m, Linear) for m in plan.measures) else ""
+    of = " of one group" if plan.groups and profile.norms != Norms.WHOLE else ""
+    share = f", about {part:.1%} of rows clipped{restored}" if part is not None else ""
     yield (
-        f"each person counts with at most {_few(rows)} rows (estimated privately); about "
-        f"{people:,.0f} have more, about {share:.1%} of rows clipped{restored}"
+        f"each person counts with at most {_few(rows)} rows{of} (estimated privately); about "
+        f"{people:,.0f} have more{share}"
     )
+    if len(plan.sets) > 1:
+        yield "at least: several groupings have no upper ends; ask for each of them, or max_rows="
+        return
     if beyond.one_sided:
         least = UPPER_END * profile.deviation
         yield (
@@ -119,11 +126,11 @@ def _few(rows: float) -> str:
     return f"{math.floor(rows):,}" if rows >= 10 else f"{rows:.3g}"
 
 
-def _kept(plan: Plan, profile: Profile, x: Floats) -> float:
-    """About how much was kept, in norms of one row."""
+def _kept(plan: Plan, profile: Profile, x: Floats) -> float | None:
+    """How much was kept, in norms of one row, where rows are counted."""
     counts = [n for n, each in enumerate(plan.statistics) if each.counts and not each.missing]
     if not counts:
-        return profile.tail.size
+        return None
     kept = float(np.maximum(x[:, counts[0]], 0.0).sum())
     return kept * plan.weights[counts[0]] / profile.least_row
 

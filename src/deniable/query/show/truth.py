@@ -42,9 +42,19 @@ class TruthOfSum:
         gaussian = all(self.noise[column].gaussian for column in self.measure.columns())
         below = kept + _quantile(low, spread, tail, gaussian=gaussian)
         above = kept + _quantile(high, spread, 1 - _UPPER * tail, gaussian=gaussian)
-        restored = self.value()
-        silent = above - below > _WIDE * np.abs(restored)
-        return below, np.where(self.beyond.one_sided | silent, math.inf, above)
+        silent = above - below > _WIDE * np.abs(self.value())
+        unknown = self.beyond.one_sided | silent
+        if self._is_signed:  # what is lost may be on either side
+            below = np.where(unknown, -math.inf, below)
+        return below, np.where(unknown, math.inf, above)
+
+    @property
+    def _is_signed(self) -> bool:
+        """Whether a row may take away from it, by more than rounding."""
+        if self.measure.row is None:
+            return True
+        low, high = self.measure.row
+        return low < -1e-3 * high
 
     def value(self) -> Floats:
         """The number that is shown."""
