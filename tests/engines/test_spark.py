@@ -176,7 +176,7 @@ def test_tables_of_a_step_that_read_another_one_are_made_again_with_it(home):
     """Their own text may be the same."""
     frame = home.createDataFrame([(1,), (2,)], "x BIGINT")
     with contextlib.closing(Spark(spark(home))) as engine:
-        engine.add("t", spark(home).frame(frame), None)
+        engine.add("t", spark(home).frame(frame), None, row_by_row=True)
         with engine.snapshot() as taken:
             for factor in (1, 10, 1):
                 tables = {
@@ -190,7 +190,7 @@ def test_tables_of_a_step_that_read_another_one_are_made_again_with_it(home):
 def test_sums_of_numbers_of_32_bits_are_sums(home):
     frame = home.createDataFrame([(1,), (2,)], "x BIGINT")
     with contextlib.closing(Spark(spark(home))) as engine:
-        engine.add("t", spark(home).frame(frame), None)
+        engine.add("t", spark(home).frame(frame), None, row_by_row=True)
         ones = {"deniable_ones": 'SELECT 7 AS n FROM "t"'}
         step = Step("SELECT SUM(n) AS n FROM deniable_ones", 'SELECT x FROM "t"', ones)
         with engine.snapshot() as taken:

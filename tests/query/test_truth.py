@@ -243,6 +243,8 @@ def test_a_wide_sum_is_answered_or_refused_before_it_is_charged(epsilon):
             before = len(session.history.get("p", ()))
             try:
                 answer = session.sql("SELECT SUM(x) AS s, COUNT(*) AS n FROM t", epsilon=epsilon)
+            except dp.NotAnsweredError:
+                pass  # too few people for this price
             except dp.QueryError:
                 assert len(session.history.get("p", ())) == before
             else:

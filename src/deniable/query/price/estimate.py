@@ -19,6 +19,7 @@ from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.mechanisms.joint import JointNoise, additive
 from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
+from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, on_grid
 from deniable.query.plan.plan import Plan
@@ -79,9 +80,9 @@ def less(amount: Amount, *spent: Amount) -> Amount:
     return amount.less(sum((on_grid(each.value) for each in spent), _ROUNDED))
 
 
-def to_hold(left: Amount) -> Loss:
-    """What is held for the rest of a question: what is left, and the ledger's rounding."""
-    return left.less(-_ROUNDED).loss
+def to_hold(foreseen: Loss, left: Amount) -> Loss:
+    """What is held for the rest of a question: what is foreseen, and the ledger's rounding."""
+    return compose(foreseen, left.of(_ROUNDED).loss)
 
 
 def edges(first: int, steps: int) -> list[int]:

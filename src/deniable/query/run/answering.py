@@ -133,8 +133,11 @@ class Answering:
     def _losses(self, asked: Asked, known: Ready) -> tuple[Loss, ...]:
         """What is still to be paid."""
         estimates = asked.estimates[known.done :]
-        last = to_hold(asked.left) if estimates else price(asked.assumed, asked.left).loss
-        return (*(each.loss for each in estimates), last)
+        last = price(asked.assumed, asked.left).loss
+        return (
+            *(each.loss for each in estimates),
+            to_hold(last, asked.left) if estimates else last,
+        )
 
     def _gate(self, plan: Plan) -> Gate:
         return Gate(self.ledger, plan.population, self.who)
@@ -248,7 +251,7 @@ class Answering:
             return gate.answer(estimate.loss, digest, make, purpose=purpose), None
         return gate.answer_in_two(
             estimate.loss,
-            to_hold(asked.left),
+            to_hold(price(asked.assumed, asked.left).loss, asked.left),
             digest,
             make,
             partial(self._second, estimate),
