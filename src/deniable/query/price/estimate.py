@@ -81,8 +81,12 @@ def less(amount: Amount, *spent: Amount) -> Amount:
 
 
 def to_hold(foreseen: Loss, left: Amount) -> Loss:
-    """What is held for the rest of a question: what is foreseen, and the ledger's rounding."""
-    return compose(foreseen, left.of(_ROUNDED).loss)
+    """What is held for the rest of a question: what is foreseen, and the ledger's rounding.
+
+    The ρ of pure parts hangs on how many there are, and is largest where there is one.
+    """
+    rounding = left.of(_ROUNDED).loss
+    return left.less(-_ROUNDED).loss if left.pure else compose(foreseen, rounding)
 
 
 def edges(first: int, steps: int) -> list[int]:
