@@ -11,7 +11,6 @@ Lower ends assume nothing: they take credit for what is seen alone.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from deniable.intervals import Floats
 from deniable.lazy import lazy
+from deniable.query.plan.draws import Draws
 from deniable.query.plan.levels import Norms, positions
 
 PARTICLES = 800
@@ -70,12 +70,6 @@ class Profile:
         return self.bins[-1] >= _STANDS_OUT * self.deviation
 
     @property
-    def seed(self) -> int:
-        """Of the draws: the same release gives the same interval."""
-        text = repr((self.first, self.below, self.bins))
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-
-    @property
     def tail(self) -> Tail:
         """Draws of the numbers of units, given these bins."""
         return _tail(self)
@@ -97,13 +91,13 @@ class Lost:
 class Tail:
     """Draws of S(x), the number of units at or above a norm of x rows, for x on levels."""
 
-    def __init__(self, x: Floats, units: Floats, end: int, rng: np.random.Generator) -> None:
+    def __init__(self, x: Floats, units: Floats, end: int, draws: Draws) -> None:
         self.x, self.units, self.end = x, units, end
         back = max(0, end - _BACK)
         fall = np.log(np.maximum(units[:, back], _LEAST) / np.maximum(units[:, end], 1e-9))
         index = np.clip(fall / math.log(x[end] / x[back]), LEAST_INDEX, 60.0)
-        number = rng.poisson(np.minimum(units[:, end], 1e6))
-        heavy = x[end] * rng.random((len(units), _MOST_DRAWN)) ** (-1 / index[:, None])
+        number = draws.poisson(np.minimum(units[:, end], 1e6))
+        heavy = x[end] * draws.uniform(len(units), _MOST_DRAWN) ** (-1 / index[:, None])
         heavy[np.arange(_MOST_DRAWN)[None] >= number[:, None]] = 0
         self._whole = units[:, 0] * x[0] + (units[:, 1 : end + 1] * np.diff(x[: end + 1])).sum(1)
         largest = np.maximum(x[end], LARGEST_PART * self._whole)
@@ -158,12 +152,12 @@ class Tail:
 @lru_cache(maxsize=64)
 def _tail(profile: Profile) -> Tail:
     x = positions(profile.norms, profile.first, len(profile.bins))
-    rng = np.random.default_rng(profile.seed)
-    units, seen = _draws(x, np.array(profile.bins, dtype=float), profile.deviation, rng)
-    return Tail(x, units, min(seen + 1, len(x) - 1), rng)
+    draws = Draws(profile.first, profile.below, profile.bins)
+    units, seen = _drawn(x, np.array(profile.bins, dtype=float), profile.deviation, draws)
+    return Tail(x, units, min(seen + 1, len(x) - 1), draws)
 
 
-def _draws(x: Floats, bins: Floats, sd: float, rng: np.random.Generator) -> tuple[Floats, int]:
+def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws) -> tuple[Floats, int]:
     """Particles of S at each position, and the last level at which units stand out.
 
     A particle filter from the first level up: the next S lies on the line through the last ones,
@@ -174,7 +168,7 @@ def _draws(x: Floats, bins: Floats, sd: float, rng: np.random.Generator) -> tupl
     out = np.nonzero(suffix >= _STANDS_OUT * sd * np.sqrt(np.arange(many, 0, -1)))[0]
     seen = int(out[-1]) if len(out) else 0
     s = np.zeros((size, many))
-    spread = 2 * sd * math.sqrt(many) * rng.permutation(np.linspace(-1, 1, size))
+    spread = 2 * sd * math.sqrt(many) * np.linspace(-1, 1, size)[draws.order(size)]
     s[:, 0] = np.maximum(bins.sum() + spread, 1)
     weight, slope = np.ones(size), np.zeros(size)
     for j in range(many - 1):
@@ -191,16 +185,18 @@ def _draws(x: Floats, bins: Floats, sd: float, rng: np.random.Generator) -> tupl
         on = straight * np.exp(-0.5 * ((mean - line) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
         off = (1 - straight) * np.maximum(high - low, 0) / np.maximum(top, 1e-9)
         both = on + off + 1e-300
-        free = mean + sd * ndtri(np.clip(low + (high - low) * rng.random(size), 1e-14, 1 - 1e-14))
+        free = mean + sd * ndtri(
+            np.clip(low + (high - low) * draws.uniform(size), 1e-14, 1 - 1e-14)
+        )
         free = np.clip(free, _LEAST, np.maximum(top, _LEAST))
-        s[:, j + 1] = np.where(rng.random(size) < on / both, np.maximum(line, _LEAST), free)
+        s[:, j + 1] = np.where(draws.uniform(size) < on / both, np.maximum(line, _LEAST), free)
         weight = weight * both
         weight /= weight.max()
         if j == many - 2:
             weight = weight * np.exp(-0.5 * ((s[:, -1] - bins[-1]) / sd) ** 2) + 1e-300
         if j == many - 2 or weight.sum() ** 2 / (weight**2).sum() < size / 2:
             ends = np.cumsum(weight / weight.sum())
-            picked = np.searchsorted(ends, (np.arange(size) + rng.random()) / size)
+            picked = np.searchsorted(ends, (np.arange(size) + float(draws.uniform(1)[0])) / size)
             s, weight = s[np.minimum(picked, size - 1)], np.ones(size)
     return s, seen
 

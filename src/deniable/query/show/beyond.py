@@ -6,7 +6,6 @@ Everything here is post-processing of released numbers: the profile of units, wh
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ import numpy as np
 
 from deniable.intervals import Floats
 from deniable.lazy import lazy
+from deniable.query.plan.draws import Draws
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.tail import LARGEST_PART, Lost
 
@@ -108,9 +108,9 @@ class _Spread:
     def __init__(self, plan: Plan, lost: Lost, x: Floats, heavy: Heavy, l2: bool) -> None:
         assert plan.profile is not None
         self._plan, self._lost, self._x, self._heavy, self._l2 = plan, lost, x, heavy, l2
-        self._rng = np.random.default_rng(_seed(plan, heavy.kept))
+        self._draws = Draws(plan.profile, plan.norm, heavy.kept.tolist())
         self._rows = np.array([plan.profile.least_row / weight for weight in plan.weights])
-        self._picked = self._rng.choice(len(lost.most), DRAWS, replace=False)
+        self._picked = self._draws.order(len(lost.most))[:DRAWS]
         beyond = np.maximum(lost.beyond, 1e-3) * lost.bound
         self.up = np.minimum(lost.most / beyond, _STEEPEST)
         self.low = lost.least / beyond
@@ -144,7 +144,7 @@ class _Spread:
         index = 1 + 1 / np.clip(ratio[self._picked], 1e-3, 5.0)
         made = np.zeros((_MOST_DRAWN + 1, groups, DRAWS))
         for unit in range(_MOST_DRAWN):
-            chance = self._rng.random((groups, DRAWS))
+            chance = self._draws.uniform(groups, DRAWS)
             one = self._lost.bound * (chance ** (-1 / index) - 1)
             made[unit + 1] = made[unit] + np.minimum(one, self._largest)
         return made
@@ -152,11 +152,11 @@ class _Spread:
     def drawn(self, rows: slice, column: int, low: Floats, up: Floats) -> tuple[Floats, Floats]:
         """At least, and at most, what is lost of one statistic in some groups."""
         kept = self._heavy.kept[rows, column][:, None]
-        noisy = kept + self._heavy.deviations[column] * self._rng.normal(size=(len(kept), DRAWS))
+        noisy = kept + self._heavy.deviations[column] * self._draws.normal(len(kept), DRAWS)
         signed = self._signed(column)
         size = np.abs(noisy) if signed else np.maximum(noisy, 0.0)
-        units = self._rng.poisson(size / self._rows[column] / self._lost.bound)
-        at = np.minimum(units, _MOST_DRAWN)[None]
+        units = self._draws.poisson(size / self._rows[column] / self._lost.bound)
+        at = np.minimum(units, _MOST_DRAWN).astype(int)[None]
         times = np.maximum(units / _MOST_DRAWN, 1.0)
         most = np.take_along_axis(up, at, 0)[0] * times
         least = np.take_along_axis(low, at, 0)[0] * times
@@ -179,10 +179,3 @@ class _Spread:
         made = (kept * between + prior * spread**2) / (between + spread**2)
         made = made if self._signed(column) else np.maximum(made, 0.0)
         return np.asarray(made * (np.median(self.up) + np.median(self.low)) / 2)
-
-
-def _seed(plan: Plan, kept: Floats) -> int:
-    """The same release gives the same interval."""
-    assert plan.profile is not None
-    text = repr((plan.profile.seed, plan.norm, kept.tolist()))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
