@@ -160,8 +160,8 @@ def test_a_statement_more_is_found(monkeypatch):
 
     right = drawing._Reader._run
 
-    def curious(reader, name, keys=None):
-        rows = right(reader, name, keys)
+    def curious(reader, name):
+        rows = right(reader, name)
         if rows[0][0] > hospital.VISITS * SCALE:
             reader._snapshot.run(reader._steps[name])
         return rows
