@@ -6,8 +6,12 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 WORKERS ?= 2
 # Each worker has a core of its own.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# What needs no server, no browser and few draws.
+FAST := tests/privacy tests/randomness tests/contracts tests/survey tests/ledger tests/cli \
+	tests/query/test_nonsense.py tests/query/test_places.py tests/query/test_plan.py \
+	tests/test_public_surface.py tests/test_release.py tests/test_release_in_two.py
 
-.PHONY: demo survey test check bench soak engines docs clean
+.PHONY: demo survey test test-fast check bench soak engines docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -59,6 +63,10 @@ $(VENV)/.chromium: $(BIN)/python
 test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java $(VENV)/.node $(VENV)/.chromium
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
+test-fast: $(VENV)/.all
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup \
+		-m 'not soak and not slow' -k 'not postgres' $(FAST)
+
 check: $(VENV)/.all
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -70,7 +78,7 @@ bench: $(VENV)/.all
 	set -e; for benchmark in benchmarks/[a-z]*.py; do $(BIN)/python $$benchmark --check; done
 
 soak: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m soak
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -o faulthandler_timeout=0 -m soak
 
 # The battery on listed versions of the engines; the table is in docs/engines.md.
 engines: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java

@@ -120,7 +120,7 @@ def spark(file: Path) -> tuple[float, float]:
     import deniable as dp  # noqa: PLC0415
     from engines.spark_session import local_spark  # noqa: PLC0415
 
-    with local_spark() as running:
+    with local_spark(quick=False) as running:
         running.read.parquet(str(file)).createOrReplaceTempView("trips")
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
         pids = [os.getpid(), *map(int, children)]

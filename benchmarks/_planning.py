@@ -14,6 +14,7 @@ from typing import Any
 
 AGGREGATES = (1, 10, 90)
 MOST_PLANNING, MOST_CODED = 2.0, 3.0
+MOST_WRITTEN = {20: 0.5, 45: 1.5}
 _ROWS, _CODED_ROWS, _CODED_COLUMNS, _SEED = 100, 20_000, 16, 7
 
 
@@ -43,6 +44,30 @@ def planning(aggregates: int) -> dict[str, float]:
             return {"cpu": time.process_time() - start}
 
 
+def written(columns: int) -> dict[str, float]:
+    """The statements of second moments of so many columns, planned and written for Postgres."""
+    import deniable as dp  # noqa: PLC0415
+    from deniable.engines.postgres_sql import PostgresWriter  # noqa: PLC0415
+    from deniable.learning.pushed import Source, pushed  # noqa: PLC0415
+    from deniable.learning.rows import Ranges  # noqa: PLC0415
+    from deniable.learning.sums import Moments  # noqa: PLC0415
+    from deniable.query.read.catalogue import Catalogue  # noqa: PLC0415
+    from deniable.query.read.compile import table_rows  # noqa: PLC0415
+    from deniable.tables import ColumnType, Schema  # noqa: PLC0415
+
+    table = dp.PrivateTable("t.parquet", unit="u", population="benchmark/planning", max_rows=3)
+    for many in (1, columns):  # the first loads what is imported on the way
+        names = tuple(f"x{place}" for place in range(many))
+        kinds = {"u": ColumnType.INTEGER} | dict.fromkeys((*names, "y"), ColumnType.NUMBER)
+        start = time.process_time()
+        rows = table_rows("t", Catalogue({"t": Schema(kinds)}, {"t": table}))
+        box = Ranges((0.0,) * many, (1.0,) * many, many**0.5)
+        source = Source(rows, names, "y", box, classes=(), y_ends=(0.0, 1.0))
+        step = pushed(Moments(0.6**0.5, 0.1**0.5, 0.3**0.5), source).step
+        PostgresWriter({"t": Schema(kinds)}, {}).write(step.select, step.tables, step.alike)
+    return {"cpu": time.process_time() - start}
+
+
 def small() -> dict[str, float]:
     """The benchmark's own question on 100 rows, bounds estimated, after it was asked before."""
     import pyarrow as pa  # noqa: PLC0415
@@ -59,10 +84,10 @@ def small() -> dict[str, float]:
         declared = {"bounds": {"amount": (0, 100)}, "keys": {"city": ["A", "B"]}}
         with _session(pa.table(columns), folder, **declared) as session:
             for turn in range(5):
-                session.sql(question, epsilon=1 + turn / 100)
+                session.sql(question, epsilon=10 + turn / 100)
             start = time.process_time()
             for turn in range(5, 25):
-                session.sql(question, epsilon=1 + turn / 100)
+                session.sql(question, epsilon=10 + turn / 100)
             return {"cpu": (time.process_time() - start) / 20}
 
 

@@ -25,6 +25,7 @@ delta = 1e-6
 source = "visits.parquet"
 unit = "patient_id"
 max_rows = 5
+cap_rows = 5
 max_groups = 3
 bounds = { cost = [0, 100] }
 keys = { ward = ["A", "B", "C"] }

@@ -1,5 +1,6 @@
 """Keys and what is remembered of ledgers: each test has a folder of its own for them."""
 
+import gc
 import itertools
 
 import pytest
@@ -10,6 +11,22 @@ _NUMBERS = itertools.count()
 # No test depends on how fast the machine is.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
+def pytest_collection_modifyitems(items):
+    """What a module makes once is made by one worker: its tests stay together."""
+    for item in items:
+        made = item._fixtureinfo.name2fixturedefs.values()
+        if any(each[-1].scope == "module" for each in made) and not item.get_closest_marker(
+            "xdist_group"
+        ):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def pytest_collection_finish():
+    """What collecting left behind is let go of once: forked children would have copies of it."""
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

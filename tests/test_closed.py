@@ -327,6 +327,7 @@ ENTRIES = {
         "bounds": (numbers, lambda s, v: s.sql(SQL, epsilon=1, bounds={"cost": (v, 10)})),
         "max_rows": (wholes, lambda s, v: s.sql(SQL, epsilon=1, max_rows=v)),
         "max_groups": (wholes, lambda s, v: s.sql(SQL, epsilon=1, max_groups=v)),
+        "profile": FREE,
     },
     dp.Session.explain: {
         "question": (texts, lambda s, v: s.explain(v, epsilon=1)),
@@ -338,6 +339,7 @@ ENTRIES = {
         "bounds": (numbers, lambda s, v: s.explain(SQL, epsilon=1, bounds={"cost": (v, 10)})),
         "max_rows": (wholes, lambda s, v: s.explain(SQL, epsilon=1, max_rows=v)),
         "max_groups": (wholes, lambda s, v: s.explain(SQL, epsilon=1, max_groups=v)),
+        "profile": FREE,
     },
     dp.Session.unpaid: {
         "question": (texts, lambda s, v: s.unpaid(v, epsilon=1)),

@@ -11,7 +11,9 @@ import pytest
 import deniable as dp
 from deniable.ledger.entries import Kind
 from deniable.ledger.verify import verify
+from deniable.randomness.fork import fork
 from deniable.release import Answer, Door
+from deniable.synthesis.measure import _Opening
 
 PEOPLE = "clinic/patient"
 KEY = bytes(32)
@@ -190,6 +192,25 @@ def test_doors_are_neither_copied_nor_taken_along(gate):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
+@pytest.mark.parametrize("opening", [False, True])
+def test_a_child_that_is_forked_within_a_draw_draws_nothing(gate, opening):
+    """One charge, one draw: noise of the child's own would be a second one."""
+    mechanism = COUNT
+    if opening:  # a stream of the child's own would answer again
+        mechanism = _Opening(dp.SparseVector(epsilon=0.01, threshold=5, sensitivity=1))
+    door, me, drawn = gate.open(mechanism.loss, purpose="once"), os.getpid(), None
+    try:
+        drawn = door.draw(mechanism, lambda: [fork(), None if opening else 3][1])
+    except dp.ReleaseFailedError:
+        if os.getpid() != me:
+            os._exit(7)
+    finally:
+        if os.getpid() != me:
+            os._exit(1)
+    assert drawn is not None
+    assert os.waitstatus_to_exitcode(os.waitpid(-1, 0)[1]) == 7
+
+
 def test_a_draw_keeps_the_relation_of_its_door(gate):
     door = gate.open(COUNT.loss, purpose="once")
     swapped = dp.Geometric(epsilon=0.01, sensitivity=1, relation="replace")
@@ -244,3 +265,48 @@ def test_public_faults_are_refused_before_anything_is_charged(ledger, gate, mech
         dp.Gate("ledger.db", PEOPLE, "ana")
     with pytest.raises(dp.ParameterTypeError, match="where"):
         dp.Ledger(123)
+
+
+def test_a_forked_child_is_another_process_whatever_its_number(monkeypatch):
+    """In a new namespace a child of process 1 is process 1 again."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with dp.Ledger(key=KEY) as made:
+        made.open(PEOPLE, dp.Budget(dp.PureDP(1)), who="owner")
+        gate = dp.Gate(made, PEOPLE, "ana")
+        door = gate.open(COUNT.loss, purpose="one count")
+        child = fork()
+        if child == 0:
+            try:
+                with pytest.raises(dp.DoorError, match="process"):
+                    door.draw(COUNT, lambda: 100)
+                with pytest.raises(dp.LedgerError, match="forked"):
+                    gate.release(COUNT, lambda: 100, purpose="another")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        door.close(door.draw(COUNT, lambda: 100))
+
+
+def test_a_door_asks_no_stream_that_a_function_made(gate):
+    """What comes after a mechanism is free, and so it opens nothing that the door would ask."""
+
+    def another(_):
+        return dp.SparseVector(epsilon=1000, threshold=50, sensitivity=1).open()
+
+    door = gate.open(COUNT.loss, purpose="one count")
+    stream = door.draw(dp.post_process(COUNT, another), lambda: 100)
+    with pytest.raises(dp.DoorError, match="its own draws"):
+        door.ask(stream, lambda: 100)
+
+
+def test_names_at_the_gate_are_plain_text(ledger):
+    class Anybody(str):
+        __hash__ = str.__hash__
+
+        def __ne__(self, other):
+            return False
+
+    for population, who in ((PEOPLE, Anybody("eve")), (Anybody(PEOPLE), "eve")):
+        with pytest.raises(dp.ParameterTypeError):
+            dp.Gate(ledger, population, who)

@@ -273,3 +273,25 @@ def test_threads_and_a_budget_for_one():
         assert set(most) == {1}
         assert spent(ledger) == pytest.approx(0.16)
         verify(ledger, PEOPLE)
+
+
+def test_what_follows_a_part_that_was_answered_meanwhile_stays_paid_for(ledger, gate):
+    """Somebody else asks the middle part just then, and takes all that is left of the budget."""
+    middle, asked = dp.Geometric(epsilon=0.15, sensitivity=1), []
+
+    def then(value):
+        asked.append(value)
+        if len(asked) > 1:
+            return main(value)
+        other = dp.Gate(ledger, PEOPLE, "eve")
+        other.answer(middle.loss, {"plan": "b"}, lambda d: d.draw(middle, lambda: 1), purpose="b")
+        other.open(dp.PureLoss(bound=0.25), purpose="all that is left")
+        return Second(middle.loss, {"plan": "b"}, "b", hold=MAIN.loss)
+
+    _, door = ask(gate, then=then)
+    assert isinstance(door, Door)
+    with door:
+        door.close(door.draw(MAIN, lambda: 5))
+    assert asked[0] == asked[1]
+    assert spent(ledger) == 0.1 + 0.15 + 0.25 + 0.3
+    verify(ledger, PEOPLE)

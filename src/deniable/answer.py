@@ -95,6 +95,7 @@ class Answer:
     def intervals(self, confidence: Number = 0.95, kind: str = "truth") -> pa.Table:
         """Every number with the ends of its interval, as `name`, `name_low` and `name_high`.
 
+        Where the answer has a column of such a name itself, a `_` is put behind that of the end.
         Each interval holds with about this probability by itself. It is about the truth: what plain
         SQL gives on values clamped to their bounds. Where a bound on people's rows was estimated,
         noise and what that took away are in it together; an end that nothing supports is infinite,
@@ -133,11 +134,13 @@ class Answer:
 
     def _with_ends(self, level: float, kind: str = "truth") -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {}
+        taken = {name.lower() for name in self.columns}
         for name, values in self.data.items():
             columns[name] = values
             ends = self.interval_of(name, level, kind)
             if ends is not None:
-                columns[f"{name}_low"], columns[f"{name}_high"] = (end.tolist() for end in ends)
+                for which, end in zip(("low", "high"), ends, strict=True):
+                    columns[_free(f"{name}_{which}", taken)] = end.tolist()
         return columns
 
     def consistent(self, *, non_negative: bool = False, integer: bool = False) -> Answer:
@@ -313,6 +316,14 @@ def _called(name: object, columns: tuple[str, ...]) -> str | None:
     """The column of this name, whatever its case; no two differ by case only."""
     small = name.lower() if isinstance(name, str) else None
     return next((each for each in columns if each.lower() == small), None)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that no column has yet, whatever its case: with as many _ behind it as that takes."""
+    while name.lower() in taken:
+        name += "_"
+    taken.add(name.lower())
+    return name
 
 
 def _arrow(data: Mapping[str, list[Any]]) -> pa.Table:

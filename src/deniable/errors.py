@@ -178,3 +178,8 @@ def _short(value: object, limit: int = 60) -> str:
     except ValueError:  # Python refuses to write out integers of many thousand digits
         return f"a {type(value).__name__} of thousands of digits"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def is_stop(error: BaseException) -> bool:
+    """Whether DuckDB's driver ended a statement because a signal came, of which it says no more."""
+    return type(error) is RuntimeError and str(error) == "Query interrupted"

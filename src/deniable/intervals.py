@@ -24,15 +24,20 @@ class Ends(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """Numbers with normal noise: the middles and the standard deviations, row by row."""
+    """Numbers with normal noise: the middles and the standard deviations, row by row.
+
+    Where it is not `gaussian`, tails are those of Laplace noise.
+    """
 
     middle: Floats
     deviation: Floats
+    gaussian: bool = True
 
     def at(self, confidence: float) -> Interval:
         """The middle, give or take."""
         with np.errstate(invalid="ignore"):
-            wide = self.deviation * normal_quantile(confidence)
+            laplace = -math.log1p(-confidence) / math.sqrt(2)
+            wide = self.deviation * (normal_quantile(confidence) if self.gaussian else laplace)
             return self.middle - wide, self.middle + wide
 
 

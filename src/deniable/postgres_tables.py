@@ -93,6 +93,8 @@ _COLUMNS = """
         CASE WHEN t.typtype = 'e' AND t.typowner IN (SELECT role FROM trusted) THEN 'enum'
             WHEN t.typtype <> 'e' AND t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname
             ELSE '' END,
+        CASE WHEN t.oid = 'numeric'::regtype AND a.atttypmod > 4
+            THEN ((a.atttypmod - 4) & 2047 # 1024) - 1024 END,
         CASE WHEN t.typtype = 'e' AND t.typowner IN (SELECT role FROM trusted) THEN ARRAY(
             SELECT CAST(ROW(e.oid, e.enumsortorder, e.enumlabel) AS text)
             FROM pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder) END
@@ -155,7 +157,7 @@ def look(run: Run, numbers: Iterable[int], trusted: Sequence[str] = ()) -> dict[
 
 
 def columns_of(run: Run, number: int, trusted: Sequence[str] = ()) -> list[tuple[Any, ...]]:
-    """Schema, table, column, native type and labels of each column of a table.
+    """Schema, table, column, native type, decimal places and labels of each column of a table.
 
     An enumeration of a role that is not trusted is of no known type. Columns that are computed as
     they are read are not among them: one row could make that fail.

@@ -5,10 +5,10 @@ read. Draws inside debit the door, never the ledger, and the door refuses what i
 cover. Closing it records the answer. A door that is never closed stays spent; one that was opened
 as resumable can be gone on with, for what was not drawn.
 
-Nothing that a read may have used is ever refunded. A question in two parts holds the price of its
-second part while the first is drawn; the released value of the first decides, in the entry that
-stores it, whether the hold becomes a second door or is let go. Without that entry, after a crash or
-an error, both parts stay charged.
+Nothing that a read may have used is ever refunded. A question in parts holds the price of its later
+parts while the first is drawn; the released value of each part decides, in the entry that stores
+it, whether the hold becomes the door of the next part, which holds what is left for those after it,
+or is let go. Without that entry, after a crash or an error, all parts stay charged.
 
 What fails before the reservation costs nothing. What fails after it is charged, and the error says
 nothing about the data.
@@ -16,16 +16,16 @@ nothing about the data.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar
 
-from deniable.closed import exactly, frozen, is_mechanism
+from deniable.closed import exactly, frozen, is_mechanism, read_text
 from deniable.errors import (
     BudgetError,
     DeniableError,
@@ -34,6 +34,7 @@ from deniable.errors import (
     LedgerError,
     ParameterTypeError,
     ReleaseFailedError,
+    is_stop,
 )
 from deniable.held import without_frames
 from deniable.ledger.filters import Totals, charge
@@ -43,6 +44,7 @@ from deniable.ledger.reservation import Recorded, Reservation, Second
 from deniable.mechanisms.sparse_vector import SparseStream
 from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.price import Price
+from deniable.randomness.fork import process_mark
 from deniable.trace import stated
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
@@ -103,6 +105,8 @@ def _told(error: BaseException, *, charged: bool) -> BaseException:
     if isinstance(error, _CallersError):
         without_frames(error)
         return error.error
+    if is_stop(error):
+        return KeyboardInterrupt()
     lines = error.__traceback__
     asked_wrongly = lines is None or lines.tb_next is None  # arguments that do not fit
     without_frames(error)
@@ -163,7 +167,7 @@ class Door:
         self._whole = charge(reservation.loss)
         self._drawn = drawn
         self._resumable = resumable
-        self._process = os.getpid()
+        self._mark = process_mark()
         self._lock = threading.Lock()
         self._losses: list[Loss] = []
         self._streams: list[SparseStream] = []
@@ -179,11 +183,12 @@ class Door:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         """A door that is left by an error is charged and closed; resumable ones stay open."""
-        mine = self._process == os.getpid()
+        mine = self._mark == process_mark()
         if kind is not None and self._open and mine and not self._resumable:
             self._open = False
             stated("a door left by an error", self.number)
-            self._ledger.fail(self._reservation)
+            with suppress(DoorError):  # an interrupt came after its answer was recorded
+                self._ledger.fail(self._reservation)
 
     @property
     def number(self) -> int:
@@ -212,7 +217,9 @@ class Door:
         stated("draw", (self.number, drawn.loss))
         self._debit(drawn.loss)
         try:
-            return self._watched(drawn.release(read()))
+            made = drawn.release(read())
+            self._check_mine()  # the debit was made in another process, if it was forked since
+            return self._watched(drawn, made)
         except Exception:  # noqa: S110  (whatever it says may quote private data)
             pass
         # Raised out here, so that it carries nothing of that error along.
@@ -236,8 +243,12 @@ class Door:
             pass
         raise ReleaseFailedError(f"a question to a stream of reservation {self.number} failed")
 
-    def _watched(self, made: object) -> object:
-        if type(made) is SparseStream:
+    def _watched(self, drawn: Releases[Any], made: object) -> object:
+        """What a draw gave; kept if it is the stream of the very mechanism that was charged.
+
+        A function after a mechanism may give another stream, which nobody has paid for.
+        """
+        if type(made) is SparseStream and made.mechanism is getattr(drawn, "mechanism", None):
             self._streams.append(made)
         return made
 
@@ -267,7 +278,7 @@ class Door:
         return _answer(recorded, self.cost)
 
     def settle(self, value: object, second: Second | None) -> tuple[Answer, Door | None]:
-        """Record the answer of a first part; the door of the second, or None: what is held goes.
+        """Record the answer of a part; the door of the next, or None: what is held goes.
 
         `second` may depend on the released value alone.
         """
@@ -291,7 +302,11 @@ class Door:
     def _check(self) -> None:
         if not self._open:
             raise DoorError(f"the door of reservation {self.number} is closed")
-        if self._process != os.getpid():
+        self._ledger.heard.check()
+        self._check_mine()
+
+    def _check_mine(self) -> None:
+        if self._mark != process_mark():
             raise DoorError("a door belongs to the process that opened it")
 
 
@@ -305,6 +320,8 @@ class Gate:
 
     def __post_init__(self) -> None:
         exactly(self.ledger, (Ledger,), "ledger", "must be a Ledger")
+        read_text(self.population, "population")
+        read_text(self.who, "who")
 
     def open(
         self,
@@ -315,6 +332,18 @@ class Gate:
         resumable: bool = False,
     ) -> Door | Answer:
         """Reserve a price and open a door; or give the recorded answer to the same question."""
+        return self._opened(loss, purpose=purpose, question=question, resumable=resumable)
+
+    def _opened(
+        self,
+        loss: Loss,
+        *,
+        purpose: str,
+        question: Mapping[str, object] | None,
+        resumable: bool = False,
+        hold: Loss | None = None,
+        selects: bool = False,
+    ) -> Door | Answer:
         loss = read_loss(loss)
         found = self.ledger.reserve(
             self.population,
@@ -323,6 +352,8 @@ class Gate:
             purpose=purpose,
             question=question,
             resumable=resumable,
+            hold=hold,
+            selects=selects,
         )
         if isinstance(found, Recorded):
             return _answer(found, loss.price)
@@ -334,6 +365,11 @@ class Gate:
         loss = read_loss(loss)
         found = self.ledger.recorded(self.population, loss, question)
         return None if found is None else _answer(replace(found, repeated=True), loss.price)
+
+    def selected(self, question: Mapping[str, object]) -> list[Answer]:
+        """The selections of keys that were made for a question, in order; free."""
+        found = self.ledger.selections(self.population, question)
+        return [_answer(kept, loss.price) for loss, kept in found]
 
     def answer(
         self,
@@ -359,6 +395,7 @@ class Gate:
         then: Callable[[object], Second | None],
         *,
         purpose: str,
+        selects: bool = False,
     ) -> tuple[Answer, Door | Answer | None]:
         """A question whose first answer decides whether, and with what noise, there is a second.
 
@@ -366,23 +403,40 @@ class Gate:
         of `first`; `then`, of that released value alone, says what to do with the rest. With the
         first answer comes the door of the second part, which the caller closes; or its recorded
         answer, if it was asked before; or None. What the second part does not cost is let go.
+
+        A first part that `selects` keys costs its turn of δ besides, and is never a repeated one.
+        Where more parts follow, the second one names what it holds for them, and `go_on` draws it.
         """
-        first, rest = read_loss(first), read_loss(rest)
-        found = self.ledger.reserve(
-            self.population, first, who=self.who, purpose=purpose, question=question, hold=rest
+        found = self._opened(
+            first, purpose=purpose, question=question, hold=read_loss(rest), selects=selects
         )
-        if isinstance(found, Recorded):
-            second = _second(then, found.value)
-            if second is None:
-                return _answer(found, first.price), None
-            door = self.open(second.loss, purpose=second.purpose, question=second.question)
-            return _answer(found, first.price), door
-        _charges.set(_charges.get() + 1)
-        with Door(self.ledger, found, Totals(), resumable=False) as drawing:
-            value = plain(make(drawing))
-            second = _second(then, value)
-            known = None if second is None else self.known(second.loss, second.question)
-            answer, opened = drawing.settle(value, second if known is None else None)
+        if isinstance(found, Door):
+            return self.go_on(found, make, then)
+        second = _second(then, found.value)
+        if second is None:
+            return found, None
+        return found, self._opened(
+            second.loss, purpose=second.purpose, question=second.question, hold=second.hold
+        )
+
+    def go_on(
+        self,
+        door: Door,
+        make: Callable[[Door], object],
+        then: Callable[[object], Second | None],
+    ) -> tuple[Answer, Door | Answer | None]:
+        """Draw a part by `make`, and settle what is held for those after it, as `answer_in_two`.
+
+        If the part that `then` names was answered meanwhile, it is asked again, about the others.
+        """
+        with door:
+            value = plain(make(door))
+            for _ in range(2):
+                second = _second(then, value)
+                known = None if second is None else self.known(second.loss, second.question)
+                if second is None or second.hold is None or known is None:
+                    break
+            answer, opened = door.settle(value, second if known is None else None)
         return answer, opened if known is None else known
 
     def resume(self, number: int) -> Door:
@@ -436,7 +490,8 @@ def _second(then: Callable[[object], Second | None], value: object) -> Second | 
     if decided is None:
         return None
     exactly(decided, (Second,), "then", "must give a Second, or None")
-    return replace(decided, loss=read_loss(decided.loss))
+    hold = None if decided.hold is None else read_loss(decided.hold)
+    return replace(decided, loss=read_loss(decided.loss), hold=hold)
 
 
 def _answer(recorded: Recorded, cost: Price) -> Answer:

@@ -24,6 +24,7 @@ from deniable.held import opened
 from deniable.ledger.filters import Budget, read_budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
+from deniable.metadata import fitted
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.losses.base import Loss
@@ -39,14 +40,13 @@ from deniable.release import shielded
 from deniable.tables import (
     PrivateTable,
     PublicTable,
-    check_metadata,
-    label_of,
     read_column_bounds,
     read_keys,
     read_table,
 )
 
 Table = PrivateTable | PublicTable
+NEW = "new"  # keys are selected again
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,6 @@ class Parts:
     allow_real_arithmetic: bool
     counts: Counts
     """What was counted of public tables, to be confirmed where rows are read."""
-    public: Mapping[str, object]
-    """What public tables are, for the digests of questions."""
 
 
 class Session:
@@ -111,11 +109,10 @@ class Session:
                 )
                 for n, t in self._tables.items()
             }
-            for name, table in private.items():
-                check_metadata(table, schemas[name])
-            public = frozenset(self._tables) - frozenset(private)
-            self._counts = Counts(self._engine, public)
-            self._catalogue = Catalogue(schemas, private, self._counts)
+            private = {name: fitted(table, schemas[name]) for name, table in private.items()}
+            public = {n: t for n, t in self._tables.items() if isinstance(t, PublicTable)}
+            self._counts = Counts(self._engine, frozenset(public))
+            self._catalogue = Catalogue(schemas, private, self._counts, public)
             self._ledger = _read_ledger(ledger)
             sources = {name: table.source for name, table in self._tables.items()}
             self._changes = Changes(sources, self._ledger)
@@ -157,13 +154,18 @@ class Session:
         rho: Number | None = None,
         guarantee: Guarantee | None = None,
         error: Mapping[str, Number] | None = None,
-        keys: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Any] | str | None = None,
         bounds: Mapping[str, tuple[Number, Number]] | None = None,
         max_rows: int | None = None,
         max_groups: int | None = None,
+        profile: bool = False,
     ) -> Answer:
-        """Answer a SELECT privately, for a price or for an error."""
-        options = _options(keys, bounds, max_rows, max_groups)
+        """Answer a SELECT privately, for a price or for an error.
+
+        `keys="new"` selects groups again; `profile=True` estimates what one person adds, whatever
+        was declared, and with it where the truth lies.
+        """
+        options = _options(keys, bounds, max_rows, max_groups, profile=profile)
         return self._ask_tree(parse(question), options, Spend(epsilon, rho, guarantee, error))
 
     @shielded
@@ -192,7 +194,6 @@ class Session:
             self._who,
             self._allow_real_arithmetic,
             self._counts,
-            self._public,
         )
 
     def _refuse_if_closed(self) -> None:
@@ -211,13 +212,14 @@ class Session:
         rho: Number | None = None,
         guarantee: Guarantee | None = None,
         error: Mapping[str, Number] | None = None,
-        keys: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Any] | str | None = None,
         bounds: Mapping[str, tuple[Number, Number]] | None = None,
         max_rows: int | None = None,
         max_groups: int | None = None,
+        profile: bool = False,
     ) -> Explanation:
         """What a question would cost and how wrong it would be; reads nothing private."""
-        options = _options(keys, bounds, max_rows, max_groups)
+        options = _options(keys, bounds, max_rows, max_groups, profile=profile)
         return self._explain_tree(parse(question), options, Spend(epsilon, rho, guarantee, error))
 
     def table(self, name: str) -> Question:
@@ -249,17 +251,8 @@ class Session:
             self._ledger,
             self._who,
             self._counts,
-            self._public,
             self._changes,
         )
-
-    @property
-    def _public(self) -> dict[str, object]:
-        return {
-            name: [label_of(table.source), table.version]
-            for name, table in self._tables.items()
-            if isinstance(table, PublicTable)
-        }
 
     @property
     def remaining(self) -> dict[str, Balance]:
@@ -296,20 +289,25 @@ def _engine_of(tables: Iterable[Table], *, untested: bool) -> Engine:
 
 
 def _options(
-    keys: Mapping[str, Any] | None,
+    keys: Mapping[str, Any] | str | None,
     bounds: Mapping[str, tuple[Number, Number]] | None,
     max_rows: int | None,
     max_groups: int | None,
+    *,
+    profile: bool = False,
 ) -> Options:
+    new_keys = type(keys) is str and keys == NEW
     known, ends = (
         read_mapping({} if given is None else given, argument, "must map columns to values")
-        for argument, given in (("keys", keys), ("bounds", bounds))
+        for argument, given in (("keys", None if new_keys else keys), ("bounds", bounds))
     )
     return Options(
         bounds={name.lower(): read_column_bounds(pair) for name, pair in ends.items()},
         keys={name.lower(): read_keys(values) for name, values in known.items()},
         max_rows=None if max_rows is None else whole(max_rows, "max_rows"),
         max_groups=None if max_groups is None else whole(max_groups, "max_groups"),
+        new_keys=new_keys,
+        profile=profile is True,
     )
 
 

@@ -221,10 +221,14 @@ class PrivateTable:
 
 @dataclass(frozen=True)
 class Schema:
-    """Names and types of a table's columns, in order; `exact` ones are read as they stand."""
+    """Names and types of a table's columns, in order; `exact` ones are read as they stand.
+
+    `places` are those of decimal columns: their values are whole numbers of 10^-k.
+    """
 
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
     exact: frozenset[str] = frozenset()
+    places: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lowered: dict[str, str] = {}
@@ -248,38 +252,6 @@ def nearest(name: str, known: Any) -> str:
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"there are {', '.join(names[:10])}" + (" and others" if len(names) > 10 else "")
-
-
-def check_metadata(table: PrivateTable, schema: Schema) -> None:
-    """Refuse metadata about columns that do not exist or are of the wrong type."""
-    for name in schema.columns:
-        if name.lower().startswith("deniable_"):
-            raise ParameterError("column", name, "names that begin with deniable_ are reserved")
-    if isinstance(table.unit, str):
-        unit = schema.find(table.unit)
-        if unit not in schema.exact or schema.columns[unit] not in _UNIT_TYPES:
-            raise ParameterError(
-                "unit",
-                unit,
-                "must hold whole numbers of 64 bits, text or dates as they stand, or two people "
-                "may become one; declare it as text: columns={..., 'id': 'text'}",
-            )
-    for argument in ("bounds", "keys", "grid"):
-        for name in getattr(table, argument):
-            kind = schema.columns.get(name)
-            if kind is None:
-                raise ParameterError(
-                    argument, name, f"no such column; {nearest(name, schema.columns)}"
-                )
-            if argument == "keys":
-                check_keys(name, table.keys[name], kind)
-            elif kind not in NUMERIC:
-                raise ParameterError(argument, name, f"the column holds {kind}, not numbers")
-            elif argument == "bounds":
-                check_bounds(name, table.bounds[name], kind, table.grid.get(name))
-
-
-_UNIT_TYPES = frozenset({ColumnType.INTEGER, ColumnType.TEXT, ColumnType.DATE})
 
 
 def grid_of(bounds: Bounds, step: Fraction | None, *, integer: bool) -> Fraction:

@@ -4,15 +4,21 @@ Three kinds of things pass here: releases (the verbs of mechanisms), noise that 
 samplers' one entry point), and public facts (what the ledger and the gate's doors reserve, draw
 from and record). A listener may answer a release in the mechanism's stead, which is how recorded
 outputs are replayed. Who listens is a context variable: other threads never hear of it.
+
+Who listens hears exact values. So ledgers, and with them the doors to private tables, are used
+only while nobody listens, or while who listened as they were made still does (`Heard`).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
 from inspect import signature
 from typing import Any, Protocol, TypeVar, cast
+
+from deniable.errors import DoorError
 
 Result = TypeVar("Result")
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -41,6 +47,23 @@ class Listener(Protocol):
 
 
 LISTENER: ContextVar[Listener | None] = ContextVar("deniable_listener", default=None)
+
+
+class Heard:
+    """Who listened as something was made, which nobody else may listen to."""
+
+    def __init__(self) -> None:
+        listener = LISTENER.get()
+        self._by = None if listener is None else weakref.ref(listener)
+
+    def check(self) -> None:
+        """Refuse a listener that came later: it would be told exact values."""
+        listener = LISTENER.get()
+        if listener is not None and (self._by is None or self._by() is not listener):
+            raise DoorError(
+                "a replay is told exact values, so it takes no session, ledger or door that was "
+                "opened outside of it; make the session in factory=, with the ledger it is given"
+            )
 
 
 def traced(method: Verb) -> Verb:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import deniable as dp
-from deniable.mechanisms.keys import KeySelection
+from deniable.mechanisms.keys import WEIGHT, KeySelection
 from deniable.randomness.noise import LaplaceLaw, noise
 
 ONE = dp.PureDP(1)
@@ -60,7 +60,7 @@ FAULTS = {
     "sparse vector without threshold noise": Planted(
         sparse_vector(threshold_noise=False), ONE, STREAMS
     ),
-    "keys without a threshold": Planted(all_keys, KEYS.loss, [({}, {"a": 1})]),
+    "keys without a threshold": Planted(all_keys, KEYS.loss, [({}, {"a": WEIGHT})]),
     "Gaussian x 0.9": Planted(dp.Gaussian(sigma=0.9, sensitivity=1), dp.GDP(1), n=200_000),
     "discrete Gaussian x 0.9, zCDP": Planted(
         dp.DiscreteGaussian(sigma=18, sensitivity=20), dp.ZCDP(0.5), n=200_000

@@ -456,16 +456,23 @@ def test_sessions_are_replayed_with_a_fresh_ledger_each_time():
     assert found.releases == 2
 
 
-def test_a_ledger_that_is_not_fresh_is_told_from_a_leak():
-    with dp.Ledger(key=bytes(32)) as ledger:
+def test_a_ledger_that_is_not_fresh_is_told_from_a_leak(tmp_path):
+    """It is refused where it was opened before; where a run opens it, runs differ."""
+
+    def asked(ledger, d):
         ledger.open("people", dp.Budget(dp.PureDP(3)), who="owner")
         gate = dp.Gate(ledger, "people", "analyst")
-        found = dp.replay(
-            lambda d: gate.release(COUNT, lambda: len(d), purpose="n", question={"q": 1}).value,
-            HERE,
-            THERE,
-            time_limit=None,
-        )
+        return gate.release(COUNT, lambda: len(d), purpose="n", question={"q": 1}).value
+
+    def again(d):
+        with dp.Ledger(tmp_path / "ledger.db", key=bytes(32)) as ledger:
+            return asked(ledger, d)
+
+    with dp.Ledger(key=bytes(32)) as outside:
+        found = dp.replay(functools.partial(asked, outside), HERE, THERE, time_limit=None)
+    assert {finding.kind for finding in found.findings} == {Kind.CRASH}
+    assert "cannot be compared" in str(found)
+    found = dp.replay(again, HERE, THERE, time_limit=None)
     assert {finding.kind for finding in found.findings} == {Kind.DETERMINISM}
 
 
@@ -567,3 +574,42 @@ def test_what_cannot_be_called_is_refused():
         dp.replay("len", HERE, THERE)
     with pytest.raises(dp.ParameterTypeError, match="factory"):
         dp.replay(len, HERE, THERE, factory=3)
+
+
+WARDS = pa.table({"ward": ["A"] * 30 + ["B"] * 12})
+
+
+def clinic(ledger):
+    table = dp.PrivateTable(
+        WARDS, unit=dp.ROW, population="clinic/visit", keys={"ward": ["A", "B"]}
+    )
+    return dp.Session({"visits": table}, budget=dp.PureDP(1), ledger=ledger)
+
+
+@pytest.mark.parametrize("time_limit", [None, 60])
+def test_what_was_opened_outside_is_not_replayed(time_limit):
+    """A finding says how far values moved: of an open stream, any count less another, for free."""
+    with clinic(dp.Ledger(key=bytes(32))) as session:
+        with dp.answer_online(session, "visits", queries=10**9, epsilon=0.01, updates=1) as desk:
+            for outside in (
+                lambda ward: desk.answer({"ward": ward}).value,
+                lambda ward: session.sql(
+                    f"SELECT COUNT(*) AS n FROM visits WHERE ward = '{ward}'", epsilon=0.01
+                ),
+                lambda _: session.remaining,
+            ):
+                found = dp.replay(outside, "A", "B", time_limit=time_limit)
+                assert found.releases == 0
+                (crash,) = [each for each in found.findings if each.kind == Kind.CRASH]
+                assert "factory=" in crash.message
+                assert all(each.moved is None for each in found.findings)
+            assert desk.answer({"ward": "A"}).verified  # nothing was used up
+        assert session.remaining["clinic/visit"].releases == 1
+
+
+def test_a_session_of_the_replay_is_taken_whoever_makes_its_ledger():
+    def asked(session):
+        return session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)["n"]
+
+    assert dp.replay(asked, 0, 0, factory=lambda _, ledger: clinic(ledger)).releases == 1
+    assert dp.replay(lambda _: asked(clinic(dp.Ledger(key=bytes(32)))), 0, 0).releases == 1

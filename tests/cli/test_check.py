@@ -272,6 +272,7 @@ def test_faults_are_told_in_one_line(meta, folder, run):
     assert "no such file" in run("check", meta, code=2)
 
 
+@pytest.mark.slow
 def test_progress_is_shown_to_people_alone(meta):
     """On a terminal each part is named as it is counted; in a pipe stderr stays empty."""
     code = "from deniable.cli.app import app; app()"

@@ -16,6 +16,8 @@ from chance import plausible_share
 from deniable.randomness import noise as noise_module
 from deniable.randomness.source import SecureSource
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Example:

@@ -377,14 +377,6 @@ SELECT COUNT(*) AS n FROM visits WHERE diagnosi = 'asthma';
 -- says: is in several tables
 SELECT COUNT(*) AS n FROM visits JOIN wards ON visits.ward = wards.ward WHERE ward = 'surgery';
 
--- name: sum_without_bounds
--- says: no bounds follow
-SELECT SUM(LENGTH(ward)) AS letters FROM visits;
-
--- name: sum_per_unit_without_bounds
--- says: no bounds follow
-SELECT AVG(t) AS mean FROM (SELECT SUM(cost) AS t FROM visits GROUP BY patient_id) AS each;
-
 -- name: sum_of_text
 -- says: is of numbers
 SELECT SUM(ward) AS total FROM visits;
@@ -548,10 +540,6 @@ ORDER BY visited RANGE BETWEEN INTERVAL 30 DAYS PRECEDING AND CURRENT ROW) AS k 
 -- name: distinct_on
 -- says: DISTINCT ON
 SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (patient_id) patient_id, ward FROM visits) AS t;
-
--- name: median_without_bounds
--- says: no bounds follow for this expression
-SELECT MEDIAN(LENGTH(ward)) AS m FROM visits;
 
 -- name: several_shares_in_one_column
 -- says: one constant share between 0 and 1

@@ -109,6 +109,7 @@ def session(
         bounds={"cost": (0, 2000), "age": (0, 120)},
         keys=declared,
         max_rows=max_rows[0],
+        cap_rows=24 if max_rows == (24, 12) else None,
         max_groups=max_groups,
     )
     other = dp.PrivateTable(
@@ -118,6 +119,7 @@ def session(
         bounds={"price": (0, 100)},
         keys={} if keys == {} else {"drug": DRUGS},
         max_rows=max_rows[1],
+        cap_rows=12 if max_rows == (24, 12) else None,
         max_groups=max_groups,
     )
     return dp.Session(

@@ -37,7 +37,7 @@ def priced(measure, budget):
         plan = compile_sql(QUESTION.format(measure), session._catalogue, Options())
         read = Budget(budget)
         made = price(plan, read_amount(read, epsilon=2))
-        with LazySnapshot(session._engine) as snapshot:
+        with LazySnapshot(session._engine, (), plan.tables) as snapshot:
             (exact,) = _Reader(snapshot, made, secret="").totals(0, [()])
     return made, exact
 

@@ -78,8 +78,15 @@ def played(pipeline, data, neighbour, factory=opened):
     return dp.replay(pipeline, data, neighbour, factory=factory, time_limit=None)
 
 
-@pytest.mark.parametrize("name", THREE)
-@pytest.mark.parametrize("first", range(0, len(QUESTIONS), 8))
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [
+        # One of three in turn; the others in long runs.
+        pytest.param(first, name, marks=() if name == THREE[turn % 3] else pytest.mark.soak)
+        for turn, first in enumerate(range(0, len(QUESTIONS), 8))
+        for name in THREE
+    ],
+)
 def test_no_question_of_the_corpus_tells_three_nasty_neighbours_apart(first, name):
     """Eight questions to a session; what is refused, or fails, must do so on both sides."""
 
@@ -98,19 +105,32 @@ def test_no_question_of_the_corpus_tells_three_nasty_neighbours_apart(first, nam
     assert found.releases
 
 
-@pytest.mark.parametrize("pair", PAIRS.values(), ids=lambda pair: pair.name)
-def test_five_questions_tell_no_nasty_neighbours_apart(pair):
+def five_of(pair, questions):
     def pipeline(session):
         with session:
             return [
                 session.sql(sql, epsilon=1, **options_of(sql)).intervals().to_pylist()
-                for sql in FIVE
+                for sql in questions
             ]
 
     found = played(pipeline, pair.data, pair.neighbour)
     assert found.ok, str(found)
-    assert found.releases >= 5
+    assert found.releases >= len(questions)
     assert found.ended == "with an output"
+
+
+@pytest.mark.parametrize(
+    ("pair", "turn"),
+    [pytest.param(pair, turn, id=pair.name) for turn, pair in enumerate(PAIRS.values())],
+)
+def test_two_of_five_questions_in_turn_tell_no_nasty_neighbours_apart(pair, turn):
+    five_of(pair, [FIVE[turn % 5], FIVE[(turn + 2) % 5]])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=lambda pair: pair.name)
+def test_five_questions_tell_no_nasty_neighbours_apart(pair):
+    five_of(pair, FIVE)
 
 
 @pytest.mark.parametrize("sql", FIVE[:1] + FIVE[4:])

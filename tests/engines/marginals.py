@@ -48,7 +48,7 @@ def marginals(session, cliques):
         missing=["x", "i", "d", "t", "b"],
     )
     domain = Domain({each.name: each.size for each in coded})
-    with LazySnapshot(parts.engine) as snapshot:
+    with LazySnapshot(parts.engine, (), {"v"}) as snapshot:
         data = TableMarginals(
             coded_rows(parts.catalogue, "v", coded, None), snapshot, domain, Relation.ADD_REMOVE
         )

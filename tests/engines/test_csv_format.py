@@ -1,10 +1,12 @@
 """CSV files that are written otherwise: what is declared is read, and no row makes it fail."""
 
 import gzip
+import shutil
 
 import pytest
 
 import deniable as dp
+from deniable.engines import linked
 from deniable.engines.files import Files
 from deniable.engines.stored_cells import opened_file
 
@@ -136,3 +138,31 @@ def test_no_bar_of_the_engine_stands_among_what_is_printed(tmp_path):
     with opened_file(Files.of(str(tmp_path / "t.csv")), str(tmp_path / "t.csv")) as (connection, _):
         ((shown,),) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()
     assert not shown
+
+
+def test_where_the_reader_takes_the_next_part_of_a_file_changes_no_unit(tmp_path):
+    """An empty line after CR LF there had the next line begin with LF: a person became two."""
+    part, ids = 32_000_000, []
+    for shift in (0, 1):  # by the length of somebody else's line
+        long = b"b," + b"7" * 1_999_990 + b"\r\n"
+        text = b"id,x\r\n" + b"a" * (1 + shift) + b",1\r\n" + long * 15
+        text += b"b," + b"7" * (part - 1 - len(text) - 2 + shift) + b"\r\n"
+        assert text[part - 1 + shift : part + 1 + shift] == b"\r\n"
+        (tmp_path / "t.csv").write_bytes(text + b"\r\nc,1\r\nc,2\r\n\r\n,3\r\n")
+        ids.append(asked(tmp_path / "t.csv", "SELECT COUNT(DISTINCT id) AS n FROM t"))
+    assert ids == [[3]] * 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_file_that_bursts_has_no_rows_and_leaves_room_for_others(tmp_path, monkeypatch, encoding):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id,x\na,1\n"))
+    bursts = b"id,x\nb," + b"7" * (1 << 22) + b"\n"
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(bursts))
+    free = shutil.disk_usage(tmp_path)._replace(free=1 << 24)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    written = []
+    recode = linked.recode
+    monkeypatch.setattr(linked, "recode", lambda *given: written.append(given[3]) or recode(*given))
+    assert asked(dp.csv(tmp_path / "*.csv.gz", encoding=encoding)) == [1, 1]
+    assert len(written) == (0 if encoding == "utf-8" else 2)
+    assert not any(place.exists() for place in written)

@@ -332,7 +332,7 @@ def test_the_first_line_and_the_rows_are_of_one_file(tmp_path, monkeypatch, sour
         return found
 
     armed = []
-    monkeypatch.setattr(sources, "csv_header", then)
+    monkeypatch.setattr(files, "csv_header", then)
     question = "SELECT COUNT(*) AS n FROM t WHERE x > 0 AND x < 5"
     with opened({"t": private(f"{tmp_path}/{source}", max_rows=1)}) as session:
         armed.append(1)

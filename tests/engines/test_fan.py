@@ -69,7 +69,14 @@ def test_postgres_keeps_the_rows_that_duckdb_keeps(engines, origin):
     for engine, catalogue in engines:
         plan = compile_sql(f"SELECT COUNT(*) AS n, SUM(t.x) AS s {origin}", catalogue, Options())
         ((*totals,),) = run(engine, totals_step(plan, l2=True))
-        found.append((plan.fan, plan.rows, plan.left_out, [int(each) for each in totals]))
+        found.append(
+            (
+                plan.contribution.fan,
+                plan.contribution.rows,
+                plan.contribution.left_out,
+                [int(each) for each in totals],
+            )
+        )
     assert found[0] == found[1]
     assert found[0][0] == QUESTIONS[origin]
 

@@ -125,7 +125,11 @@ def test_only_the_selected_groups_are_read(columns, engine):
     for name in ("totals 0", "distinct 0"):
         every = rows_of(engine, steps[name])
         assert {part for row in every for part in row[:wide]}.isdisjoint(UNFIT)
-        chosen = steps_of(dataclasses.replace(plan, selected=tuple(keys)))
+        chosen = steps_of(
+            dataclasses.replace(
+                plan, counted=dataclasses.replace(plan.counted, selected=tuple(keys))
+            )
+        )
         read = rows_of(engine, chosen[name])
         assert read == Counter({row: n for row, n in every.items() if row[:wide] in keys})
         assert 0 < len(read) < len(every)

@@ -134,7 +134,8 @@ def test_bytes_of_a_parquet_text_that_are_not_utf8_are_replaced_and_such_units_a
             assert found["s"][n] == good[n]
         else:
             assert "?" in found["s"][n]
-        assert found["U"][n] == (None if good[n] == "?" else good[n])
+        no_name = good[n] == "?" or len(cell) > 1_000
+        assert found["U"][n] == (None if no_name else good[n])
     assert "U" in schema.exact
 
 
@@ -155,10 +156,11 @@ def test_days_have_four_digits_of_the_year(reader, tmp_path):
     assert found["d"] == [at.read_day(day) for day in cells]
 
 
-def test_days_in_milliseconds():
-    cells = [*(day * 86_400_000 for day in at.DAYS), 2**63 - 1, -(2**63), 5]
-    _, found = read(pa.table({"d": at.raw(pa.date64(), cells)}))
-    assert found["d"][: len(at.DAYS)] == [at.read_day(day) for day in at.DAYS]
+def test_types_that_duckdb_fails_on_or_cuts_are_left_out():
+    for kind in (pa.date64(), pa.float16(), pa.decimal256(50, 2), pa.list_(pa.float16())):
+        schema, found = read(pa.table({"x": [1, 2], "c": pa.nulls(2, kind)}))
+        assert list(schema.columns) == ["x"]
+        assert found == {"x": [1, 2]}
 
 
 @pytest.mark.parametrize("reader", READERS)

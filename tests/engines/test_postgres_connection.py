@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import pickle
+import time
 import traceback
 
 import psycopg
@@ -74,6 +75,25 @@ def test_values_arrive_as_they_are_whatever_was_set(at, monkeypatch, name, value
             owner.execute(f"ALTER ROLE deniable RESET {name}")
     columns = (ROWS[name].to_pylist() for name in ROWS.column_names)
     assert sorted(found) == [(*row, None) for row in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "pinned"),
+    [
+        ("statement_timeout", "400", "0"),
+        ("idle_in_transaction_session_timeout", "400", "0"),
+        ("exit_on_error", "on", "off"),
+    ],
+)
+def test_how_long_one_persons_rows_take_ends_no_question(at, name, value, pinned):
+    source = dp.postgres(f"{at}?options=-c%20{name}%3D{value}").table("told")
+    with contextlib.closing(Postgres(source.database)) as engine:
+        engine.add("t", source, None)
+        with engine.snapshot() as taken:
+            engine.connection.execute("SELECT pg_catalog.pg_sleep(0.6)")
+            time.sleep(0.6)
+            assert engine.connection.execute(f"SHOW {name}").fetchone() == (pinned,)
+            assert len(taken.run(Step("SELECT u FROM t", "SELECT u FROM t"))) == len(ROWS)
 
 
 def test_no_form_shows_the_password(server):

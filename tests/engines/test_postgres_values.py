@@ -113,11 +113,12 @@ def test_no_text_of_any_operator_follows_the_database(server):
                 run.engine.execute(function)
             places = range(len(columns), len(columns) + len(listed))
             orders = ", ".join(f"MIN(pg_collation_for(c{place}))" for place in places)
-            # Of an empty table nothing is asked: the one row is that of the aggregates.
+            # Of an empty table nothing is asked.
             for name in columns:
                 run.engine.execute(f"INSERT INTO raw_{name} VALUES (0, NULL)")
+            rows = text.partition(" FROM ")[2].removesuffix(" GROUP BY part")
             (found,) = run.engine.execute(
-                f"SELECT {orders} FROM {text.partition(' FROM ')[2]}"
+                f"SELECT {orders} FROM {rows} WHERE n IS NOT NULL"
             ).fetchall()
             assert dict(zip([sample.text for sample in listed], found, strict=True)) == {
                 sample.text: '"C"' for sample in listed

@@ -22,6 +22,8 @@ from fuzz.productions import (
     LITERALS,
     MIXED,
     OUTPUTS,
+    PAIRED,
+    PLACES,
     TOLD_APART,
     WINDOWS,
     WITHIN,
@@ -76,6 +78,7 @@ class Writer:
     filters: float = 0.35
     mixed: float = 0.06
     hostile: float = 0.06
+    unbounded: float = 0.1  # of what is summed or ranked has no bounds that anybody declared
 
     def new_name(self, letter: str) -> str:
         self.names += 1
@@ -98,13 +101,16 @@ class Writer:
         if hole == "unit":
             return scope.unit or self.terminal("integer", scope)
         if hole == "by":
-            return f"PARTITION BY {scope.unit}"
+            split = f", {self.rng.choice(scope.columns).sql}" if self.chance(0.2) else ""
+            return f"PARTITION BY {scope.unit}{split}"
         if hole.startswith("literal_"):
             return self.literal(hole.removeprefix("literal_"))
         if hole == "keyed":
             keyed = [each.sql for each in scope.columns if each.keyed]
             return self.rng.choice(keyed) if keyed else self.write("boolean", scope, 1)
         kind = hole.removeprefix("column_")
+        if kind == "bounded" and self.chance(self.unbounded):
+            return self.write(self.rng.choice(["integer", "number"]), scope, depth)
         if depth <= 0 or kind != hole or self.chance(0.5):
             return self.terminal(kind, scope)
         if self.chance(self.mixed):
@@ -210,13 +216,14 @@ def by_unit(writer: Writer, base: Relation) -> Relation | None:
 
 
 def windowed(writer: Writer, base: Relation) -> Relation | None:
-    """Rows beside something about the unit's other rows."""
+    """Rows beside what is about the unit's other rows: one window, or several at once."""
     if base.unit is None:
         return None
-    alias, name = writer.new_name("v"), writer.new_name("o")
-    kind = writer.rng.choice(["integer", "number", *WINDOWS])
-    listed = [f"{writer.fill(writer.rng.choice(WINDOWS[kind]), base, 2)} AS {name}"]
-    columns = [replace(writer.declare(name, kind), sql=f"{alias}.{name}")]
+    alias, listed, columns = writer.new_name("v"), [], []
+    for _ in range(writer.rng.choice([1, 1, 2, 3])):
+        name, kind = writer.new_name("o"), writer.rng.choice(["integer", "number", *WINDOWS])
+        listed.append(f"{writer.fill(writer.rng.choice(WINDOWS[kind]), base, 2)} AS {name}")
+        columns.append(replace(writer.declare(name, kind), sql=f"{alias}.{name}"))
     for each in base.columns[:3]:
         kept = writer.new_name("c")
         listed.append(f"{each.sql} AS {kept}")
@@ -351,6 +358,14 @@ def told_apart(writer: Writer) -> str:
     told = writer.rng.choice(TOLD_APART[kind]).format("f")
     inner = f"SELECT {base.unit} AS w, {chosen} AS f FROM {base.sql}{writer.where(base)}{grouped}"
     return f"SELECT COUNT(*) AS n FROM ({inner}) AS q WHERE {told}"
+
+
+def paired(writer: Writer) -> str:
+    """A question about the places of rows in two orders, where equal rows must not be mixed up."""
+    base = writer.table(writer.rng.choices(writer.world.tables[:2], [3, 1])[0])
+    f, g = (writer.fill(writer.rng.choice(PLACES), base, 1) for _ in range(2))
+    inner = f"SELECT {base.unit} AS w, {f} AS f, {g} AS g FROM {base.sql}{writer.where(base)}"
+    return f"SELECT COUNT(*) AS n FROM ({inner}) AS q WHERE {writer.rng.choice(PAIRED)}"
 
 
 def name_of(writer: Writer) -> str:

@@ -123,10 +123,13 @@ class World:
         )
 
     def _opened(self, table: Table, source: object) -> dp.PrivateTable | dp.PublicTable:
+        # Of files in Spark, their owner promises that no time or decimal lies too far.
+        promised = type(source).__name__ == "SparkTable"
         if table.unit is None:
-            return dp.PublicTable(source)
+            return dp.PublicTable(source, row_by_row=promised)
         return dp.PrivateTable(
             source,
+            row_by_row=promised,
             unit=table.unit,
             population=table.population,
             bounds={c.name: c.bounds for c in table.columns if c.bounds is not None},

@@ -21,7 +21,6 @@ from deniable.query.plan.measures import Linear
 from deniable.query.plan.plan import SCALE
 from deniable.query.price.price import Priced
 from deniable.query.run import answering
-from deniable.query.show.shape import measure_of
 from deniable.session import Session
 from fuzz.grammar import Query
 from fuzz.hostile import MARKS, World, neighbour
@@ -79,7 +78,7 @@ class Heard:
                 joint.append(table)
         rows = sum(map(len, joint or [table for _, table in distinct[:1]]))  # groupings in a row
         exact = np.full((rows, len(self.priced.noise)), np.nan)
-        first = len(self.priced.plan.statistics)
+        first = len(self.priced.plan.counted.statistics)
         if joint:
             exact[:, :first] = np.concatenate(joint).astype(float) / SCALE
         for place, table in distinct:
@@ -152,7 +151,7 @@ def check(world: World, session: Session, query: Query, tally: Tally, *, closely
 
 def _check_answer(answer: Answer, charged: int, told: object, *, closely: bool) -> None:
     right = {0} if answer.repeated else range(2, 12)  # more where something is estimated first
-    ranged = any(label.startswith("bounds bought") for label in answer.labels)
+    ranged = any("(estimated privately)" in label for label in answer.labels)
     if charged not in (range(0, 100, 2) if ranged and not answer.repeated else right):
         raise Breach(f"an answer makes {charged} entries in the ledger")
     if told is not None and not _foreseen(told, answer):
@@ -181,19 +180,24 @@ def _check_noise(answer: Answer, heard: Heard, tally: Tally) -> None:
     if heard.priced is None or not heard.tables:
         return
     plan, noise = heard.priced.plan, heard.priced.noise
-    if plan.having is not None or plan.order or plan.limit is not None or plan.offset:
+    if (
+        plan.shown.having is not None
+        or plan.shown.order
+        or plan.shown.limit is not None
+        or plan.shown.offset
+    ):
         return
     exact = heard.statistics()
     if not len(exact):
         return  # no group is shown
-    for output in plan.outputs:
-        measure = measure_of(plan, output) if output.group is None else None
+    for output in plan.shown.outputs:
+        measure = plan.shown.measure_of(output) if output.group is None else None
         if not isinstance(measure, Linear) or not measure.columns():
             continue
         wide = measure.half_width(noise, 0.95)
         apart = np.abs(np.array(answer.data[output.name]) - measure.value(exact))
         tally.near += int((apart <= NEAR * wide).sum())
-        coarse = any(place >= len(plan.statistics) for place in measure.columns())
+        coarse = any(place >= len(plan.counted.statistics) for place in measure.columns())
         tally.near_by_chance += len(apart) * min(1.0, OFTEN + 2 / max(wide, 2) * coarse)
 
 
@@ -205,13 +209,14 @@ def check_exhausted(world: World, session: Session, query: Query) -> None:
 
 
 def check_alike(world: World, query: Query, session: Session, other: Session) -> None:
-    """What is told beforehand is told of a neighbour in the same words."""
+    """What is told beforehand is told of a neighbour in the same words.
+
+    Neither session has answered anything: what one has released it may tell.
+    """
     one, two = (
         asked(lambda session=each: session.explain(query.sql, **world.spend, **query.options))
         for each in (session, other)
     )
-    if any("are estimated" in str(each) for each in (one, two)):
-        return  # one session has bought its bounds, and tells them
     if type(one) is not type(two) or str(one) != str(two):
         raise Breach(f"told of the data: {one!r}; of a neighbour: {two!r}")
 

@@ -1,7 +1,8 @@
 """Productions: texts with holes, by what they make. A new aggregate or function is one more text.
 
 `{number}` is filled with a number, `{bounded}` with one whose bounds follow, `{unit}` with the
-unit's column, `{by}` with PARTITION BY the unit, `{column_text}` with a column and nothing else.
+unit's column, `{by}` with PARTITION BY the unit, and now and then a column of its rows,
+`{column_text}` with a column and nothing else.
 """
 
 AGGREGATES = (
@@ -86,6 +87,15 @@ WINDOWS = {
         "LEAD({date}) OVER ({by} ORDER BY {any})",
     ),
 }
+# What tells the places of rows, those that are equal among them; two of them stand in one SELECT.
+PLACES = (
+    *("ROW_NUMBER() OVER ({by} ORDER BY {any})", "ROW_NUMBER() OVER ({by} ORDER BY {any} DESC)"),
+    *("ROW_NUMBER() OVER ({by})", "LAG({integer}) OVER ({by} ORDER BY {any} DESC)"),
+    *("LEAD({integer}, 2) OVER ({by} ORDER BY {any}, {any})", "RANK() OVER ({by} ORDER BY {any})"),
+    "COUNT(*) OVER ({by} ORDER BY {any} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+    "SUM({integer}) OVER ({by} ORDER BY {any} DESC ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)",
+)
+PAIRED = ("f = g", "f < g", "f > g", "f + g = 3", "f = 1 AND g = 2", "f = 2 OR g IS NULL")
 # Conditions by which values that are equal, or look so, would be told apart.
 TOLD_APART = {
     "integer": ("{} = 1", "{} > 0"),

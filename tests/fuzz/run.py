@@ -35,7 +35,7 @@ def run(first: int, count: int) -> Tally:
 def _run_world(seeds: range, tally: Tally) -> None:
     world = hostile.world(seeds[0] // QUESTIONS_A_WORLD)
     session, spent = world.session(), oracle.exhausted(world)
-    other = hostile.neighbour(world, seeds[0]).session()
+    unasked, other = world.session(), hostile.neighbour(world, seeds[0]).session()
     for place, seed in enumerate(seeds):
         query = grammar.query(world, seed)
         if place and place % QUESTIONS_A_SESSION == 0:
@@ -45,12 +45,12 @@ def _run_world(seeds: range, tally: Tally) -> None:
             answered = tally.answered
             oracle.check(world, session, query, tally, closely=seed % CLOSELY == 0)
             if seed % ALIKE == 0:
-                oracle.check_alike(world, query, session, other)
+                oracle.check_alike(world, query, unasked, other)
             if seed % EXHAUSTED == 0:
                 oracle.check_exhausted(world, spent, query)
             if tally.answered > answered and tally.answered >= REPLAYED * (tally.replayed + 1):
                 oracle.check_replayed(world, query, tally)
-    for each in (session, spent, other):
+    for each in (session, unasked, spent, other):
         each.close()
 
 
@@ -73,9 +73,14 @@ def run_one(seed: int) -> None:
     print(f"{query.sql}\n{query.options} {world.spend} {world.budget}")
     tally = Tally()
     other = hostile.neighbour(world, seed)
-    with _named(query), world.session() as session, other.session() as beside:
+    with (
+        _named(query),
+        world.session() as session,
+        world.session() as unasked,
+        other.session() as beside,
+    ):
         oracle.check(world, session, query, tally, closely=True)
-        oracle.check_alike(world, query, session, beside)
+        oracle.check_alike(world, query, unasked, beside)
         if tally.answered:
             oracle.check_replayed(world, query, tally)
     print("answered" if tally.answered else f"refused: {list(tally.reasons)}")

@@ -413,9 +413,12 @@ def test_sums_of_many_columns_are_written_for_every_engine():
     selected = chosen(schema, unit="who", rows=2)
     x = tuple(kinds)[:width]
     made = pushed(SUMS["moments"], Source(selected, x, "y", ranges, (), (0.0, 1.0)))
-    assert len(made.plan.statistics) == (width + 2) * (width + 3) // 2
+    assert len(made.plan.counted.statistics) == (width + 2) * (width + 3) // 2
     norms = made.step.select[: made.step.select.index("deniable_cut")]
-    for text in (norms[: norms.rindex(",")] + " SELECT 1 AS n", *made.plan.staged.tables.values()):
+    for text in (
+        norms[: norms.rindex(",")] + " SELECT 1 AS n",
+        *made.plan.counted.staged.tables.values(),
+    ):
         rewritten(sqlglot.parse_one(text, read="duckdb"), lambda node: node)
 
 

@@ -2,6 +2,15 @@
 
 import math
 import zlib
+from decimal import (
+    ROUND_DOWN,
+    Context,
+    DefaultContext,
+    FloatOperation,
+    Inexact,
+    InvalidOperation,
+    localcontext,
+)
 from fractions import Fraction
 from itertools import product
 
@@ -10,8 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dp
+from deniable.ledger import policy
 from deniable.ledger.filters import Budget, Totals, charge
 from deniable.privacy.accountants import zcdp
+from deniable.privacy.exact import log_up, rounded_up
 from deniable.privacy.losses.generic import ConcentratedLoss
 
 TENTH = dp.PureLoss(bound=0.1)
@@ -81,6 +92,11 @@ def test_parts_of_delta_have_their_own_limit():
         Budget(dp.ApproxDP(3, 1e-6), keys_delta=1e-6)
     with pytest.raises(dp.ParameterError, match="keys_delta"):
         Budget(dp.PureDP(3), keys_delta=1e-9)
+    nearly = dp.ApproxDP(3, 1e-6).delta * (
+        1 - Fraction(1, 10**400)
+    )  # of the rest, no float is left
+    with pytest.raises(dp.ParameterError, match="keys_delta"):
+        Budget(dp.ApproxDP(3, 1e-6), keys_delta=nearly)
 
 
 def test_relations_do_not_mix():
@@ -221,3 +237,18 @@ def test_greedy_analysts_reach_no_more_than_the_budget():
                 budget, lambda h, p=pattern: p[len(h) % 3], 6, float(guarantee.epsilon)
             )
             assert found <= float(guarantee.delta)
+
+
+def test_a_refusal_says_what_is_left_whatever_the_callers_decimals_do():
+    state = policy.opened(Budget(dp.PureDP(1)))
+    theirs = Context(prec=1, traps=[Inexact, FloatOperation, InvalidOperation])
+    with localcontext(theirs), pytest.raises(dp.BudgetError, match="ε = 1 is left"):
+        policy.spent(state, dp.PureLoss(bound=2), "ana")
+
+
+def test_decimals_are_the_same_whatever_a_program_has_made_the_default(monkeypatch):
+    epsilon = Fraction(1, 3)
+    expected = log_up(epsilon), rounded_up(epsilon)
+    monkeypatch.setitem(DefaultContext.traps, Inexact, True)
+    monkeypatch.setattr(DefaultContext, "rounding", ROUND_DOWN)
+    assert (log_up(epsilon), rounded_up(epsilon)) == expected

@@ -17,6 +17,8 @@ from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
 
+pytestmark = pytest.mark.slow
+
 SRC = Path(dp.__file__).parents[1]
 FIRST, REST, SECOND = 10**15, 5 * 10**15, 2 * 10**15  # units of 1e-18: ε = 0.001, 0.005, 0.002
 

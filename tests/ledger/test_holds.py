@@ -401,3 +401,64 @@ class TestTampering:
         ledger.store.append(CLINIC, forged)
         with pytest.raises(dp.LedgerTamperedError):
             verify(ledger, CLINIC)
+
+
+def third(loss, hold):
+    return Second(loss, {"plan": "keys"}, "the keys", hold)
+
+
+def test_a_part_of_what_is_held_is_handed_on(ledger, population):
+    first = reserve(ledger, population, question=WHOLE, hold=HALF)
+    _, keys = ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.3)))
+    assert spent(ledger, population) == 0.5  # a tenth, a tenth, and what is held on
+    assert ledger.balance(population).holds == 1
+    with pytest.raises(dp.BudgetError, match="nothing was spent"):
+        reserve(ledger, population, loss=dp.PureLoss(bound=0.51))
+    _, answer = ledger.settle(keys, 2, second(dp.PureLoss(bound=0.3)))
+    assert (spent(ledger, population), ledger.balance(population).holds) == (0.5, 0)
+    ledger.answer(answer, 3)
+    found = list(ledger.history(population))
+    assert [row.data["version"] for row in found] == [1, 2, 3, 2, 1]
+    assert verify(ledger, population).reservations == 3
+
+
+def test_what_is_handed_on_was_held(ledger, population):
+    first = reserve(ledger, population, question=WHOLE, hold=HALF)
+    with pytest.raises(dp.DoorError, match="costs more"):
+        ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.41)))
+    assert spent(ledger, population) == 0.6
+    ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.4)))
+    assert spent(ledger, population) == 0.6
+
+
+@pytest.mark.parametrize("end", ["answer", "fail", "never"])
+def test_what_is_handed_on_stays_charged_unless_it_is_settled(ledger, population, end):
+    first = reserve(ledger, population, question=WHOLE, hold=HALF)
+    _, keys = ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.3)))
+    if end != "never":
+        getattr(ledger, end)(*((keys, 2) if end == "answer" else (keys,)))
+    assert spent(ledger, population) == 0.5
+    assert ledger.balance(population).holds == (end == "never")
+    verify(ledger, population)
+
+
+def test_an_entry_that_hands_on_more_than_was_held_is_found(ledger, population):
+    """Of a ledger that somebody with the key has written."""
+    first = reserve(ledger, population, question=WHOLE, hold=HALF)
+    ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.3)))
+    *_, before, last = ledger.history(population)
+    data = {name: value for name, value in last.data.items() if name not in vars(last)}
+    data["hold"] = data["loss"].replace('"1/10"', '"1/2"')
+    assert data["hold"] != data["loss"]
+    row = make_row(ledger.key, before, population=population, kind=last.kind, who=last.who,
+                   data=data, question=last.question, refers=last.refers)  # fmt: skip
+    with pytest.raises(dp.LedgerTamperedError, match="passed no filter"):
+        _replayed(ledger, [*list(ledger.history(population))[:-1], row])
+
+
+def _replayed(ledger, rows):
+    """`verify` on these rows."""
+    made = Ledger(key=ledger.key)
+    for each in rows:
+        made.store.append(each.population, lambda _last, _view, each=each: each)
+    verify(made, rows[0].population)

@@ -12,6 +12,7 @@ import deniable as dp
 from clinic import CLINIC, TENTH, reserve
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
+from deniable.ledger.plain import plain
 from deniable.ledger.reservation import Recorded, Reservation
 from deniable.ledger.verify import verify
 
@@ -362,3 +363,16 @@ def test_a_note_is_kept_once_and_spends_nothing(ledger, population):
 def test_a_note_needs_a_population_that_is_open(ledger):
     with pytest.raises(dp.BudgetError):
         ledger.note("nobody/at-all", {}, who="operator", purpose="survey")
+
+
+def test_an_answer_is_plain_whatever_class_it_says_it_has():
+    class Liar(list):
+        @property
+        def __class__(self):
+            return bool
+
+    given = Liar([1, 2])
+    kept = plain({"a": given})
+    assert type(kept["a"]) is list
+    given.append(3)
+    assert kept == {"a": [1, 2]}

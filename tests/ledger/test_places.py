@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import sqlalchemy as sa
 
 import deniable as dp
 from clinic import CLINIC, reserve
@@ -50,6 +51,37 @@ class TestFiles:
         with pytest.raises(dp.LedgerError):
             verify(Ledger(file), CLINIC)
 
+    def test_a_second_name_of_a_file_is_refused(self, tmp_path):
+        """SQLite keeps what a crash leaves half done beside one name, and undoes it there alone."""
+        file, other = tmp_path / "ledger.db", tmp_path / "other.db"
+        ledger = Ledger(file)
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+        other.hardlink_to(file)
+        for place in (file, other):
+            with pytest.raises(dp.LedgerError, match="second name"):
+                Ledger(place)
+        with pytest.raises(dp.LedgerError, match=r"second name.*nothing was released"):
+            reserve(ledger, CLINIC)
+        other.unlink()
+        reserve(ledger, CLINIC)
+
+    def test_a_file_that_is_put_away_as_an_entry_is_written_releases_nothing(
+        self, tmp_path, request
+    ):
+        file = tmp_path / "ledger.db"
+        ledger = Ledger(file, key=bytes(32))
+        ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
+        older = file.read_bytes()
+
+        @sa.event.listens_for(sa.Engine, "commit")
+        def put_away(_):
+            file.unlink()
+            file.write_bytes(older)
+
+        request.addfinalizer(lambda: sa.event.remove(sa.Engine, "commit", put_away))
+        with pytest.raises(dp.LedgerError, match="removed or replaced; nothing was released"):
+            dp.Gate(ledger, CLINIC, "ana").open(dp.PureLoss(bound=1), purpose="x")
+
     def test_a_newer_schema_is_refused(self, tmp_path):
         file = tmp_path / "ledger.db"
         Ledger(file).close()
@@ -74,7 +106,7 @@ class TestFiles:
         with Ledger(file) as ledger:
             ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
             pages = sqlite3.connect(file).execute("PRAGMA page_count").fetchone()[0]
-            with ledger.store._own().connect() as connection:  # the pool has one connection
+            with ledger.store._own.connect() as connection:  # the pool has one connection
                 connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
             reservation = reserve(ledger, CLINIC)
             with pytest.raises(dp.LedgerError, match="full"):

@@ -17,6 +17,8 @@ from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
 
+pytestmark = pytest.mark.slow
+
 SRC = Path(dp.__file__).parents[1]
 HUNDREDTH = dp.PureLoss(bound=0.01)
 

@@ -10,7 +10,7 @@ from scipy import stats
 import deniable as dp
 from chance import FALSE_ALARM, follows, gaussian_pmf, laplace_pmf
 from deniable.mechanisms.joint import JointNoise
-from deniable.mechanisms.keys import KeySelection, gaussian_tail_threshold
+from deniable.mechanisms.keys import WEIGHT, KeySelection, gaussian_tail_threshold, weight
 
 ZEROS = [[0, 0]] * 20_000
 
@@ -105,15 +105,87 @@ def test_the_threshold_hides_single_units_and_is_nearly_the_least(variance, delt
 
 def test_groups_with_a_single_unit_show_as_rarely_as_is_said():
     mechanism = KeySelection(rho=0.5, delta=0.05, max_groups=1)
-    shown = sum(len(mechanism.release(dict.fromkeys(range(200), 1))) for _ in range(200))
-    exact = 1 - stats.norm.cdf(mechanism.threshold - 1.5)
+    shown = sum(len(mechanism.release(dict.fromkeys(range(200), WEIGHT))) for _ in range(200))
+    exact = 1 - stats.norm.cdf(mechanism.threshold / WEIGHT - 1)
     assert stats.binomtest(shown, 40_000, 0.05, alternative="greater").pvalue > FALSE_ALARM
     assert shown > 40_000 * exact / 2  # the check has power: rarely is not never
 
 
+def test_a_unit_of_several_groups_weighs_no_more_than_one_of_one():
+    for groups in [*range(1, 300), 2**16, 2**20]:
+        assert groups * weight(groups) ** 2 <= WEIGHT**2 < groups * (weight(groups) + 1) ** 2
+
+
+def shown_alone(selection, runs):
+    """How often any group of one unit is named, which has as many as 64."""
+    alone = dict.fromkeys(range(64), weight(64))
+    return sum(bool(selection.release(alone)) for _ in range(runs))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_all_groups_of_one_unit_together_show_as_rarely_as_is_said(relation):
+    given = {"rho": 0.5, "delta": 0.05, "relation": relation}
+    rarely = shown_alone(KeySelection(max_groups=64, **given), 2_000)
+    assert stats.binomtest(rarely, 2_000, 0.05, alternative="greater").pvalue > FALSE_ALARM
+    # Planted: the threshold of units that have one group each.
+    often = shown_alone(KeySelection(max_groups=1, **given), 2_000)
+    assert stats.binomtest(often, 2_000, 0.05, alternative="greater").pvalue < FALSE_ALARM
+
+
+def test_every_number_of_groups_is_below_the_threshold():
+    for rho, most in ((0.004, 64), (0.5, 64), (20, 64), (400, 1_000)):
+        found = KeySelection(rho=rho, delta=1e-6, max_groups=most)
+        variance = Fraction(WEIGHT**2) / (2 * found.rho)
+        for groups in range(1, most + 1, 7):
+            needed = weight(groups) + gaussian_tail_threshold(variance, found.delta / groups)
+            assert needed <= found.threshold
+
+
+@pytest.mark.parametrize(
+    ("k", "units"), [(1, 56.8), (10, 59.1), (11, 59.3), (100, 65.1), (1_000, 72.1), (10_000, 78.7)]
+)
+def test_thresholds_of_later_selections_grow_slowly(k, units):
+    """ε = 1 of (3, 1e-6), a fifth of its ρ, one group a unit."""
+    rho = dp.Budget(dp.ApproxDP(3, 1e-6)).rho_for(Fraction(1)) / 5
+    delta = Fraction(5, 10**7) * 10 / ((k + 9) * (k + 10))
+    found = KeySelection(rho=rho, delta=delta, max_groups=1).threshold / WEIGHT
+    assert found == pytest.approx(units, abs=0.2)
+
+
 def test_large_groups_show_in_an_order_of_their_own():
     mechanism = KeySelection(rho=1, delta=1e-6, max_groups=2)
-    counts = {("b",): 1000, ("a",): 1000, ("c",): 0}
+    counts = {("b",): 1000 * WEIGHT, ("a",): 1000 * WEIGHT, ("c",): 0}
     assert mechanism.release(counts) == [("a",), ("b",)]
     assert mechanism.loss.price.delta == Fraction(1, 10**6)
     assert float(mechanism.loss.price.rho) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rho", "bound", "weights"),
+    [(2, 1000, (1000,)), (2, 1000, (1000, 1)), (2, 10, (3, 10)), (Fraction(1, 200), 90, (9, 2))],
+)
+def test_mu_is_that_of_the_narrowest_noise_on_the_integers(rho, bound, weights):
+    """Exactly: of every test "y >= k" between a column's law and itself moved, errors add up."""
+    noise = JointNoise(rho=rho, bound=bound, weights=weights)
+    assert noise.loss.concentrated.rho <= rho
+    for column, own in enumerate(weights):
+        sigma, moved = noise.deviation(column), bound // own
+        y = np.arange(-math.ceil(12 * sigma) - moved, math.ceil(12 * sigma) + 2 * moved + 1)
+        mass = np.exp(-(y**2) / (2 * sigma**2))
+        shifted = np.exp(-((y - moved) ** 2) / (2 * sigma**2))
+        false_alarm = np.cumsum(mass[::-1])[::-1] / mass.sum()
+        missed = 1 - np.cumsum(shifted[::-1])[::-1] / shifted.sum()
+        told = (false_alarm > 1e-6) & (missed > 1e-6)  # where doubles tell
+        least = stats.norm.isf(false_alarm[told]) + stats.norm.isf(missed[told])
+        assert noise.loss.mu >= least.max() * (1 - 1e-9)
+
+
+def test_a_gdp_budget_takes_joint_noise_at_a_mu_that_is_proved():
+    with dp.Ledger(key=bytes(32)) as ledger:
+        ledger.open("people", dp.Budget(dp.GDP(100)), who="owner")
+        gate = dp.Gate(ledger, "people", "ana")
+        narrow = JointNoise(rho=2, bound=1000, weights=(1000,))
+        with pytest.raises(dp.BudgetError):  # its plain Δ/σ is 2, and one count shows 2.48
+            gate.release(narrow, lambda: [[5]], purpose="a count")
+        wide = JointNoise(rho=2, bound=1 << 16, weights=(1,))
+        gate.release(wide, lambda: [[5 << 16]], purpose="a count in steps")

@@ -11,7 +11,7 @@ from auditing.faults import FAULTS, audited
 from chance import FALSE_ALARM
 from deniable.auditing.self_audit import FULL, mechanism_subjects, own_subjects, self_audit
 from deniable.cli.audited import learning_subjects
-from deniable.mechanisms.keys import KeySelection
+from deniable.mechanisms.keys import WEIGHT, KeySelection
 
 DELTA = 1e-3
 RUNS = 10_000  # ten times 1/δ
@@ -20,7 +20,7 @@ QUESTION = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
 
 def singletons(selection: KeySelection, runs: int) -> int:
     """How often a group of one unit is named: many at once, each with noise of its own."""
-    counts = dict.fromkeys(range(runs), 1)
+    counts = dict.fromkeys(range(runs), WEIGHT)
     return len(selection.release(counts))
 
 

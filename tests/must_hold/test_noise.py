@@ -14,7 +14,7 @@ from scipy import stats
 import deniable as dp
 from chance import FALSE_ALARM, follows, follows_continuous, gaussian_pmf, laplace_pmf
 from contracts.test_catalogue import CATALOGUE
-from deniable.randomness.gaussian import GaussianSampler
+from deniable.randomness.gaussian import CellSampler, GaussianSampler
 from deniable.randomness.laplace import LaplaceSampler
 from deniable.randomness.noise import GaussianLaw, LaplaceLaw, noise
 from randomness.test_tables import TOP, floors, laplace_tables, mp
@@ -106,9 +106,9 @@ LAPLACE_SCALES = ["1/100", "1/3", "1", "7/3", "10", "40", "1000", "1e6", "100000
 VARIANCES = ["1/4", "1", "7/3", "100", "1e4", "1e6", "1e12"]
 
 
-def gaussian_table(variance):
+def gaussian_table(variance, per_sigma):
     """The sampler's table beside its weights, straight from the definition."""
-    sampler = GaussianSampler(variance)
+    sampler = CellSampler(variance, per_sigma)
     rate = mp(Fraction(1 << (2 * sampler._bits)) / (2 * variance))
     places = [(i + 1) // 2 if sampler._bits == 0 else i // 2 for i in range(60 * 64)]
     weights = [mpmath.exp(-rate * j * j) for j in places]
@@ -128,10 +128,11 @@ def test_case_09_laplace_thresholds_equal_600_bit_arithmetic(scale):
             assert wrong_thresholds(*table) == 0
 
 
+@pytest.mark.parametrize("per_sigma", [32, 4], ids=["many draws", "few draws"])
 @pytest.mark.parametrize("variance", VARIANCES)
-def test_case_10_gaussian_thresholds_equal_600_bit_arithmetic(variance):
+def test_case_10_gaussian_thresholds_equal_600_bit_arithmetic(variance, per_sigma):
     with mpmath.workprec(600):
-        assert wrong_thresholds(*gaussian_table(Fraction(variance))) == 0
+        assert wrong_thresholds(*gaussian_table(Fraction(variance), per_sigma)) == 0
 
 
 def test_cases_09_and_10_double_precision_would_be_seen():
@@ -139,7 +140,7 @@ def test_cases_09_and_10_double_precision_would_be_seen():
     with mpmath.workprec(600):
         for table, weights, _ in (
             next(iter(laplace_tables(Fraction(10), one_sided=False))),
-            gaussian_table(Fraction(100)),
+            gaussian_table(Fraction(100), 32),
         ):
             rounded = [mpmath.mpf(float(weight)) for weight in weights]
             assert wrong_thresholds(table, rounded, mpmath.fsum(rounded)) > 10
@@ -150,7 +151,8 @@ def test_cases_09_and_10_double_precision_would_be_seen():
 TABLES = {
     "laplace": LaplaceSampler(Fraction(3))._top,
     "digit": LaplaceSampler(Fraction(5000))._digits[0],
-    "gaussian": GaussianSampler(Fraction(9))._cells,
+    "gaussian": CellSampler(Fraction(9), 32)._cells,
+    "wide gaussian": CellSampler(Fraction(900), 4)._cells,
 }
 
 

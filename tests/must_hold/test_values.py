@@ -20,7 +20,7 @@ NUMBERS = (
     "SELECT COUNT(*) AS n FROM t",
     "SELECT COUNT(x) AS n, SUM(x) AS y, AVG(x) AS m FROM t",
     "SELECT VARIANCE(x) AS v FROM t",
-    "SELECT MEDIAN(x) AS y, MAX(x) AS m FROM t",
+    "SELECT MEDIAN(x) AS y, MAX(x) AS most FROM t",
     "SELECT x > 5 AS high, COUNT(*) AS n FROM t GROUP BY high",
     "SELECT COUNT(*) AS n FROM t WHERE x <> x OR x * 2 > 3",
 )
@@ -57,11 +57,18 @@ def shown(question, data, neighbour, factory=numbers):
         return replayed, ask(question, factory(neighbour, ledger))
 
 
+def told(answer):
+    """Numbers; MAX of so few people is missing, whatever they are."""
+    shown = {name: column for name, column in answer.items() if name != "most"}
+    missing = all(math.isnan(value) for value in answer.get("most", ()))
+    return missing and all(math.isfinite(value) for column in shown.values() for value in column)
+
+
 @pytest.mark.parametrize("question", NUMBERS)
 def test_case_25_a_row_of_nan_shows_in_nothing(question):
     replayed, answer = shown(question, [2.0, 7.0, 3.0], [2.0, 7.0, 3.0, math.nan])
     assert replayed.ok, str(replayed)
-    assert all(math.isfinite(value) for column in answer.values() for value in column)
+    assert told(answer)
 
 
 @pytest.mark.parametrize("name", [name for name in NASTY if name != "NaN"])
@@ -69,7 +76,7 @@ def test_case_25_a_row_of_nan_shows_in_nothing(question):
 def test_case_26_nor_do_infinities_and_ends_of_the_doubles(name, question):
     replayed, answer = shown(question, [2.0, 7.0, 3.0], [2.0, 7.0, 3.0, NASTY[name]])
     assert replayed.ok, str(replayed)
-    assert all(math.isfinite(value) for column in answer.values() for value in column)
+    assert told(answer)
 
 
 def test_cases_25_and_26_a_replay_has_power():
@@ -154,7 +161,7 @@ def test_case_27_a_cell_of_the_wrong_type_takes_the_same_path(cell, tmp_path):
         NUMBERS[1], ["2.0", "7", "3"], ["2.0", "7", "3", cell], partial(read_csv, tmp_path)
     )
     assert replayed.ok, str(replayed)
-    assert all(math.isfinite(value) for column in answer.values() for value in column)
+    assert told(answer)
 
 
 @pytest.mark.parametrize("question", NUMBERS)
@@ -196,6 +203,6 @@ def test_case_29_an_expression_that_fails_for_one_row_fails_for_nobody(name):
     usual = [(5.0, "1", 1), (6.0, "2020-05-05", 2)]
     replayed, answer = shown(FAILING[name], usual, [*usual, (4.0, "x", 2**62)], mixed)
     assert replayed.ok, str(replayed)
-    assert all(math.isfinite(value) for column in answer.values() for value in column)
+    assert told(answer)
     replayed, _ = shown(FAILING[name], usual, [*usual, (2.0, "", -(2**62))], mixed)
     assert replayed.ok, str(replayed)

@@ -124,6 +124,7 @@ def test_least_noise_of_many_releases():
     assert scale < 0.98 * by_rho
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "steps", "epsilon", "sigma"),
     [(0.01, 1000, 1, 1.564), (0.1, 100, 1, 4.453)],

@@ -238,6 +238,7 @@ def test_discrete_gaussian_bounds_cover_every_integer_shift(shift, sigma):
         assert true <= loss.delta(epsilon=epsilon) * (1 + 1e-9) + 1e-15
 
 
+@pytest.mark.slow
 def test_large_discrete_gaussians_agree_across_the_change_of_method():
     for sigma in (1024, 1025):
         for epsilon in (0.0, 1e-3, 5e-3):
@@ -284,6 +285,7 @@ def test_trade_off_curves_are_convex_and_below_the_diagonal(loss):
     assert (slopes <= 1e-9).all()
 
 
+@pytest.mark.slow
 @by_kind
 def test_the_trade_off_curve_says_the_same_as_the_profile(loss):
     for alpha in (0.01, 0.2, 0.6):

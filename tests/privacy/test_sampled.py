@@ -63,6 +63,7 @@ def test_one_unit_more_or_less_both_ways(noise, rate):
         assert loss.delta(epsilon=epsilon) == pytest.approx(max(away, added), rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_unit_replaced_has_a_pair_of_its_own(noise, rate):

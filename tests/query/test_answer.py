@@ -53,7 +53,7 @@ TABLES = {
 
 def opened(budget=APPROXIMATE, **changed):
     given = {"unit": "who", "population": "clinic", "bounds": {"cost": (0, 100)}}
-    given |= {"keys": {"Ward": ["A", "B", "C"]}, "max_rows": 10, "max_groups": 12}
+    given |= {"keys": {"Ward": ["A", "B", "C"]}, "max_rows": 10, "cap_rows": 20, "max_groups": 12}
     visits = dp.PrivateTable(VISITS, **(given | changed))
     return dp.Session({"visits": visits}, budget=budget, ledger=dp.Ledger(key=bytes(32)))
 
@@ -140,7 +140,7 @@ def test_intervals_are_those_of_the_rows_that_are_shown():
     answer = asked(QUESTIONS["some rows"], max_rows=3, cap_rows=20)
     assert answer["ward"] == ["C", "B"]
     for name in ("r", "n"):
-        low, high = answer.interval_of(name, 0.95)
+        low, high = answer.interval_of(name, 0.95, "noise")
         assert ((low + high) / 2).tolist() == pytest.approx(answer[name], rel=1e-12)
     low, high = answer.interval_of("n", 0.95, "total")
     assert (low < answer["n"]).all()
@@ -303,6 +303,19 @@ def test_names_are_found_whatever_their_case(tmp_path):
             answer[name]
 
 
+def test_declared_names_are_found_whatever_their_case():
+    declared = {"keys": {"WARD": ["B", "A"]}, "bounds": {"Cost": (0, 50)}, "grid": {"COST": 1}}
+    with opened(**declared) as session:
+        answer = session.sql("SELECT ward, SUM(cost) AS s FROM visits GROUP BY ward", epsilon=20)
+        made = dp.synthesize(session, "visits", columns=["ward", "cost"], epsilon=20)
+    assert answer["ward"] == ["B", "A"]
+    assert set(made.sample()["Ward"].to_pylist()) <= {"A", "B"}
+    for argument, given in declared.items():
+        ((name, value),) = given.items()
+        with pytest.raises(dp.ParameterError, match="declared twice, but for its case"):
+            opened(**{argument: {name: value, name.lower(): value}})
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -328,3 +341,19 @@ def test_one_question_with_names_typed_otherwise_is_answered_again_under_its_own
     assert list(two.data.values()) == list(one.data.values())
     assert not swapped.repeated
     assert swapped["n"] == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize("second", ["n_low", "N_High"])
+def test_ends_of_intervals_do_not_take_the_place_of_columns(second):
+    """A column of the answer's own that is called as the end of another one's interval."""
+    question = (
+        f"SELECT ward AS n_high_, COUNT(*) AS n, SUM(cost) AS {second} FROM visits GROUP BY 1"
+    )
+    answer = asked(question)
+    shown = answer.intervals().to_pydict()
+    for name in answer.columns:
+        assert shown[name] == answer.data[name]
+    ends = [end.tolist() for each in answer.numbers for end in answer.interval_of(each)]
+    assert [column for name, column in shown.items() if name not in answer.columns] == ends
+    assert len({name.lower() for name in shown}) == len(shown) == 7
+    assert answer.to_csv().splitlines()[0].split(",") == list(shown)

@@ -131,7 +131,7 @@ def test_what_is_answered_moves_by_what_is_charged(question):
         options = Options(bounds={"f": (Fraction(0), Fraction(1))} if " AS f" in question else {})
         plan = compile_sql(question, Catalogue({"t": schema}, {"t": private}), options)
         rows = run(engine, totals_step(plan, l2=True))
-        width = len(plan.groups)
+        width = len(plan.counted.groups)
         found.append({row[:width]: [int(v or 0) for v in row[width:]] for row in rows})
         engine.close()
     assert moved(plan, *found, l2=True) <= (SCALE * plan.bound(l2=True)) ** 2

@@ -63,11 +63,18 @@ def test_no_unit_moves_totals_by_more_than_the_norm_that_was_estimated(question,
         for data in (rows, [row for row in rows if row[0] != removed]):
             engine, catalogue = engine_with(data)
             made = compile_sql(question, catalogue, options)
-            marked = {s.column: (centre, 0.2) for s in made.statistics if s.marks is not None}
+            marked = {
+                s.column: (centre, 0.2) for s in made.counted.statistics if s.marks is not None
+            }
             options_now = dataclasses.replace(options, centres=marked)
             made = compile_sql(question, catalogue, options_now)
-            plan = dataclasses.replace(made, rows=1, floor=floor, norm=floor * more)
-            if plan.one_row:
+            plan = dataclasses.replace(
+                made,
+                contribution=dataclasses.replace(
+                    made.contribution, rows=1, floor=floor, norm=floor * more
+                ),
+            )
+            if plan.contribution.one_row:
                 engine.close()
                 continue
             steps = totals_step(plan, l2=l2), heavy_step(plan, l2=l2)
@@ -83,13 +90,13 @@ def test_no_unit_moves_totals_by_more_than_the_norm_that_was_estimated(question,
                     one.get(key, [0] * 99), two.get(key, [0] * 99), plan.weights, strict=False
                 )
             ]
-            bound = plan.norm * SCALE
+            bound = plan.contribution.norm * SCALE
             moved = sum(m * m for m in moves) if l2 else sum(map(abs, moves))
             assert moved <= (bound**2 if l2 else bound), trial
 
 
 def by_key(plan, rows):
-    width = len(plan.groups)
+    width = len(plan.counted.groups)
     return {row[:width]: [int(v or 0) for v in row[width:]] for row in rows}
 
 
@@ -106,7 +113,7 @@ def test_a_unit_is_on_one_level_by_its_own_rows(l2):
             for question in QUESTIONS[:5]:
                 made = compile_sql(question, catalogue, Options())
                 least = least_row(made, l2=l2)
-                plan = dataclasses.replace(made, rows=1, floor=2 * least, norm=2 * least)
+                plan = made.with_rows(1).with_norm(2 * least)
                 for step in (upper_step(plan, least, l2=l2), levels_step(plan, least, l2=l2)):
                     found.append({level: int(units) for level, units in run(engine, step)})
             engine.close()
@@ -130,7 +137,7 @@ def test_levels_are_those_of_the_norms():
     ):
         made = compile_sql(question, catalogue, Options())
         least = least_row(made, l2=True)
-        plan = dataclasses.replace(made, rows=1, floor=least, norm=least)
+        plan = made.with_rows(1).with_norm(least)
         found = dict(run(engine, levels_step(plan, least, l2=True)))
         wanted = [sum(level <= norm(n) + 1e-9 for level in levels) - 1 for n in range(1, 41)]
         assert found == {level: wanted.count(level) for level in set(wanted)}
@@ -232,7 +239,9 @@ def test_a_floor_above_the_norm_is_found(monkeypatch):
     right = ProfileOfUnits.applied
 
     def planted(estimate, stored):
-        return dataclasses.replace(right(estimate, stored), floor=10**15, norm=1)
+        plan = right(estimate, stored)
+        unit = dataclasses.replace(plan.contribution, floor=10**15, norm=1)
+        return dataclasses.replace(plan, contribution=unit)
 
     monkeypatch.setattr(ProfileOfUnits, "applied", planted)
 

@@ -52,6 +52,7 @@ def opened(folder, kind="csv", ledger=None, **more):
         population="p",
         columns={"id": "text"},
         max_rows=1,
+        cap_rows=1,
         **more,
     )
     return dp.Session(
@@ -126,6 +127,7 @@ def test_tables_that_a_question_does_not_name_are_not_looked_at(tmp_path):
                 population="p",
                 columns={"id": "text"},
                 max_rows=1,
+                cap_rows=1,
             )
             for name in ("t", "other")
         }

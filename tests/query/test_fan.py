@@ -153,8 +153,8 @@ FANS = {
 def test_what_one_row_becomes_is_counted_in_the_public_tables(origin):
     engine, plan = planned(PEOPLE, f"SELECT COUNT(*) AS n FROM {origin}")
     engine.close()
-    assert plan.fan == FANS[origin]
-    assert plan.rows == 2 * FANS[origin]
+    assert plan.contribution.fan == FANS[origin]
+    assert plan.contribution.rows == 2 * FANS[origin]
 
 
 def test_whole_numbers_that_are_one_as_doubles_are_counted_as_one():
@@ -165,14 +165,14 @@ def test_whole_numbers_that_are_one_as_doubles_are_counted_as_one():
     schemas = {"t": engine.add("t", mine, None), "near": engine.add("near", near, None)}
     catalogue = Catalogue(schemas, {"t": table}, Counts(engine, frozenset({"near"})))
     question = "SELECT COUNT(*) AS n FROM t JOIN near ON t.f = near.k"
-    assert compile_sql(question, catalogue, Options()).fan == 2
+    assert compile_sql(question, catalogue, Options()).contribution.fan == 2
     engine.close()
 
 
 def test_private_tables_are_never_counted():
     engine, plan = planned(PEOPLE, "SELECT COUNT(*) AS n FROM t")
     with pytest.raises(AssertionError, match="only public tables"):
-        Counts(engine, frozenset({"w"}))(plan.source.select("COUNT(*)"))
+        Counts(engine, frozenset({"w"}))(plan.counted.source.select("COUNT(*)"))
     engine.close()
 
 
@@ -180,7 +180,9 @@ def test_public_tables_are_counted_once(monkeypatch):
     asked = []
     snapshot = DuckDB.snapshot
     monkeypatch.setattr(
-        DuckDB, "snapshot", lambda self, reads: asked.append(1) or snapshot(self, reads)
+        DuckDB,
+        "snapshot",
+        lambda self, reads, only: asked.append(1) or snapshot(self, reads, only=only),
     )
     with session() as opened:
         for rho in (1, 2, 3):
@@ -321,7 +323,7 @@ def test_what_is_kept_of_a_person_is_a_function_of_her_rows_alone(question):
 def unscaled(rows, question, declared):
     engine, plan = planned(rows, question, **declared)
     base = totals_step(plan, l2=True).rows
-    sums = ", ".join(f"SUM(t{n})" for n in range(len(plan.statistics)))
+    sums = ", ".join(f"SUM(t{n})" for n in range(len(plan.counted.statistics)))
     ((*found,),) = engine._connection.execute(f"SELECT {sums} FROM ({base}) AS b").fetchall()
     engine.close()
     return [int(value or 0) for value in found]
@@ -331,8 +333,8 @@ def unscaled(rows, question, declared):
 def test_no_person_makes_more_rows_than_planned(question):
     engine, plan = planned(PEOPLE, question, max_rows=None)
     engine.close()
-    assert plan.most is None or plan.most <= MOST_ROWS
-    assert (plan.most is None) == ("MAX(x)" in question)
+    assert plan.contribution.most is None or plan.contribution.most <= MOST_ROWS
+    assert (plan.contribution.most is None) == ("MAX(x)" in question)
 
 
 def test_rows_that_could_fill_the_disk_are_not_stored():

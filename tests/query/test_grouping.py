@@ -89,3 +89,15 @@ def test_every_grouping_is_charged():
         one = session.explain("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", rho=1)
     assert told.cost.rho == one.cost.rho
     assert told.columns[0].half_width == pytest.approx(2**0.5 * one.columns[0].half_width, rel=1e-6)
+
+
+@pytest.mark.parametrize("listed", ["(NULLIF(ward, 'A')) AS k, ", ""], ids=["named", "unnamed"])
+def test_a_group_in_brackets_has_the_name_of_its_column_and_else_its_text(listed):
+    asked = f"SELECT {listed}COUNT(*) AS n FROM visits GROUP BY ROLLUP ((NULLIF(ward, 'A')))"
+    told = []
+    for _ in range(2):
+        with hospital.session() as session, pytest.raises(dp.QueryError) as refused:
+            session.explain(asked, rho=1)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+    assert ("keys={'k'" if listed else "keys={'NULLIF(") in told[0]

@@ -4,10 +4,13 @@ import dataclasses
 import math
 import random
 
+import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from deniable.query.plan.plan import Plan, Statistic
+import deniable as dp
+from deniable.query.plan.counted import Statistic
+from deniable.query.plan.plan import Plan
 from deniable.query.read.catalogue import Options
 from deniable.query.read.compile import compile_sql
 from query.test_bounding import engine_with
@@ -17,12 +20,14 @@ def plan_with(statistics):
     engine, catalogue = engine_with([(1, "a", 1.0, 1)])
     engine.close()
     plan = compile_sql("SELECT COUNT(*) AS n FROM t", catalogue, Options())
-    return dataclasses.replace(plan, statistics=tuple(statistics))
+    return dataclasses.replace(
+        plan, counted=dataclasses.replace(plan.counted, statistics=tuple(statistics))
+    )
 
 
 def shown_error(plan: Plan, weights) -> float:
     """The sum of squared errors, each relative to its own size, weighted by importance."""
-    parts = list(zip(weights, plan.statistics, strict=True))
+    parts = list(zip(weights, plan.counted.statistics, strict=True))
     joint = sum((w * s.size) ** 2 for w, s in parts)
     return sum(s.importance * joint / (w * s.size) ** 2 for w, s in parts)
 
@@ -39,7 +44,7 @@ def test_the_split_of_the_price_minimises_the_error_that_is_shown(seed):
         for factor in (0.5, 0.8, 1.25, 2):
             other = [w * (factor if i == place else 1) for i, w in enumerate(plan.weights)]
             assert shown_error(plan, other) > best * (1 - 0.01)
-    even = shown_error(plan, [1 / s.size for s in plan.statistics])
+    even = shown_error(plan, [1 / s.size for s in plan.counted.statistics])
     assert best <= even * 1.01
 
 
@@ -47,22 +52,44 @@ def test_the_split_of_the_price_minimises_the_error_that_is_shown(seed):
 def test_the_bound_is_the_largest_norm_that_so_many_rows_can_reach(rows):
     by_row = Statistic(exp.Literal.number(1), 3)
     by_unit = Statistic(exp.Literal.number(1), 1, per_unit=True)
-    plan = dataclasses.replace(plan_with([by_row, by_unit]), rows=rows)
+    plan = plan_with([by_row, by_unit]).with_rows(rows)
     w, v = plan.weights
     reached = 0
     for groups in range(1, rows + 1):
         sizes = [rows - groups + 1] + [1] * (groups - 1)
         reached = max(reached, sum((3 * w * n) ** 2 + v**2 for n in sizes))
-    one_group = dataclasses.replace(plan, groups=(), sets=((),))
+    one_group = by(plan)
     assert one_group.bound(l2=True) ** 2 >= (3 * w * rows) ** 2 + v**2
-    many = dataclasses.replace(
-        plan, sets=((0,),), groups=(dataclasses.replace(_group(), keys=tuple(range(rows))),)
-    )
+    many = by(plan, dataclasses.replace(_group(), keys=tuple(range(rows))))
     assert many.bound(l2=True) == math.isqrt(reached - 1) + 1
     assert many.bound(l2=False) == rows * 3 * w + rows * v
 
 
+def by(plan, *groups):
+    counted = dataclasses.replace(plan.counted, groups=groups, sets=(tuple(range(len(groups))),))
+    return dataclasses.replace(plan, counted=counted)
+
+
 def _group():
-    from deniable.query.plan.plan import Group
+    from deniable.query.plan.counted import Group
 
     return Group("g", exp.column("g"), None, None)
+
+
+def test_a_question_is_compiled_once_while_all_that_it_depends_on_is_the_same():
+    rows = pa.table({"u": [1, 2], "g": ["a", "b"], "x": [1, 2]})
+    private = dp.PrivateTable(rows, unit="u", population="p", bounds={"x": (0, 9)}, max_rows=1)
+    question = "SELECT SUM(x) AS s FROM t"
+    made = []
+    for tables in ({"t": private}, {"t": private, "w": dp.PublicTable(rows)}):
+        with dp.Session(tables, budget=dp.PureDP(1), ledger=dp.Ledger()) as session:
+            catalogue = session.parts.catalogue
+            plan = compile_sql(question, catalogue, Options())
+            others = (
+                compile_sql(question, catalogue, Options()),
+                compile_sql(question.replace("s ", "S "), catalogue, Options()),
+                compile_sql(question, catalogue, Options(max_rows=3)),
+                compile_sql(question, catalogue, Options(bounds={"x": (0, 5)})),
+            )
+            made.append([other is plan for other in others])
+    assert made == [[True, False, False, False], [False] * 4]  # a public table may grow

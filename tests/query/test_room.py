@@ -1,15 +1,18 @@
 """Room: what is let through with `most_rows=` fits, whatever one person's rows are."""
 
+import random
 import shutil
 from types import SimpleNamespace
 
 import duckdb
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.room import Room
-from deniable.query.price.room import COPIES
+from deniable.query.price.room import COPIES, SOURCES
 from deniable.query.read.catalogue import Options
 from deniable.query.read.compile import compile_sql
 
@@ -161,3 +164,134 @@ def test_a_share_of_the_disk_is_rounded_down(monkeypatch, free, share):
     assert Room.of(connection).disk == share << 30
     connection.execute("SET max_temp_directory_size = '3GiB'")
     assert Room.of(connection).disk == 3 << 30
+
+
+SMALL = 128 << 20
+LONGER = 65_000
+COPIED = ("csv", "pattern", "view")
+
+
+def copied(kind, folder, rows, most_rows):
+    """A session on a source of which questions have a copy; one person has so many long texts."""
+    home = duckdb.connect()
+    home.execute("SET threads = 2")
+    for setting in ("memory_limit", "max_temp_directory_size"):
+        home.execute(f"SET {setting} = '{SMALL >> 10}KiB'")
+    texts = ["A", "B", *(random.randbytes(LONGER // 2).hex() for _ in range(rows))]
+    units = ["1", "2", *["0"] * rows]
+    if kind == "view":
+        parquet.write_table(pa.table({"u": units, "s": texts}), folder / "people.parquet", 100)
+        home.execute(f"CREATE VIEW people AS SELECT u, s FROM '{folder}/people.parquet'")
+    else:
+        lines = (f"{u},{s}\n" for u, s in zip(units, texts, strict=True))
+        (folder / "people.csv").write_text(f"u,s\n{''.join(lines)}")
+    database = dp.duckdb(home)
+    home.execute("CREATE TABLE few AS SELECT 1 AS z")
+    source = {"csv": str(folder / "people.csv"), "pattern": str(folder / "*.csv")}.get(kind)
+    source = source or database.table("people")
+    table = dp.PrivateTable(
+        source,
+        unit="u",
+        population="p",
+        columns={"u": "text", "s": "text"},
+        max_rows=1,
+        most_rows=most_rows,
+        row_by_row=True,
+    )
+    return dp.Session(
+        {"w": dp.PublicTable(database.table("few")), "t": table},
+        budget=dp.ApproxDP(1e9, 1e-6),
+        ledger=dp.Ledger(key=bytes(32)),
+    )
+
+
+TWICE = "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS m FROM t WHERE s <> ''"
+
+
+def most_copied(kind, folder):
+    """The largest promise with which a question is answered that reads its table twice."""
+    with copied(kind, folder, 0, 1) as session:
+        plan = compile_sql(TWICE, session._catalogue, Options())
+        held = COPIES * sum(each.width * each.growth for each in plan.held)
+    return 2 * SMALL // (held + SOURCES * (65_536 + 1_000 + 2 * 16))
+
+
+@pytest.mark.parametrize("kind", COPIED)
+def test_a_copy_that_is_let_through_fits(kind, tmp_path):
+    most = most_copied(kind, tmp_path)
+    with copied(kind, tmp_path, most - 2, most) as session:
+        assert abs(session.sql(TWICE, epsilon=1e3)["n"][0] - 3) < 2
+
+
+@pytest.mark.parametrize("kind", COPIED)
+def test_a_copy_that_would_not_fit_is_refused_for_everybody(kind, tmp_path):
+    most = most_copied(kind, tmp_path) + 1
+    said = set()
+    for rows in (0, 50):
+        with copied(kind, tmp_path, rows, most) as session:
+            with pytest.raises(dp.QueryError, match="a copy is made") as no:
+                session.sql(TWICE, epsilon=1e3)
+            assert session.spent == {"p": 0}
+            said.add(str(no.value))
+    assert len(said) == 1
+
+
+def test_a_file_that_is_read_once_is_not_copied(tmp_path):
+    """And a promise that nobody gave refuses nothing."""
+    most = 2 * most_copied("csv", tmp_path)
+    with copied("csv", tmp_path, 0, most) as session:
+        session.explain("SELECT COUNT(*) AS n FROM t WHERE s LIKE 'A%'", epsilon=1e3)
+    with copied("csv", tmp_path, 0, None) as session:
+        session.explain(TWICE, epsilon=1e3)
+
+
+def test_a_copy_of_a_public_table_counts_with_what_it_has(tmp_path):
+    (tmp_path / "wards.csv").write_text(f"ward,name\nA,{LONG}\nB,\n")
+    columns = {"ward": "text", "name": "text"}
+    people = {"u": [1, 2], "ward": ["A", "B"]}
+    table = dp.PrivateTable(
+        pa.table(people), unit="u", population="p", max_rows=1, max_groups=1, most_rows=10
+    )
+    wards = dp.PublicTable(str(tmp_path / "wards.csv"), columns=columns)
+    with dp.Session(
+        {"t": table, "w": wards}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
+    ) as session:
+        joined = "SELECT w.name, COUNT(*) AS n FROM t JOIN w ON t.ward = w.ward GROUP BY w.name"
+        session.explain(joined, epsilon=1)
+        sizes = [number for text, number in session.parts.counts._known.items() if "STRLEN" in text]
+        assert sizes == [2 * 2 * 16 + len("A") + len(LONG) + len("B")]
+
+
+PULLED = {
+    "synthesis": lambda session: dp.synthesize(
+        session, "t", columns=["x"], bins={"x": 4}, epsilon=1e3, method="mst"
+    ),
+    "fit": lambda session: dp.fit(
+        session,
+        dp.PerturbedLogisticRegression(
+            guarantee=dp.PureDP(1e3),
+            penalty=1.0,
+            bounds=(0, 99),
+            classes=[False, True],
+            method="output",
+        ),
+        "SELECT u, x, x > 5 AS y FROM t",
+        x=["x"],
+        y="y",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PULLED)
+def test_syntheses_and_fits_of_rows_are_refused_for_everybody(name):
+    said = []
+    for rows in (0, 50):
+        with opened(rows, 1 << 28) as session:
+            with pytest.raises(dp.QueryError, match="could take") as no:
+                PULLED[name](session)
+            said.append(str(no.value))
+            assert session.spent == {"p": 0}
+    assert said[0] == said[1]
+    with opened(50, 1_000) as session:
+        PULLED[name](session)
+        assert session.spent["p"] > 0

@@ -43,6 +43,7 @@ def private(source, **changed):
         "bounds": {"cost": (0, 100)},
         "keys": {"ward": ["A", "B", "C"]},
         "max_rows": 10,
+        "cap_rows": 10,
         "max_groups": 3,
     }
     return dp.PrivateTable(source, **{**given, **changed})
@@ -174,7 +175,9 @@ def test_explain_reads_nothing_and_spends_nothing(monkeypatch):
         assert session.remaining["clinic"].releases == 0
     assert [column.name for column in told.columns] == ["n", "a", "d"]
     assert "discrete Gaussian" in told.columns[0].noise
-    assert len(told.statements) == 4
+    made = [line.split()[5] for line in told.statements[:-2]]
+    assert made == ["deniable_counts", "deniable_heavy", "deniable_pairs"]
+    assert len(told.statements) == 5
     assert "n" in told.to_json()
     assert "cost" in str(told)
 
@@ -318,10 +321,10 @@ def test_groups_nobody_declared_are_chosen_and_single_units_hidden():
     table = dp.PrivateTable(pa.table(rows), unit="who", population="p", max_rows=1, max_groups=1)
     with opened(table, dp.ApproxDP(3, 1e-6)) as session:
         question = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town"
+        assert session.explain(question, epsilon=1).threshold > 10
         answer = session.sql(question, epsilon=1)
         assert answer["town"] == ["big"]
         assert answer.cost.delta > 0
-        assert session.explain(question, epsilon=1).threshold > 10
         again = session.sql(question, epsilon=1)
         assert again.repeated
         assert again["n"] == answer["n"]
@@ -413,7 +416,9 @@ SLOW = """
     import sys, pyarrow as pa, deniable as dp
     n = 3_000_000
     table = pa.table({"who": pa.array(range(n)), "x": pa.array(range(n))})
-    private = dp.PrivateTable(table, unit="who", population="p", bounds={"x": (0, 10)}, max_rows=1)
+    private = dp.PrivateTable(
+        table, unit="who", population="p", bounds={"x": (0, 10)}, max_rows=1, cap_rows=1
+    )
     ledger = dp.Ledger(sys.argv[1], key=bytes(32))
     session = dp.Session({"t": private}, budget=dp.PureDP(10), ledger=ledger)
     print("ready", flush=True)

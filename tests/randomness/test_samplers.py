@@ -12,7 +12,11 @@ from chance import (
     plausible_share,
 )
 from deniable.errors import ParameterError
+from deniable.randomness.gaussian import GaussianSampler
 from deniable.randomness.noise import GaussianLaw, GeometricLaw, LaplaceLaw, noise
+from deniable.randomness.source import SECURE
+
+pytestmark = pytest.mark.slow
 
 N = 400_000
 
@@ -31,6 +35,18 @@ def test_laplace_has_its_law(scale):
 def test_gaussian_has_its_law(sigma):
     s = float(Fraction(sigma))
     draws = noise(GaussianLaw(Fraction(sigma) ** 2)).many(N)
+    reach = int(7 * s) + 5
+    assert follows(draws, gaussian_pmf(s), reach)
+    assert not follows(draws, gaussian_pmf(1.1 * s), reach)
+    assert not follows(draws, gaussian_pmf(0.9 * s), reach)
+
+
+@pytest.mark.parametrize("sigma", ["1", "7.9", "8.1", "48.1", "300"])
+def test_few_gaussian_draws_have_their_law(sigma):
+    """What is drawn from the wide cells that few draws are made from."""
+    s, few = float(Fraction(sigma)), GaussianSampler(Fraction(sigma) ** 2)
+    draws = np.concatenate([few.sample(511, SECURE) for _ in range(200)])
+    assert "_many" not in vars(few)
     reach = int(7 * s) + 5
     assert follows(draws, gaussian_pmf(s), reach)
     assert not follows(draws, gaussian_pmf(1.1 * s), reach)

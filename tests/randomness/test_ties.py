@@ -10,7 +10,7 @@ from chance import plausible_share
 from deniable.errors import RandomnessError
 from deniable.randomness.bernoulli import SLACK, bernoulli, bernoulli_exp, coin_exp, settle
 from deniable.randomness.brackets import Bracket, exp_minus
-from deniable.randomness.gaussian import GaussianSampler
+from deniable.randomness.gaussian import CellSampler, GaussianSampler
 from deniable.randomness.inversion import locate
 from deniable.randomness.laplace import LaplaceSampler, _Geometric, check_width
 from sources import InsecureSource, ScriptedSource
@@ -21,7 +21,7 @@ def _table(kind: str):
         return LaplaceSampler(Fraction(3))._top
     if kind == "digit":
         return LaplaceSampler(Fraction(5000))._digits[0]
-    return GaussianSampler(Fraction(9))._cells
+    return CellSampler(Fraction(9), 32)._cells
 
 
 def _unsigned(table, value: int) -> int:

@@ -150,6 +150,15 @@ def test_the_same_signature_is_made_once(folder):
     store.close()
 
 
+def test_the_same_bytes_are_signed_with_each_survey_s_own_key(store):
+    """A signature that is kept for those who ask again is no other survey's."""
+    codes = [store.invite(document, [None])[0] for document in (BLIND, OTHER)]
+    blinded = (2**3000).to_bytes(384, "big")
+    one = store.issue(BLIND, codes[0], blinded)
+    other = store.issue(OTHER, codes[1], blinded)
+    assert other == store.tokens(OTHER).sign(blinded) != one
+
+
 def test_a_wave_whose_tokens_are_out_keeps_its_text(folder):
     store = SurveyStore(folder / "text.db", keys=folder / "text.keys")
     document = survey([YES_NO], admission="blind tokens")

@@ -393,6 +393,24 @@ def test_stores_that_cannot_be_are_refused(where):
         SurveyStore(where)
 
 
+def test_nothing_is_acknowledged_in_a_file_that_was_put_away_or_has_two_names(tmp_path):
+    where = tmp_path / "survey.db"
+    store = SurveyStore(where, keys=tmp_path / "survey.keys")
+    store.add(DOCUMENT)
+    first, second = store.invite(DOCUMENT, [None] * 2)
+    older = where.read_bytes()
+    assert store.accept(DOCUMENT, submission(first)) is Outcome.STORED
+    where.rename(tmp_path / "moved.db")
+    for _ in range(2):
+        with pytest.raises(SurveyStoreError, match="replaced; nothing was acknowledged"):
+            store.accept(DOCUMENT, submission(second, nonce="cd" * 16))
+        where.write_bytes(older)
+    store.close()
+    (tmp_path / "other.db").hardlink_to(tmp_path / "moved.db")
+    with pytest.raises(SurveyStoreError, match="second name"):
+        SurveyStore(tmp_path / "moved.db", keys=tmp_path / "survey.keys")
+
+
 def test_a_file_that_is_no_store_is_refused(tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Sir or Madam, " * 100)
     with pytest.raises(SurveyStoreError):

@@ -331,6 +331,8 @@ def names_of(node):
         return [node.id]
     if isinstance(node, ast.Import):
         return [part for each in node.names for part in each.name.split(".")]
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deniable."):
+        return [each.name for each in node.names]
     if isinstance(node, ast.ImportFrom):
         return [*(node.module or "").split("."), *(each.name for each in node.names)]
     return []

@@ -79,7 +79,14 @@ def test_public_functions_are_part_of_the_loss_of_local_hashing():
         assert protocol.loss.delta(epsilon=epsilon) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        pytest.param(e, marks=() if place % 2 else pytest.mark.soak)
+        for place, e in enumerate(EPSILONS)
+    ],
+)
 def test_windows_of_any_shape_hold_epsilon_and_are_unbiased(epsilon):
     for window in small_windows(epsilon):
         channel = window.channel(range(window.steps + 1))

@@ -11,6 +11,7 @@ import pytest
 import deniable as dp
 from deniable.ledger.amounts import read_amount
 from deniable.ledger.entries import Kind
+from deniable.privacy.price import GRID
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.model.dense import DenseModel
@@ -175,7 +176,7 @@ def test_the_price_is_that_of_a_question_and_charged_once(method):
             call["workload"] = [["ward", "sex"], ["urgent"]]
         first = dp.synthesize(opened, "visits", **call)
         asked = opened.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
-        assert first.cost.rho == asked.cost.rho
+        assert 0 <= first.cost.rho - asked.cost.rho <= 128 * GRID  # questions round each part up
         before = ledger.balance("clinic/patient").totals
         again = dp.synthesize(opened, "visits", **call)
         assert ledger.balance("clinic/patient").totals == before
@@ -184,7 +185,7 @@ def test_the_price_is_that_of_a_question_and_charged_once(method):
         )
         charged = sum(row.kind == Kind.RESERVE for row in ledger.history("clinic/patient"))
         assert charged == 2
-        assert before[0].rho == 2 * asked.cost.rho * 10**18
+        assert before[0].rho == (first.cost.rho + asked.cost.rho) * 10**18
 
 
 def test_a_pure_budget_gets_a_pure_synthesis():

@@ -25,6 +25,7 @@ from values.oracle import Breach
 from values.stores import Store
 
 TIES = 0.2  # of the questions choose among rows that are equal
+ORDERS = 0.1  # pair the places of such rows in two orders
 CHECKED = 4  # one question in so many is checked on a neighbour, if the crowd takes it
 
 
@@ -51,9 +52,13 @@ class Found:
 def query(crowd: Crowd, seed: object) -> grammar.Query:
     """The question of this number about a crowd: never broken, with what it declares."""
     rng = random.Random(f"neighbours {seed}")
-    writer = grammar.Writer(crowd.world, rng, filters=0.6, mixed=0.01, hostile=0.02)
-    ties = writer.chance(TIES)
-    sql = grammar.told_apart(writer) if ties else grammar.select(writer, depths=(0, 1, 2, 3, 4))
+    writer = grammar.Writer(crowd.world, rng, filters=0.6, mixed=0.01, hostile=0.02, unbounded=0.2)
+    if writer.chance(TIES):
+        sql = grammar.told_apart(writer)
+    elif writer.chance(ORDERS / (1 - TIES)):
+        sql = grammar.paired(writer)
+    else:
+        sql = grammar.select(writer, depths=(0, 1, 2, 3, 4))
     options: dict = {name: given for name, given in writer.options.items() if given}
     if writer.chance(0.1):
         options["max_rows"] = writer.rng.choice([1, 2, 50])

@@ -7,6 +7,7 @@ import psycopg
 import sqlglot
 
 from deniable.engines.postgres_leaves import leaf
+from deniable.engines.postgres_parts import rows_of
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.errors import QueryError
 from deniable.query.read.values.value import finished
@@ -100,11 +101,11 @@ class OnPostgres(Run):
         with contextlib.closing(self.engine.cursor()) as cursor:
             for function in functions:
                 cursor.execute(function)
-            (lists,) = cursor.execute(text).fetchall()
-            rows = list(zip(*lists, strict=True)) if lists[0] is not None else []
+            rows = rows_of(cursor.execute(text).fetchall())
             kinds = [self.engine.adapters.types[each.type_code].name for each in cursor.description]
         known = {native: kind for kind, native in _TYPES.items()}
-        return rows, [known.get(kind) for kind in kinds[len(columns) :]]
+        # The number of a row stands first.
+        return rows, [known.get(kind) for kind in kinds[1 + len(columns) :]]
 
 
 def writer_of(writer, select):

@@ -8,16 +8,18 @@ sum over units moves by exactly what H alone gives: T(D ∪ H) = T(D) + T(H), in
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import deniable as dp
 from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise
-from deniable.mechanisms.keys import KeySelection
+from deniable.mechanisms.keys import WEIGHT, KeySelection
 from deniable.privacy.amount import Amount
-from deniable.query.plan.asked import Asked
+from deniable.privacy.price import Price
 from deniable.query.plan.plan import Plan
-from deniable.query.price.needed import needed
+from deniable.query.plan.planner import Asked
+from deniable.query.price.needed import needed, unseen
 from deniable.query.price.price import Priced, price
 from deniable.query.read.build import Spend
 from deniable.query.read.resolve import parse
@@ -96,6 +98,8 @@ def outcome(ask_it: Callable[[], object]) -> tuple[str, str]:
 class Readers:
     """A snapshot that stands for one session's after another's, and what was read through it."""
 
+    cost = Price(None, Fraction(1), Fraction(1, 10**8))  # a δ for choosing keys
+
     def __init__(self) -> None:
         self.snapshot: LazySnapshot | None = None
         self.draws: list[tuple[object, Callable[[], object]]] = []
@@ -122,24 +126,30 @@ class Question:
     told: list[object] = field(default_factory=list)
     bought: Readers = field(default_factory=Readers)
     priced: Priced | None = None
+    ended: bool = False
+    """Whether nobody is seen, or no group: nothing comes after the estimates."""
 
     def exact(self, session: Session) -> list[Heard]:
         """All that is noised, exactly."""
         door = Listener(self.told)
         try:
-            with LazySnapshot(session.parts.engine) as snapshot:
+            with LazySnapshot(
+                session.parts.engine, (), session.parts.catalogue.schemas
+            ) as snapshot:
                 self.bought.snapshot = snapshot
-                priced = self.priced or self._price(*self._plan())
+                if self.priced is None and not self.ended:
+                    self._price_after_estimates()
                 for mechanism, read in self.bought.draws:
                     door.draw(mechanism, read)
-                draw(priced, snapshot, door, SECRET)
+                if self.priced is not None:
+                    draw(self.priced, snapshot, door, SECRET)
         except Exception as error:
             raise Breach(f"accepted, and fails with {type(error).__name__}: {error}") from error
         return [
             Heard(
                 mechanism,
                 _numbers(mechanism, value),
-                not any(mechanism is each for each in priced.distinct),
+                self.priced is None or not any(mechanism is each for each in self.priced.distinct),
             )
             for mechanism, value in door.heard
         ]
@@ -152,11 +162,13 @@ class Question:
         self.priced = None if bought else priced
         session.parts.engine.check([*priced.steps(SECRET).values(), *bought])
 
-    def _plan(self) -> tuple[Plan, Amount]:
+    def _price_after_estimates(self) -> None:
         plan, left = self.asked.plan, self.asked.amount
-        while (one := needed(plan, left, self.budget, self.asked.centred)) is not None:
+        while (one := needed(plan, left, self.budget, self.asked.compiled)) is not None:
             plan, left = one.applied(one.draw(self.bought, self.bought, SECRET)), one.left
-        return plan, left
+        self.ended = unseen(plan) or plan.counted.selected == ()
+        if not self.ended:
+            self._price(plan, left)
 
     def _price(self, plan: Plan, left: Amount) -> Priced:
         """Its noise, with statements that are written once."""
@@ -219,9 +231,8 @@ def _few(numbers: Numbers) -> dict:
 def _ratio(mechanism: object, far: Numbers, units: int) -> float:
     """How far something moved, in the norm and the bound of its mechanism; exact where it is 1."""
     if isinstance(mechanism, KeySelection):
-        most = max(map(abs, far.values()), default=0)
-        total = sum(map(abs, far.values()))
-        return max(most / units, total / (units * mechanism.max_groups))
+        norm = math.isqrt(sum(number**2 for number in far.values()))
+        return max(norm / (units * WEIGHT), len(far) / (units * mechanism.max_groups))
     if isinstance(mechanism, GridQuantile):
         groups = dict[object, int]()
         for (group, _), number in far.items():

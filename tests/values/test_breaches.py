@@ -303,9 +303,12 @@ def home(request, tmp_path):
 
 
 def ended(session, verb, sql, options):
-    """All that an analyst sees of a question but its noisy numbers."""
+    """All that an analyst sees of a question but what noise decides: numbers, or that it is not
+    enough to tell them by."""
     try:
         found = getattr(session, verb)(sql, rho=1e-6, **options)
+    except dp.NotAnsweredError:
+        return ("not answered",)
     except dp.DeniableError as error:
         return type(error).__name__, str(error)
     except Exception as error:
@@ -331,7 +334,8 @@ def tells(home, tables, questions, options=None, **declared):
 def _told(sessions, sql, options):
     for verb in ("explain", "sql"):
         one, two = (ended(session, verb, sql, options) for session in sessions)
-        if one != two:
+        by_noise = {one[0], two[0]} == {"answered", "not answered"}
+        if one != two and not by_noise:
             return f"{verb}: {one[:2]} | {two[:2]}"
         if one[0] in {"no error of ours", "ReleaseFailedError", "EngineError"}:
             return f"{verb}: {one}"

@@ -7,6 +7,7 @@ columns as they are stored, where neither leaves nor seals make equal values ide
 import contextlib
 import random
 from datetime import date, datetime
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -95,6 +96,7 @@ def table(made):
     return pa.table(columns)
 
 
+@cache
 def groups(*, unchecked):
     """The crowd, and each group alone and in its place among it."""
     rng = random.Random("metamorphic")

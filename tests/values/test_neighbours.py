@@ -12,7 +12,7 @@ import pytest
 from deniable.query.plan.plan import SCALE
 from deniable.query.run import emit
 from values.crowds import crowd
-from values.neighbours import Found, compare
+from values.neighbours import Found, compare, query
 from values.stores import Store
 
 LEAST_ANSWERED = 0.7
@@ -80,5 +80,14 @@ def test_rows_that_others_choose_are_found(monkeypatch, tmp_path):
     step = emit._base
     monkeypatch.setattr(emit, "_base", lambda *given, **more: f"{step(*given, **more)} LIMIT 5000")
     found = Found()
-    compare(crowd(0, "arrow"), Store(tmp_path), range(12), found)
+    compare(crowd(0, "arrow"), Store(tmp_path), range(14, 18), found)
+    assert found.breaches
+
+
+def test_equal_rows_whose_places_are_paired_by_chance_are_found(monkeypatch, tmp_path):
+    """Two windows of one SELECT, each with an order of equal rows of its own."""
+    monkeypatch.setattr("deniable.query.read.compile.places_in", lambda made: [])
+    given, found = crowd(2, "duckdb"), Found()
+    two = [seed for seed in range(2_000, 2_100) if " AS g FROM" in query(given, seed).sql]
+    compare(given, Store(tmp_path), two[:2], found)
     assert found.breaches

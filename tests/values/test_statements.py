@@ -56,9 +56,9 @@ class Listened:
         return self._engine.run(step)
 
     @contextlib.contextmanager
-    def snapshot(self, reads=()):
-        self._log.append(("snapshot", [self._write(step) for step in reads]))
-        with self._engine.snapshot(reads) as taken:
+    def snapshot(self, reads, *, only):
+        self._log.append(("snapshot", [self._write(step) for step in reads], sorted(only)))
+        with self._engine.snapshot(reads, only=only) as taken:
             yield Listened(taken, self._log, self._write)
 
 

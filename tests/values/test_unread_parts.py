@@ -129,8 +129,8 @@ def test_one_person_in_many_groups_is_not_fetched():
         inner = engine.snapshot
 
         class Counted:
-            def __init__(self, reads=()):
-                self._context = inner(reads)
+            def __init__(self, reads=(), *, only=None):
+                self._context = inner(reads, only=only)
 
             def __enter__(self):
                 self._snapshot = self._context.__enter__()

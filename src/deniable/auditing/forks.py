@@ -20,6 +20,7 @@ from deniable.auditing.isolation import Ended, in_child
 from deniable.auditing.outcomes import plain, raised
 from deniable.auditing.sampling import Call, copied
 from deniable.auditing.targets import Pair
+from deniable.randomness.fork import process_mark
 
 EVENT = "two forked children give the same output, one of them on the data"
 _REHEARSALS = 4
@@ -85,12 +86,12 @@ def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple
 
 def _key(call: Call, given: object) -> bytes:
     """An output as bytes, so that NaN equals itself; the input stays as it was."""
-    process = os.getpid()
+    process = process_mark()
     try:
         output = call(copied(given))
     except Exception as error:
         return marshal.dumps(raised(error, "", 0.0))
     finally:
-        if os.getpid() != process:
+        if process_mark() != process:
             os._exit(0)  # a child that the call forked and forgot ends here
     return marshal.dumps(plain(output, "", 0.0))

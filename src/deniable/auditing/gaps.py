@@ -21,7 +21,7 @@ from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from deniable.mechanisms.grid_quantile import GridQuantile, read_weights
 from deniable.mechanisms.histogram import Histogram, StabilityHistogram, read_counts
 from deniable.mechanisms.joint import JointNoise, Norm, read_table
-from deniable.mechanisms.keys import KeySelection
+from deniable.mechanisms.keys import WEIGHT, KeySelection
 from deniable.mechanisms.laplace import Geometric, Laplace
 from deniable.mechanisms.metric import MetricExponential
 from deniable.mechanisms.planar import PlanarLaplace
@@ -332,7 +332,13 @@ def _(mechanism: SampledSum, _verb: str, x: Arguments, y: Arguments) -> Gap:
 
 @gap.register
 def _(mechanism: KeySelection, _verb: str, x: Arguments, y: Arguments) -> Gap:
-    return _cells(x, y, mechanism.max_groups, mechanism.relation)
+    before, after = (read_counts(value[0]) for value in (x, y))
+    moves = [abs(before.get(c, 0) - after.get(c, 0)) for c in {*before, *after}]
+    moved, changed = [move for move in moves if move], mechanism.relation.changed
+    if len(moved) > mechanism.max_groups * changed:
+        return _gap(Fraction(len(moved)), mechanism.max_groups * changed, "groups")
+    squares = Fraction(sum(move**2 for move in moved))
+    return _gap(sqrt_up(squares, 30), sqrt_up(Fraction(changed * WEIGHT**2), 30), "weights")
 
 
 @gap.register

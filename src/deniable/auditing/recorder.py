@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from deniable.auditing.gaps import Arguments, plain_subject, view
 from deniable.auditing.tree import Tree, tree
 from deniable.privacy.losses.base import Loss
+from deniable.randomness.fork import process_mark
 
 Result = TypeVar("Result")
 
@@ -68,17 +68,17 @@ class Recorder:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.started: set[str] = set()
-        self._process = 0
+        self._process = (-1, 0)
         self._streams: list[object] = []
 
     def begin(self) -> None:
         """Listen in this process, and in no child of it."""
-        self._process = os.getpid()
+        self._process = process_mark()
 
     @property
     def listens(self) -> bool:
         """Not inside a release, whose own draws are its affair, nor in a forked child."""
-        return not _INSIDE.get() and self._process == os.getpid()
+        return not _INSIDE.get() and self._process == process_mark()
 
     def release(
         self, subject: object, verb: str, arguments: tuple[object, ...], go: Callable[[], Result]

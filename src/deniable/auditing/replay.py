@@ -21,7 +21,7 @@ from deniable.auditing.isolation import Ended, in_child
 from deniable.auditing.recorder import Call, Recorder, Replayer
 from deniable.auditing.report import Report
 from deniable.auditing.runs import Run, observe
-from deniable.errors import ParameterError, ParameterTypeError
+from deniable.errors import DoorError, ParameterError, ParameterTypeError
 from deniable.ledger.ledger import Ledger
 from deniable.privacy.exact import Number, positive
 from deniable.privacy.losses.base import Loss
@@ -124,11 +124,13 @@ def replay(
 
     `data` and `neighbour` differ in one unit, under the relation that the mechanisms state.
     `factory(data, ledger)` makes what the pipeline is given, a session for instance, each time with
-    a fresh ledger in memory; without it the pipeline is given the data. Each run happens in a child
-    process of its own, so that nothing is remembered from one to the next; all end after
-    `time_limit` seconds. With `time_limit=None` they happen here, which data need that cannot cross
-    a fork (an open connection); then nothing ends a pipeline that hangs, and what it remembers
-    between runs may hide a difference.
+    a fresh ledger in memory; without it the pipeline is given the data. A replay is told exact
+    values, so sessions, ledgers and doors that were opened outside of a run are refused in it.
+
+    Each run happens in a child process of its own, so that nothing is remembered from one to the
+    next; all end after `time_limit` seconds. With `time_limit=None` they happen here, which data
+    need that cannot cross a fork (an open connection); then nothing ends a pipeline that hangs, and
+    what it remembers between runs may hide a difference.
 
     The pipeline runs once more on the data, to see that it does the same twice. What its threads
     and processes release is not listened to, and such are findings.
@@ -161,13 +163,13 @@ def _compared(
         if factory is None:
             return observe(pipeline, given, recorder, whole_process=whole_process)
         make = factory
-        with Ledger(key=_KEY, clock=lambda: _CLOCK, nonce=lambda: "replay") as ledger:
-            return observe(
-                lambda subject: pipeline(make(subject, ledger)),
-                given,
-                recorder,
-                whole_process=whole_process,
-            )
+
+        def with_ledger(subject: object) -> object:
+            """The ledger is made while this run is listened to: no other one is used in it."""
+            with Ledger(key=_KEY, clock=lambda: _CLOCK, nonce=lambda: "replay") as ledger:
+                return pipeline(make(subject, ledger))
+
+        return observe(with_ledger, given, recorder, whole_process=whole_process)
 
     first = perform(partial(run, pair[0], Recorder()))
     if isinstance(first, Ended):
@@ -180,7 +182,8 @@ def _compared(
     twice = compare(first, again, same_data=True)
     alone = [each for each in twice if each.kind in _OF_ONE_RUN]
     if first.raised is not None and not releases:
-        alone.append(Finding(Kind.CRASH, _STAGES[0], _NOTHING.format(first.raised.kind)))
+        outside = _OUTSIDE if first.raised.kind.endswith(DoorError.__name__) else ""
+        alone.append(Finding(Kind.CRASH, _STAGES[0], _NOTHING.format(first.raised.kind) + outside))
     unlike = [each for each in twice if each.kind not in _OF_ONE_RUN]
     if unlike:
         reasons = "; ".join(f"{each.kind} at {each.where}" for each in unlike[:3])
@@ -223,3 +226,4 @@ _UNLIKE = (
     "randomness, clocks, threads and state kept between runs must be arguments"
 )
 _NOTHING = "ends with {} before anything is released: nothing was compared"
+_OUTSIDE = "; sessions and doors are made in factory=, those from outside of the replay are refused"

@@ -19,6 +19,7 @@ from typing import Any
 from deniable.auditing.recorder import Diverged, Event, Recorder
 from deniable.auditing.tree import Tree, tree
 from deniable.errors import ParameterTypeError
+from deniable.randomness.fork import process_mark
 from deniable.trace import LISTENER
 
 
@@ -42,7 +43,7 @@ def observe(
 
     With `whole_process`, what is written beneath Python's streams is kept too: for children only.
     """
-    given, process = _copied(data), os.getpid()
+    given, process = _copied(data), process_mark()
     output = raised = None
     diverged = False
     _watch()
@@ -61,7 +62,7 @@ def observe(
         except (Exception, SystemExit) as error:
             raised = tree(error)
         finally:
-            if os.getpid() != process:
+            if process_mark() != process:
                 os._exit(0)  # a child that the pipeline forked and forgot ends here
     return Run(
         events=tuple(recorder.events),

@@ -24,6 +24,7 @@ from typing import Any
 
 from deniable.auditing.isolation import Ended, messages_from_child
 from deniable.auditing.outcomes import Outcomes, Plain, Several, gone, plain, raised
+from deniable.randomness.fork import process_mark
 
 Call = Callable[[Any], Any]
 
@@ -147,12 +148,12 @@ def _all_calls(
     skip, count = counts
 
     def produce(say: Callable[[bytes], None]) -> None:
-        process, made, said = os.getpid(), -skip, time.monotonic()
+        process, made, said = process_mark(), -skip, time.monotonic()
         noted = _starts() if watch else []
         with _captured() as read:
             while made < count:
                 outcomes = _one_call(call, given, read)
-                if os.getpid() != process:
+                if process_mark() != process:
                     os._exit(0)  # a child that the call forked and forgot ends here
                 made += len(outcomes)
                 record = _record(outcomes[max(0, len(outcomes) - max(0, made)) :])

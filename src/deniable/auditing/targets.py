@@ -23,7 +23,7 @@ from deniable.ledger.ledger import Ledger
 from deniable.mechanisms.base import PostProcessed
 from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from deniable.mechanisms.histogram import Histogram, StabilityHistogram
-from deniable.mechanisms.keys import KeySelection
+from deniable.mechanisms.keys import WEIGHT, KeySelection, weight
 from deniable.mechanisms.laplace import Geometric, Laplace
 from deniable.mechanisms.metric import MetricExponential
 from deniable.mechanisms.planar import PlanarLaplace
@@ -36,6 +36,7 @@ from deniable.privacy.channel import Channel
 from deniable.privacy.units import Relation
 
 _BLOCK = 1000
+_CELLS = 5  # that one unit brings, in suggested pairs
 _MOST_PAIRS = 200
 _SMALL = 1 << 40
 
@@ -237,13 +238,14 @@ def _(mechanism: StabilityHistogram) -> Any:
 
 @default_pairs.register
 def _(mechanism: KeySelection) -> Any:
-    level = mechanism.threshold
-    return [*_appearing(mechanism.max_groups), ({"a": level}, {"a": level - 1})]
+    level, many = mechanism.threshold, min(mechanism.max_groups, _CELLS)
+    return [*_appearing(many, weight(many)), ({"a": level}, {"a": level - WEIGHT})]
 
 
-def _appearing(most: int) -> list[tuple[Any, Any]]:
-    cells = [f"cell {number}" for number in range(min(most, 5))]
-    return [({}, dict.fromkeys(cells, 1)), ({"a": 9}, {"a": 9, **dict.fromkeys(cells[:-1], 1)})]
+def _appearing(most: int, each: int = 1) -> list[tuple[Any, Any]]:
+    cells = [f"cell {number}" for number in range(min(most, _CELLS))]
+    common = {"a": 9 * each}
+    return [({}, dict.fromkeys(cells, each)), (common, common | dict.fromkeys(cells[:-1], each))]
 
 
 @default_pairs.register

@@ -18,7 +18,7 @@ from deniable.engines.files import Files
 from deniable.engines.literals import literal
 from deniable.engines.stored_cells import StoredCells, stored_cells
 from deniable.held import opened
-from deniable.query.plan.plan import declared
+from deniable.query.plan.counted import declared
 from deniable.query.read.catalogue import Options
 from deniable.query.read.columns import UNIT
 from deniable.session import Session
@@ -191,7 +191,8 @@ class _Counting:
 
     @property
     def _numbers(self) -> list[str]:
-        return [n for n, kind in self.kinds.items() if kind in NUMERIC and n != self.table.unit]
+        unit = str(self.table.unit).lower()
+        return [n for n, kind in self.kinds.items() if kind in NUMERIC and n.lower() != unit]
 
     def _present(self, column: str) -> Step:
         """Which declared keys there are."""

@@ -79,8 +79,9 @@ def _counted(
         metadata.session(ledger=ledger) as session,
         _progress() as tell,
     ):
+        fitted = session.parts.catalogue.private
         return [
-            census(session, name, table, look=look, tell=tell) for name, table in private.items()
+            census(session, name, fitted[name.lower()], look=look, tell=tell) for name in private
         ]
 
 

@@ -146,8 +146,8 @@ def _print(found: DemoAnswers) -> None:
         console.print(f"\n{question.title}\n  {question.sql}")
         console.print(answer)
     console.print(
-        "\n± is about the noise; patients with very many visits count for less, so that none "
-        "of them shows."
+        "\n± holds the noise, and what was cut off of patients with very many visits, so that "
+        "none of them shows."
     )
     console.print(f"Budget: {left_line(found.balance, found.answers[-1].cost)}.")
     console.print(

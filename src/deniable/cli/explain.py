@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
+from pathlib import Path
 
 import typer
 
 from deniable.cli.failures import told
-from deniable.cli.metadata import read_metadata
+from deniable.cli.metadata import Metadata, read_metadata
 from deniable.cli.query import plain_console
 from deniable.cli.question import (
     AsJson,
@@ -18,13 +20,16 @@ from deniable.cli.question import (
     Keys,
     MaxGroups,
     MaxRows,
+    NewKeys,
     Rho,
     Sql,
+    WithProfile,
     read_errors,
     read_keys,
     read_text,
 )
 from deniable.ledger.ledger import Ledger
+from deniable.tables import PrivateTable
 
 
 @told("explain")
@@ -37,6 +42,8 @@ def explain(  # noqa: PLR0917
     keys: Keys = None,
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
+    new_keys: NewKeys = False,
+    profile: WithProfile = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell a question's price, noise and expected errors. Nothing is read, spent or recorded.
@@ -52,14 +59,28 @@ def explain(  # noqa: PLR0917
         read_keys(keys, metadata),
         max_rows,
         max_groups,
+        new_keys,
+        profile,
     )
-    # A ledger of its own, so that looking at prices binds no population to a budget.
-    with (
-        Ledger(key=secrets.token_bytes(32)) as ledger,
-        metadata.session(ledger=ledger) as session,
-    ):
+    with _ledger(metadata) as ledger, metadata.session(ledger=ledger) as session:
         explanation = asked.explanation(session)
     if as_json:
         typer.echo(explanation.to_json())
-    else:
-        plain_console().print(explanation)
+        return
+    plain_console().print(replace(explanation, statements=()))
+    typer.echo(f"SQL: {len(explanation.statements)} statements, which --json shows")
+
+
+def _ledger(metadata: Metadata) -> Ledger:
+    """The ledger where it knows the populations: it knows what is left, and what was estimated.
+
+    Else one of its own, so that looking at prices binds no population to a budget.
+    """
+    private = (each for each in metadata.tables.values() if isinstance(each, PrivateTable))
+    if "://" not in metadata.ledger and not Path(metadata.ledger).exists():
+        return Ledger(key=secrets.token_bytes(32))
+    found = Ledger(metadata.ledger, create=False)
+    if {each.population for each in private} <= set(found.store.populations()):
+        return found
+    found.close()
+    return Ledger(key=secrets.token_bytes(32))

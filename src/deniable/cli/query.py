@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -27,8 +25,10 @@ from deniable.cli.question import (
     Keys,
     MaxGroups,
     MaxRows,
+    NewKeys,
     Rho,
     Sql,
+    WithProfile,
     read_errors,
     read_keys,
     read_text,
@@ -51,6 +51,8 @@ def query(  # noqa: PLR0917
     keys: Keys = None,
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
+    new_keys: NewKeys = False,
+    profile: WithProfile = False,
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with 95 % intervals.")] = False,
     plot: Annotated[
@@ -75,6 +77,8 @@ def query(  # noqa: PLR0917
         read_keys(keys, metadata),
         max_rows,
         max_groups,
+        new_keys,
+        profile,
     )
     with metadata.session(who=who) as session:
         with warned("query"), waiting("asking"):
@@ -143,19 +147,5 @@ def left_line(balance: Balance, cost: Price) -> str:
     left = ", ".join(
         f"{_SIGNS[name]} {float(value):.4g}" for name, value in balance.remaining.items()
     )
-    more = _more(balance, cost)
+    more = balance.more(cost)
     return f"{left} left: {more:,} more question{'' if more == 1 else 's'} at this price"
-
-
-def _more(balance: Balance, cost: Price) -> int:
-    left = balance.remaining
-
-    def times(name: str, price: Fraction | None) -> float:
-        if name not in left or price is None:
-            return 0
-        return math.inf if price == 0 else left[name] // price
-
-    by_rho = min(
-        times("rho", cost.rho), times("delta", cost.delta) if "delta" in left else math.inf
-    )
-    return int(max(times("epsilon", cost.epsilon), by_rho))

@@ -17,7 +17,7 @@ from deniable.answer import Answer
 from deniable.cli.metadata import Metadata
 from deniable.errors import ParameterError
 from deniable.query.show.explain import Explanation
-from deniable.session import Session
+from deniable.session import NEW, Session
 from deniable.tables import ColumnType
 
 File = Annotated[Path, typer.Argument(help="The metadata file; `deniable init` drafts one.")]
@@ -36,6 +36,13 @@ MaxRows = Annotated[int | None, typer.Option(help="How many rows of one unit cou
 MaxGroups = Annotated[
     int | None, typer.Option(help="In how many groups one unit counts while they are chosen.")
 ]
+NewKeys = Annotated[
+    bool, typer.Option("--new-keys", help="Select groups again, whatever was selected before.")
+]
+WithProfile = Annotated[
+    bool,
+    typer.Option("--profile", help="Estimate what one unit adds, whatever max_rows says."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -50,6 +57,14 @@ class Asked:
     keys: Mapping[str, list[Any]]
     max_rows: int | None
     max_groups: int | None
+    new_keys: bool = False
+    profile: bool = False
+
+    @property
+    def _keys(self) -> Mapping[str, list[Any]] | str:
+        if self.new_keys and self.keys:
+            raise ParameterError("keys", "given", "what is declared is not selected: no --new-keys")
+        return NEW if self.new_keys else self.keys
 
     def answer(self, session: Session) -> Answer:
         """Spend, and answer."""
@@ -58,9 +73,10 @@ class Asked:
             epsilon=self.epsilon,
             rho=self.rho,
             error=self.error,
-            keys=self.keys,
+            keys=self._keys,
             max_rows=self.max_rows,
             max_groups=self.max_groups,
+            profile=self.profile,
         )
 
     def explanation(self, session: Session) -> Explanation:
@@ -70,9 +86,10 @@ class Asked:
             epsilon=self.epsilon,
             rho=self.rho,
             error=self.error,
-            keys=self.keys,
+            keys=self._keys,
             max_rows=self.max_rows,
             max_groups=self.max_groups,
+            profile=self.profile,
         )
 
 

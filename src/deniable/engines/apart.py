@@ -8,6 +8,7 @@ only decoded rows go over: all rows of a file, or none.
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from deniable.engines.found import OURS, Found
 from deniable.engines.linked import Linked, taken
 from deniable.engines.statements import PINNED, set_to
+from deniable.errors import is_stop
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -26,6 +28,8 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 }
 _ROWS = 1 << 14  # of the longest texts that is a gigabyte
 _BYTES = 1 << 26
+_COPIES = 16
+"""Of what is free on a disk, the part that the copy of one file in another encoding may take."""
 _PASSED = "deniable_passed_rows"
 
 Select = Callable[[driver.DuckDBPyConnection, str], str]
@@ -37,12 +41,14 @@ class Apart:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # DuckDB is told to leave a tenth of what is free. Once, as rows of others fill it later.
+        self._most = 1 << max(1, shutil.disk_usage(folder).free // _COPIES).bit_length() - 1
         self._opened: driver.DuckDBPyConnection | None = None
 
     def take(self, file: Found, encoding: str) -> Linked | None:
         """Open a file; None if that cannot be done, which follows from the file alone."""
         try:
-            return taken(file.open(), file.path, self._folder, encoding)
+            return taken(file.open(), file.path, self._folder, encoding, self._most)
         except OSError as error:
             if error.errno in OURS:
                 raise
@@ -83,7 +89,7 @@ class Apart:
             if kept:
                 yield pa.Table.from_batches(kept)
         except Exception as error:
-            if type(error) is RuntimeError:  # so the driver says that somebody stopped it
+            if is_stop(error):
                 raise
             raise _UnreadableError from None
 

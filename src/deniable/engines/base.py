@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from deniable.engines.alike import Alike
 from deniable.tables import ColumnType, Schema, Source
 
 Rows = list[tuple[Any, ...]]
@@ -21,7 +22,8 @@ class Step:
     `rows` is the part that the question decides, by which names and types can be checked.
     `constants` are the numbers, texts, days and times that the question names: canary rows try
     them. `veiled` steps apply functions to text or times, which an engine could choose by a
-    column's statistics, that is by other people's rows: they are planned without any.
+    column's statistics, that is by other people's rows: they are planned without any. A step about
+    many columns that are `alike` is translated for one of them.
     """
 
     select: str
@@ -30,6 +32,7 @@ class Step:
     dense: frozenset[str] = frozenset()
     constants: tuple[Any, ...] = ()
     veiled: bool = False
+    alike: Alike | None = None
 
 
 class Snapshot(Protocol):
@@ -42,14 +45,18 @@ class Snapshot(Protocol):
 class LazySnapshot:
     """A snapshot that is taken when the first step is run: answers on record need none."""
 
-    def __init__(self, engine: Engine, reads: Sequence[Step] = ()) -> None:
-        self._engine, self._reads, self._stack = engine, reads, ExitStack()
+    def __init__(self, engine: Engine, reads: Sequence[Step], only: Collection[str]) -> None:
+        self.reads = reads
+        self._engine, self._only = engine, only
+        self._stack = ExitStack()
         self._taken: Snapshot | None = None
 
     def run(self, step: Step) -> Rows:
         """The rows of a step."""
         if self._taken is None:
-            self._taken = self._stack.enter_context(self._engine.snapshot(self._reads))
+            self._taken = self._stack.enter_context(
+                self._engine.snapshot(self.reads, only=self._only)
+            )
         return self._taken.run(step)
 
     def __enter__(self) -> LazySnapshot:
@@ -87,11 +94,14 @@ class Engine(Protocol):
         owner says that it is made row by row.
         """
 
-    def snapshot(self, reads: Sequence[Step] = ()) -> AbstractContextManager[Snapshot]:
+    def snapshot(
+        self, reads: Sequence[Step] = (), *, only: Collection[str] | None = None
+    ) -> AbstractContextManager[Snapshot]:
         """The data as they are now, for all steps of a question.
 
         `reads` are the steps that will be run, or others that name the same tables and columns as
-        often; without any, each table may be read whole and often.
+        often; without any, each table may be read whole and often. No other table than `only`
+        these is read, whatever a text or a name in a statement looks like.
         """
 
     def check(self, steps: Sequence[Step]) -> None:
@@ -106,6 +116,9 @@ class Engine(Protocol):
 
     def room(self) -> int | None:
         """How many bytes a question may take in memory and on disk, where the engine has limits."""
+
+    def copied(self, steps: Sequence[Step]) -> Mapping[str, Sequence[str]]:
+        """The tables of which it makes a copy before these steps, and the columns of the copies."""
 
     def cancel(self) -> None:
         """End what is running."""

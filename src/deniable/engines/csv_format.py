@@ -5,6 +5,7 @@ Nothing of it is guessed. What a file looks like is declared, for it must not fo
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -109,8 +110,11 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
     return read
 
 
-def recode(descriptor: int, packed: bool, encoding: str, target: Path) -> None:
-    """Write what an open file holds in UTF-8; each byte is a letter, so that nothing can fail."""
+def recode(descriptor: int, packed: bool, encoding: str, target: Path, most: int | None) -> None:
+    """Write what an open file holds in UTF-8; each byte is a letter, so that nothing can fail.
+
+    Of more than `most` bytes nothing is read: a packed file of a few may fill any disk.
+    """
     with (
         os.fdopen(os.dup(descriptor), "rb") as stored,
         gzip.open(stored) if packed else nullcontext(stored) as plain,
@@ -118,6 +122,8 @@ def recode(descriptor: int, packed: bool, encoding: str, target: Path) -> None:
     ):
         stored.seek(0)
         while chunk := plain.read(_CHUNK):
+            if most is not None and written.tell() > most:
+                raise OSError(errno.EFBIG, "a file is too large")
             written.write(decoded(chunk, encoding))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +25,13 @@ from deniable.engines.shadow import Shadow, is_lasting
 from deniable.engines.sources import string_literal
 from deniable.engines.spill import Spill
 from deniable.engines.statements import PINNED, Statements, made_table, set_to
-from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError
+from deniable.errors import (
+    DeniableError,
+    EngineError,
+    ParameterError,
+    ParameterTypeError,
+    is_stop,
+)
 from deniable.held import Held
 from deniable.tables import ColumnType, Schema, Source
 
@@ -270,7 +276,9 @@ class DuckDB:
         return [(str(database), str(schema)) for database, schema, _ in found]
 
     @contextlib.contextmanager
-    def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[DuckDBSnapshot]:
+    def snapshot(
+        self, reads: Sequence[Step] = (), *, only: Collection[str] | None = None
+    ) -> Iterator[DuckDBSnapshot]:
         """One transaction, and before it one reading of what no transaction holds still."""
         # One connection, one transaction at a time.
         with self._lock:
@@ -281,11 +289,12 @@ class DuckDB:
                 self.attempt(self._recover)
                 before = self.attempt(self._pin)
                 texts = Texts.of(reads)
-                self.attempt(lambda: self._read(texts, links))
+                named = [each for each in self._pinned if only is None or each.name in only]
+                self.attempt(lambda: self._read(named, texts, links))
                 self.attempt(lambda: self._connection.execute("BEGIN TRANSACTION"))
                 if self._home is not None:  # what we have attached is read only, and locked
                     self.attempt(self._still)
-                in_place = [each.name for each in self._pinned if each.is_in_place(texts)]
+                in_place = [each.name for each in named if each.is_in_place(texts)]
                 statements = Statements(self._connection)
                 yield DuckDBSnapshot(self, statements, in_place, list(links.values()))
             finally:
@@ -305,12 +314,15 @@ class DuckDB:
         except Exception as error:
             self._failed = True
             self._lost = self._lost or is_lasting(error)
+            stop = is_stop(error)
         # Outside of the handler: no trace of the engine's own error hangs on this one.
+        if stop:
+            raise KeyboardInterrupt
         raise EngineError(faults.ended("the query", "DuckDB"))
 
-    def _read(self, texts: Texts, links: dict[str, Linked]) -> None:
+    def _read(self, named: Sequence[Pinned], texts: Texts, links: dict[str, Linked]) -> None:
         """Read files and views; one file that can be read again and again is kept open."""
-        for each in self._pinned:
+        for each in named:
             link = each.link(texts, self._spill.folder)
             if link is not None:
                 links[each.name] = link
@@ -382,6 +394,11 @@ class DuckDB:
         """Its limits of memory and of the folder to which it spills, as they were at first."""
         assert self._room is not None
         return self._room.bytes
+
+    def copied(self, steps: Sequence[Step]) -> Mapping[str, Sequence[str]]:
+        """Files and views that several statements read, by the columns that are named."""
+        texts = Texts.of(steps)
+        return {each.name: each.columns(texts) for each in self._pinned if each.is_copied(texts)}
 
     def cancel(self) -> None:
         """End what is running."""

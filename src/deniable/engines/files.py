@@ -22,7 +22,7 @@ from deniable.engines.csv_format import PLAIN, CSVFiles, CSVFormat
 from deniable.engines.found import ANY_DEPTH, Found, found
 from deniable.engines.leaves import Reader, projection, why_left_out
 from deniable.engines.linked import Linked, linked
-from deniable.engines.sources import csv_options, string_literal, unreadable
+from deniable.engines.sources import csv_header, csv_options, string_literal, unreadable
 from deniable.errors import ParameterError
 from deniable.tables import ColumnType, Schema
 
@@ -165,8 +165,10 @@ class Files:
             )
             reader = Reader.PARQUET
         else:
-            options = csv_options(path, link, self.form)
+            names = csv_header(path, link, self.form)
+            options = csv_options(names, path, self.form)
             relation = f"read_csv({place}, hive_partitioning = false, {options})"
+            relation = f"(SELECT * REPLACE ({_first(names[0])}) FROM {relation})"
             reader = Reader.CSV
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         hidden = unreadable(connection, place) if reader == Reader.PARQUET else {}
@@ -224,6 +226,15 @@ class Files:
         """SELECT the canonical columns of one of the files."""
         stored = self.stored(connection, path, unit, link)
         return projection(schema, stored.found, stored.relation, stored.reader, unit)
+
+
+def _first(name: str) -> str:
+    """The first cell of a line, as it stands.
+
+    After an empty line that ends in CR LF, and lies where DuckDB reads the next 32 MB of a file, it
+    begins the cell with LF: where that is follows from the lengths of all lines before.
+    """
+    return f"NULLIF(ltrim({quoted(name)}, chr(10)), '') AS {quoted(name)}"
 
 
 def _text(written: str, *, as_written: bool) -> str | None:

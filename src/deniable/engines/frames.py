@@ -49,7 +49,7 @@ def pinned_frame(
 
     table = pyarrow.table(source)
     check_names(table.column_names)
-    hidden = [field.name for field in table.schema if _is_coarse(pyarrow.types, field.type)]
+    hidden = [field.name for field in table.schema if _is_unfit(pyarrow.types, field.type)]
     return _copied(table.drop_columns(hidden) if hidden else table)
 
 
@@ -268,14 +268,19 @@ _CELLS = {
 }
 
 
-def _is_coarse(types: Any, kind: Any) -> bool:
-    """Times in seconds or milliseconds with a zone, however they are encoded.
+def _is_unfit(types: Any, kind: Any) -> bool:
+    """Types that DuckDB fails to read, or of whose cells it makes one; however they are encoded.
 
-    Whatever a type is made of is looked at: that of values, of what stores them, and of parts.
+    Times in seconds or milliseconds with a zone fail where they lie too far. Days that are counted
+    in milliseconds are cut to whole days, and wrap around: two people's would be one. Fractions of
+    16 bits and decimals of 32 bytes fail whatever they are. Whatever a type is made of is looked
+    at: that of values, of what stores them, and of parts.
     """
     inner = [getattr(kind, name) for name in _INNER if hasattr(kind, name)]
     inner += [kind.field(place).type for place in range(kind.num_fields)]
-    if any(_is_coarse(types, each) for each in inner if each != kind):
+    if any(_is_unfit(types, each) for each in inner if each != kind):
+        return True
+    if types.is_date64(kind) or types.is_float16(kind) or types.is_decimal256(kind):
         return True
     return bool(types.is_timestamp(kind) and kind.tz and kind.unit in {"s", "ms"})
 

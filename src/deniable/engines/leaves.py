@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from deniable.engines.base import quoted
 from deniable.errors import ParameterError
-from deniable.tables import SQL_TYPES, ColumnType, Schema, nearest
+from deniable.tables import LONGEST_TEXT, SQL_TYPES, ColumnType, Schema, nearest
 
 MOST_BYTES = 65_536
 """Of a text: longer ones are NULL, and not cut, as two must not become one."""
@@ -67,9 +67,20 @@ def schema_of(
             if not _is_read(natives[name.lower()], columns[name]):
                 raise ParameterError("columns", name, "nothing can be asked about its native type")
         exact = {name for name, kind in columns.items() if _exact(natives[name.lower()], kind)}
-        return Schema(dict(columns), frozenset(exact))
+        own = {name: natives[name.lower()] for name in columns}
+        return Schema(dict(columns), frozenset(exact), _places(own, columns))
     kinds = {name: kind for name, native in found.items() if (kind := family(native))}
-    return Schema(kinds, frozenset(n for n, kind in kinds.items() if _exact(found[n], kind)))
+    exact = {name for name, kind in kinds.items() if _exact(found[name], kind)}
+    return Schema(kinds, frozenset(exact), _places(found, kinds))
+
+
+def _places(found: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> dict[str, int]:
+    """The decimal places of columns of numbers that are stored as decimals."""
+    return {
+        name: _sizes(found[name])[1]
+        for name, kind in kinds.items()
+        if kind == ColumnType.NUMBER and found[name].startswith("DECIMAL")
+    }
 
 
 def _is_read(native: str, kind: ColumnType) -> bool:
@@ -123,7 +134,8 @@ def projection(
         else:
             read = _read(quoted(own), native, kind, reader)
         reads.append(f"{read} AS {called}")
-        sealed = _seal(called, kind, reader)
+        # Rows of a longer name are nobody's: a copy need not hold it.
+        sealed = _seal(called, kind, reader, LONGEST_TEXT if name.lower() == unit else MOST_BYTES)
         if kind == ColumnType.TEXT and reader == Reader.PARQUET and name.lower() == unit:
             # Two ids that are not UTF-8 may have become one text.
             sealed = f"CASE WHEN strpos({called}, '?') = 0 THEN {sealed} END"
@@ -152,8 +164,14 @@ def _read(column: str, native: str, kind: ColumnType, reader: Reader) -> str:
 
 def _largest(native: str) -> str:
     """The largest number of a DECIMAL type."""
-    digits, places = map(int, re.findall(r"\d+", native))
+    digits, places = _sizes(native)
     return f"{'9' * (digits - places) or '0'}.{'9' * places or '0'}"
+
+
+def _sizes(native: str) -> tuple[int, int]:
+    """How many digits a DECIMAL type has, and how many of them are places."""
+    digits, places = map(int, re.findall(r"\d+", native))
+    return digits, places
 
 
 def _widened(column: str, native: str, kind: ColumnType) -> str:
@@ -172,7 +190,7 @@ def _widened(column: str, native: str, kind: ColumnType) -> str:
     return f"TRY_CAST({column} AS {SQL_TYPES[kind]})"
 
 
-def _seal(value: str, kind: ColumnType, reader: Reader) -> str:
+def _seal(value: str, kind: ColumnType, reader: Reader, longest: int = MOST_BYTES) -> str:
     """A value of a type if it is canonical, else NULL."""
     if kind == ColumnType.NUMBER:
         return f"CASE WHEN isfinite({value}) THEN {value} + 0e0 END"  # one zero
@@ -184,5 +202,5 @@ def _seal(value: str, kind: ColumnType, reader: Reader) -> str:
         return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
     if kind == ColumnType.TEXT:
         text = f"TRY(decode(encode({value})))" if reader == Reader.MEMORY else value
-        return f"CASE WHEN strlen({value}) <= {MOST_BYTES} THEN {text} END"
+        return f"CASE WHEN strlen({value}) <= {longest} THEN {text} END"
     return value

@@ -79,10 +79,13 @@ def linked(path: str, folder: Path, encoding: str = "utf-8") -> Linked | None:
     return taken(os.open(path, READING), path, folder, encoding)
 
 
-def taken(descriptor: int, path: str, folder: Path, encoding: str = "utf-8") -> Linked:
+def taken(
+    descriptor: int, path: str, folder: Path, encoding: str = "utf-8", most: int | None = None
+) -> Linked:
     """An open file under a new name in a folder; a copy, where open files have no names.
 
-    What is written otherwise than in UTF-8 is copied into that.
+    What is written otherwise than in UTF-8 is copied into that, if it has no more than `most`
+    bytes there.
     """
     ending = Path(path).suffix.lower()
     place = folder / f"{descriptor}-{time.monotonic_ns()}{ending if ending in _ENDINGS else ''}"
@@ -92,7 +95,7 @@ def taken(descriptor: int, path: str, folder: Path, encoding: str = "utf-8") -> 
             raise FileNotFoundError(path)
         if encoding != "utf-8":
             place = place.with_suffix(".csv")
-            _recoded(descriptor, path, encoding, place)
+            _recoded(descriptor, path, encoding, place, most)
         elif _OPEN.exists():
             place.symlink_to(_OPEN / str(descriptor))
         else:
@@ -106,9 +109,9 @@ def taken(descriptor: int, path: str, folder: Path, encoding: str = "utf-8") -> 
     return Linked(place, descriptor, _seen_of(found), recent)
 
 
-def _recoded(descriptor: int, path: str, encoding: str, place: Path) -> None:
+def _recoded(descriptor: int, path: str, encoding: str, place: Path, most: int | None) -> None:
     try:
-        recode(descriptor, path.lower().endswith(".gz"), encoding, place)
+        recode(descriptor, path.lower().endswith(".gz"), encoding, place, most)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise OSError("a packed file is damaged") from None
 

@@ -79,6 +79,14 @@ class Pinned:
         one = isinstance(self.source, Files) and not self.source.is_pattern
         return one and texts.scans(self.name) == 1
 
+    def is_copied(self, texts: Texts) -> bool:
+        """Whether a copy may be made: a file that is kept open is copied if it is a moment old."""
+        return texts.scans(self.name) > 0 and not self.is_in_place(texts)
+
+    def columns(self, texts: Texts) -> list[str]:
+        """The columns that are read: those that are named, or one."""
+        return texts.columns(self.schema) or [next(iter(self.schema.columns)).lower()]
+
     def lasts(self, texts: Texts, link: Linked | None) -> bool:
         """Whether statements read the file itself, and no copy of it."""
         if self.is_in_place(texts):
@@ -102,7 +110,7 @@ class Pinned:
         """Make the table as it is now, under its name, with the columns that are named."""
         if not texts.scans(self.name):
             return
-        columns = texts.columns(self.schema) or [next(iter(self.schema.columns)).lower()]
+        columns = self.columns(texts)
         if isinstance(self.source, Files) and self.source.is_pattern:
             self._gather(connection, self.source, columns, apart)
             return

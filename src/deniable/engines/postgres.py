@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,7 +25,9 @@ from deniable.engines.postgres_opened import (
     Opened,
     plan_of,
 )
-from deniable.engines.postgres_sql import PostgresWriter
+from deniable.engines.postgres_parts import rows_of
+from deniable.engines.postgres_settings import beginning
+from deniable.engines.postgres_sql import translated
 from deniable.errors import (
     DeniableError,
     EngineError,
@@ -53,31 +55,6 @@ except ImportError:
 
 _WHERE = "postgresql://"
 _REMEMBERED = 64
-# What a question means must not follow the server's settings, nor what others put in a path.
-_BEGIN = "; ".join(
-    (
-        "BEGIN ISOLATION LEVEL REPEATABLE READ",
-        "SET LOCAL search_path = pg_catalog, pg_temp",
-        "SET LOCAL TimeZone = 'UTC'",
-        "SET LOCAL DateStyle = 'ISO, YMD'",
-        "SET LOCAL standard_conforming_strings = on",
-        "SET LOCAL extra_float_digits = 1",
-        "SET LOCAL transform_null_equals = off",
-        "SET LOCAL array_nulls = on",
-        "SET LOCAL jit = off",
-        # Policies that choose rows are as views are: statements fail where there is one.
-        "SET LOCAL row_security = off",
-        # Checks of others are not looked at when a question is planned.
-        "SET LOCAL constraint_exclusion = off",
-        # The server counts the rows that indexes gave, for others to read; a scan gives all.
-        "SET LOCAL enable_indexscan = off",
-        "SET LOCAL enable_indexonlyscan = off",
-        "SET LOCAL enable_bitmapscan = off",
-        # Else a function computes its constants in some calls and not in others, and what it gives
-        # hangs on how often it was called.
-        "SET LOCAL plan_cache_mode = force_generic_plan",
-    )
-)
 Connection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
@@ -166,11 +143,11 @@ class PostgresSnapshot:
             if statement not in self._made:
                 connection.execute(statement)
                 self._made.add(statement)
-        (lists,) = connection.execute(text, prepare=True).fetchall()
+        parts = connection.execute(text, prepare=True).fetchall()
         # A part that was added meanwhile is in the rows, whatever the snapshot is.
         if not touched(self._engine.catalogue) <= self._parts:
             raise EngineError(CHANGED)
-        return list(zip(*lists, strict=True)) if lists[0] is not None else []
+        return rows_of(parts)
 
 
 class Postgres:
@@ -185,7 +162,6 @@ class Postgres:
         self._sources: dict[str, exp.Expr] = {}
         self._known: dict[str, Known] = {}
         self._opened: dict[str, Opened] = {}
-        self._written: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -231,7 +207,8 @@ class Postgres:
             raise ParameterError("source", source.name, what)
         kinds: dict[str, ColumnType] = {}
         exact, leaves = set(), []
-        for _, _, column, native, _ in found:
+        places = {row[2]: row[4] for row in found if row[4] is not None and row[4] >= 0}
+        for _, _, column, native, _, _ in found:
             kind = kind_of(native)
             if kind is None:
                 continue  # a type about which nothing can be asked
@@ -241,7 +218,7 @@ class Postgres:
             leaves.append(f"{leaf(quoted(column), native)} AS {quoted(column.lower())}")
         if not kinds:
             raise ParameterError("source", name, "has no column about which anything can be asked")
-        schema = Schema(kinds, frozenset(exact))
+        schema = Schema(kinds, frozenset(exact), places)
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
         whose = None if unit is None else unit.lower()
         known = Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
@@ -298,7 +275,7 @@ class Postgres:
 
     def _pinned(self, act: Callable[[], T]) -> T:
         """In a transaction with settings of ours."""
-        self.connection.execute(_BEGIN)
+        self.connection.execute(beginning(self.connection.info.server_version))
         try:
             return act()
         finally:
@@ -352,20 +329,16 @@ class Postgres:
             if known.is_read(written)
         ]
 
-    def translated(self, step: Step) -> list[str]:
+    def translated(self, step: Step) -> tuple[str, ...]:
         """The functions that a step needs, and its statement."""
-        key = (step.select, tuple(step.tables.items()))
-        if key not in self._written:
-            writer = PostgresWriter(self._schemas, self._sources)
-            text = writer.write(step.select, step.tables)
-            if len(self._written) >= _REMEMBERED:
-                self._written.clear()
-            self._written[key] = [*writer.functions, text]
-        return self._written[key]
+        return translated(step, self._schemas, self._sources)
 
     @contextlib.contextmanager
-    def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[PostgresSnapshot]:  # noqa: ARG002
+    def snapshot(
+        self, reads: Sequence[Step] = (), *, only: Collection[str] | None = None
+    ) -> Iterator[PostgresSnapshot]:
         """One transaction, in which all statements see the same rows."""
+        del reads, only  # nothing is read before the statements themselves
         with self._lock:
             try:
                 self.attempt(self._begin)
@@ -389,7 +362,7 @@ class Postgres:
         self._refuse_if_closed()
         if self.connection.closed or self.connection.broken:
             self.connection = self._connect()
-        self.connection.execute(_BEGIN)
+        self.connection.execute(beginning(self.connection.info.server_version))
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -406,7 +379,7 @@ class Postgres:
         """Run the statements on canaries in clones of the tables; the tables are not touched."""
         self._refuse_if_closed()
         written = [self.translated(step) for step in steps]
-        key = (tuple(map(tuple, written)), tuple(step.constants for step in steps))
+        key = (tuple(written), tuple(step.constants for step in steps))
         with self._lock:
             if key in self._passed:
                 return
@@ -454,6 +427,10 @@ class Postgres:
 
     def room(self) -> None:
         """The server's own affair."""
+
+    def copied(self, steps: Sequence[Step]) -> Mapping[str, Sequence[str]]:  # noqa: ARG002
+        """What it keeps is kept by the server."""
+        return {}
 
     def cancel(self) -> None:
         """End what is running."""

@@ -14,7 +14,16 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.literals import MOMENT
-from deniable.engines.translate import INTEGERS, NUMBERS, SPACES, TEXTS, Kind, kind_of, refused
+from deniable.engines.translate import (
+    INTEGERS,
+    NUMBERS,
+    SPACES,
+    TEXTS,
+    Kind,
+    cast,
+    kind_of,
+    refused,
+)
 from deniable.errors import QueryError
 
 NAME, DIALECT = "Postgres", "postgres"
@@ -62,7 +71,7 @@ def type_of(node: exp.Expr) -> Kind:
 
 def zero_or_one(value: exp.Expr, to: exp.DataType) -> exp.Expr:
     """A truth as a number."""
-    one, zero = (exp.cast(exp.Literal.number(n), TYPES[to.this], dialect=DIALECT) for n in (1, 0))
+    one, zero = (cast(exp.Literal.number(n), TYPES[to.this], dialect=DIALECT) for n in (1, 0))
     return exp.Case(
         ifs=[
             exp.If(this=exp.paren(value), true=one),
@@ -77,19 +86,19 @@ def _plain_cast(node: exp.Cast) -> exp.Expr:
         return zero_or_one(node.this, node.to)
     if type_of(node.this) == Kind.DOUBLE and node.to.this == Kind.INT128:
         # From a double to NUMERIC only fifteen digits are kept; what we cast so is below 2^63.
-        return _numeric(exp.cast(node.this, "BIGINT"))
-    return exp.cast(node.this, TYPES[node.to.this], dialect=DIALECT)
+        return _numeric(cast(node.this, "BIGINT"))
+    return cast(node.this, TYPES[node.to.this], dialect=DIALECT)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
     """A number with a fraction is a double everywhere else."""
     if node.is_string or not ({".", "e", "E"} & set(node.name)):
         return node
-    return exp.cast(exp.Literal.string(node.name), "DOUBLE")
+    return cast(exp.Literal.string(node.name), "DOUBLE")
 
 
 def _is_nan(node: exp.IsNan) -> exp.Expr:
-    nan = exp.cast(exp.Literal.string("NaN"), "DOUBLE")
+    nan = cast(exp.Literal.string("NaN"), "DOUBLE")
     return exp.paren(exp.EQ(this=node.this, expression=nan))
 
 
@@ -100,13 +109,13 @@ def _part(node: exp.Expr) -> exp.Expr:
         name, value = _PART_FUNCTIONS[type(node)], node.this
     part = exp.Extract(this=exp.Var(this=_PARTS.get(name, name)), expression=value)
     if name == "EPOCH":
-        return sure(exp.cast(part, "DOUBLE"), value)
-    return sure(exp.cast(exp.Floor(this=part), "BIGINT"), value)  # seconds have a fraction
+        return sure(cast(part, "DOUBLE"), value)
+    return sure(cast(exp.Floor(this=part), "BIGINT"), value)  # seconds have a fraction
 
 
 def _truncated(node: exp.Expr) -> exp.Expr:
     unit = exp.Literal.string(node.text("unit").lower())
-    moment = exp.cast(node.this, "TIMESTAMP")
+    moment = cast(node.this, "TIMESTAMP")
     return sure(exp.Anonymous(this="DATE_TRUNC", expressions=[unit, moment]), node.this)
 
 
@@ -120,7 +129,7 @@ def _divided(node: exp.Div) -> exp.Expr:
     Postgres raises where a quotient rounds to zero, and elsewhere it is zero. By a constant, as our
     own grids divide, it is zero here too.
     """
-    top = node.this if type_of(node.this) == Kind.DOUBLE else exp.cast(node.this, "DOUBLE")
+    top = node.this if type_of(node.this) == Kind.DOUBLE else cast(node.this, "DOUBLE")
     made = _by(top, node.expression)
     least = _rounds_to_zero(abs(_constant(node.expression)))
     if not least:
@@ -145,7 +154,7 @@ def _constant(node: exp.Expr) -> float:
 
 
 def _double(value: float) -> exp.Expr:
-    return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
+    return cast(exp.Literal.string(repr(value)), "DOUBLE")
 
 
 def _whole_division(node: exp.IntDiv) -> exp.Expr:
@@ -157,11 +166,11 @@ def _whole_division(node: exp.IntDiv) -> exp.Expr:
         return exp.Div(this=node.this, expression=divisor, typed=True, safe=False)
     if kinds <= WHOLE:
         return exp.Anonymous(this="DIV", expressions=[_numeric(node.this), _numeric(bottom)])
-    return exp.Div(this=exp.cast(node.this, "DOUBLE"), expression=bottom, typed=True, safe=False)
+    return exp.Div(this=cast(node.this, "DOUBLE"), expression=bottom, typed=True, safe=False)
 
 
 def _numeric(node: exp.Expr) -> exp.Expr:
-    return exp.cast(node, "DECIMAL", dialect=DIALECT)
+    return cast(node, "DECIMAL", dialect=DIALECT)
 
 
 def _shifted(node: exp.BitwiseRightShift) -> exp.Expr:
@@ -178,15 +187,15 @@ def _remainder(node: exp.Mod) -> exp.Expr:
 
 
 def _square_root(node: exp.Sqrt) -> exp.Expr:
-    return exp.Sqrt(this=exp.cast(node.this, "DOUBLE"))
+    return exp.Sqrt(this=cast(node.this, "DOUBLE"))
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Ln):
-        return exp.Ln(this=exp.cast(node.this, "DOUBLE"))
+        return exp.Ln(this=cast(node.this, "DOUBLE"))
     if node.args.get("expression") is not None:
         raise refused("LOG with a base", NAME)
-    return exp.Anonymous(this="LOG", expressions=[exp.cast(node.this, "DOUBLE")])
+    return exp.Anonymous(this="LOG", expressions=[cast(node.this, "DOUBLE")])
 
 
 def _like(node: exp.Expr) -> exp.Expr:
@@ -249,7 +258,7 @@ def _written(node: exp.TimeToStr) -> exp.Expr:
         plain = "%" if mark == "%" else mark
         form += part or ('"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"')
     made = exp.Anonymous(
-        this="TO_CHAR", expressions=[exp.cast(node.this, "TIMESTAMP"), exp.Literal.string(form)]
+        this="TO_CHAR", expressions=[cast(node.this, "TIMESTAMP"), exp.Literal.string(form)]
     )
     return sure(made, node.this)
 
@@ -263,8 +272,8 @@ def _difference(node: exp.DateDiff) -> exp.Expr:
     unit = node.text("unit").upper().rstrip("S") or "DAY"
     later, earlier = node.this, node.expression
     if unit == "DAY":
-        days = exp.Sub(this=exp.cast(later, "DATE"), expression=exp.cast(earlier, "DATE"))
-        return sure(exp.cast(exp.paren(days), "BIGINT"), later, earlier)
+        days = exp.Sub(this=cast(later, "DATE"), expression=cast(earlier, "DATE"))
+        return sure(cast(exp.paren(days), "BIGINT"), later, earlier)
     if unit not in {"MONTH", "YEAR"}:
         raise refused(f"DATE_DIFF in {unit.lower()}s", NAME)
     ends = (_counted_months(each, unit) for each in (later, earlier))
@@ -272,10 +281,10 @@ def _difference(node: exp.DateDiff) -> exp.Expr:
 
 
 def _counted_months(value: exp.Expr, unit: str) -> exp.Expr:
-    year = exp.cast(exp.Extract(this=exp.Var(this="YEAR"), expression=value), "BIGINT")
+    year = cast(exp.Extract(this=exp.Var(this="YEAR"), expression=value), "BIGINT")
     if unit == "YEAR":
         return year
-    month = exp.cast(exp.Extract(this=exp.Var(this="MONTH"), expression=value.copy()), "BIGINT")
+    month = cast(exp.Extract(this=exp.Var(this="MONTH"), expression=value.copy()), "BIGINT")
     twelve = exp.Mul(this=year, expression=exp.Literal.number(12))
     return exp.paren(exp.Add(this=twelve, expression=month))
 
@@ -312,8 +321,8 @@ def _contains(node: exp.Contains) -> exp.Expr:
 def _known_functions(node: exp.Anonymous) -> exp.Expr:
     name = node.name.upper()
     if name == "HASH":  # of text: the same whatever the type
-        hashed = exp.Anonymous(this="HASHTEXT", expressions=[exp.cast(node.expressions[0], "TEXT")])
-        made = exp.cast(hashed, "BIGINT")
+        hashed = exp.Anonymous(this="HASHTEXT", expressions=[cast(node.expressions[0], "TEXT")])
+        made = cast(hashed, "BIGINT")
         made.type = exp.DataType.build("BIGINT")
         return made
     if name == "STRLEN":

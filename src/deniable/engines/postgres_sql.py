@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from deniable.engines.alike import Alike
+from deniable.engines.base import Step
 from deniable.engines.postgres_collation import bytewise
 from deniable.engines.postgres_functions import (
     DIALECT,
@@ -24,6 +26,7 @@ from deniable.engines.postgres_functions import (
     type_of,
     zero_or_one,
 )
+from deniable.engines.postgres_parts import in_parts
 from deniable.engines.rounding import in_plpgsql
 from deniable.engines.translate import (
     INTEGERS,
@@ -31,6 +34,7 @@ from deniable.engines.translate import (
     TEXTS,
     TRIED,
     Kind,
+    cast,
     kind_of,
     put_first,
     refused,
@@ -43,6 +47,8 @@ from deniable.tables import Schema
 
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
+_REMEMBERED = 64
+_WRITTEN: dict[tuple[object, ...], tuple[str, ...]] = {}
 _TOTAL = (
     *(exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Is, exp.Identifier),
     *(exp.DataType, exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif),
@@ -52,6 +58,24 @@ _TOTAL = (
     *(exp.Like, exp.Greatest, exp.Least, exp.Floor, exp.Ceil),
     *(exp.Neg, exp.Abs, exp.DataTypeParam),
 )
+
+
+def translated(
+    step: Step, schemas: Mapping[str, Schema], sources: Mapping[str, exp.Expr]
+) -> tuple[str, ...]:
+    """The functions that a step needs, and its SELECT; all sessions know the latest."""
+    columns = tuple((name, tuple(each.columns.items())) for name, each in schemas.items())
+    leaves = tuple((name, source.sql(DIALECT)) for name, source in sources.items())
+    key = (step.select, tuple(step.tables.items()), columns, leaves)
+    found = _WRITTEN.get(key)
+    if found is None:
+        writer = PostgresWriter(schemas, sources)
+        select = writer.write(step.select, step.tables, step.alike)
+        found = (*writer.functions, select)
+        if len(_WRITTEN) >= _REMEMBERED:
+            _WRITTEN.clear()
+        _WRITTEN[key] = found
+    return found
 
 
 class PostgresWriter:
@@ -66,22 +90,23 @@ class PostgresWriter:
         """Statements that make the functions which catch errors."""
         return list(self._bodies.values())
 
-    def write(self, text: str, tables: Mapping[str, str]) -> str:
+    def write(self, text: str, tables: Mapping[str, str], alike: Alike | None = None) -> str:
         """One SELECT, in Postgres's words."""
         with within_depth(NAME):
-            return self._write(text, tables)
+            return self._write(text, tables, alike)
 
-    def _write(self, text: str, tables: Mapping[str, str]) -> str:
-        tree = rewritten(typed_tree(text, tables, self._schemas), self._rule)
+    def _write(self, text: str, tables: Mapping[str, str], alike: Alike | None) -> str:
+        tree = rewritten(typed_tree(text, tables, self._schemas, alike), self._rule)
         named = {table.name for table in tree.find_all(exp.Table)}
         for name, source in self._sources.items():
             if name in named:
                 put_first(tree, name, source.copy(), materialized=False)
         assert isinstance(tree, exp.Query)
-        # Lists of values in one row: the server tells others how many rows a statement gave.
-        names = [f"c{place}" for place in range(len(tree.selects))]
-        lists = ", ".join(f"ARRAY_AGG({name})" for name in names)
-        return f"SELECT {lists} FROM ({bytewise(tree).sql(DIALECT)}) AS given ({', '.join(names)})"
+        width = len(tree.selects) if alike is None else alike.width(tree.selects)
+        tree = bytewise(tree)
+        if alike is not None and not alike.repeat(tree, DIALECT):
+            return self._write(text, tables, None)
+        return in_parts(tree.sql(DIALECT, copy=False), width)
 
     def _rule(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Paren) and node.meta.get(TRIED):
@@ -101,14 +126,14 @@ class PostgresWriter:
         if wanted in INTEGERS and found in {Kind.DOUBLE, Kind.FLOAT, Kind.INT128, Kind.DECIMAL}:
             return self._whole(value)
         if wanted in TEXTS and found is not None and found not in {Kind.DOUBLE, Kind.FLOAT}:
-            return exp.cast(value, "TEXT")
+            return cast(value, "TEXT")
         if wanted == Kind.DOUBLE and found in INTEGERS:
-            return exp.cast(value, "DOUBLE")
+            return cast(value, "DOUBLE")
         if found == Kind.BOOLEAN and wanted in NUMBERS:
             return zero_or_one(value, to)
         if wanted == Kind.BOOLEAN and found in NUMBERS:
             return exp.paren(exp.NEQ(this=value, expression=exp.Literal.number(0)))
-        return self._tried(exp.cast(value, to))
+        return self._tried(cast(value, to))
 
     def _whole(self, value: exp.Expr) -> exp.Expr:
         """A number as BIGINT; NULL where 64 bits do not hold it.
@@ -117,11 +142,11 @@ class PostgresWriter:
         computed once.
         """
         if isinstance(value, exp.Column):
-            return sure(_within(value, exp.cast(value.copy(), "BIGINT")))
+            return sure(_within(value, cast(value.copy(), "BIGINT")))
         kind = TYPES[type_of(value)]
         given = exp.column("a0")
         given.type = value.type
-        inside = _within(given, exp.cast(given.copy(), "BIGINT")).sql(DIALECT)
+        inside = _within(given, cast(given.copy(), "BIGINT")).sql(DIALECT)
         text = (
             f"(a0 {kind}) RETURNS BIGINT LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE "
             f"AS {_BODY} BEGIN RETURN {inside}; END {_BODY}"
@@ -137,7 +162,7 @@ class PostgresWriter:
             "(a0 DOUBLE PRECISION) RETURNS DOUBLE PRECISION LANGUAGE plpgsql IMMUTABLE "
             f"PARALLEL SAFE AS {_BODY} {body} {_BODY}"
         )
-        return self._called("deniable_round", text, [exp.cast(node.this, "DOUBLE")])
+        return self._called("deniable_round", text, [cast(node.this, "DOUBLE")])
 
     def _called(self, prefix: str, text: str, arguments: list[exp.Expr]) -> exp.Expr:
         """A call of a temporary function, which is made before the statement."""
@@ -208,7 +233,7 @@ def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
     """Only for what 64 bits hold; NaN is larger than any number here."""
     double = type_of(value) in {Kind.DOUBLE, Kind.FLOAT}
     ends = (f"-{_FARTHEST}", _FARTHEST if double else "9223372036854775807")
-    least, most = (exp.cast(exp.Literal.string(end), TYPES[type_of(value)]) for end in ends)
+    least, most = (cast(exp.Literal.string(end), TYPES[type_of(value)]) for end in ends)
     low = exp.GTE(this=value.copy(), expression=least)
     # A number with a fraction is rounded, a double beyond 2^53 has none.
     high = (exp.LT if double else exp.LTE)(this=value.copy(), expression=most)

@@ -8,7 +8,6 @@ holds its lock.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 import duckdb as driver
 
 from deniable.engines.statements import UNSHARED
+from deniable.randomness.fork import process_mark
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -40,7 +40,7 @@ class Scratch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-_KEPT: dict[int, Scratch] = {}
+_KEPT: dict[tuple[int, int], Scratch] = {}
 """By process. A forked child keeps its parent's, unused: to close it would wait for threads
 that it does not have."""
 
@@ -54,13 +54,13 @@ def _opened() -> Scratch:
 
 def scratch() -> Scratch:
     """The database of this process: a child that was forked has its own."""
-    process = os.getpid()
+    process = process_mark()
     return _KEPT.get(process) or _KEPT.setdefault(process, _opened())
 
 
 def forget() -> None:
     """Open another one next time: after a failure that outlasts its statement."""
-    _KEPT.pop(os.getpid(), None)
+    _KEPT.pop(process_mark(), None)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from deniable.engines.base import Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
 from deniable.engines.scratch import Scratch, forget, scratch
 from deniable.engines.statements import UNSHARED, VEILED, Statements, set_to
-from deniable.errors import QueryError
+from deniable.errors import QueryError, is_stop
 from deniable.tables import SQL_TYPES, ColumnType, Schema
 
 _REMEMBERED = 256
@@ -89,6 +89,8 @@ class Shadow:
         except QueryError:
             raise
         except Exception as error:
+            if is_stop(error):
+                raise KeyboardInterrupt from None
             if is_lasting(error):
                 self._forget()
                 forget()

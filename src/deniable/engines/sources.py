@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import zlib
+from collections.abc import Sequence
 
 import duckdb as driver
 
@@ -55,12 +56,11 @@ def first_line(path: str, link: str | None, form: CSVFormat) -> tuple[list[str],
     return names, start.tell() < len(text) or len(stored) < _LONGEST_HEADER
 
 
-def csv_options(source: str, link: str | None = None, form: CSVFormat = PLAIN) -> str:
-    """Text only, nothing sniffed; names from the first line, which is the file's schema.
+def csv_options(names: Sequence[str], source: str, form: CSVFormat = PLAIN) -> str:
+    """Text only, nothing sniffed; columns of these names, which are the file's schema.
 
     Lines that do not fit are dropped, whatever is wrong with them.
     """
-    names = csv_header(source, link, form)
     columns = ", ".join(f"{string_literal(name)}: 'VARCHAR'" for name in names)
     return (
         f"columns={{{columns}}}, header={str(form.names is None).lower()}, auto_detect=false, "

@@ -7,7 +7,7 @@ import logging
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
@@ -42,8 +42,16 @@ except ImportError:
     raise MissingExtraError("tables in Spark", "spark") from None
 
 # They need Spark.
-from deniable.engines.spark_leaves import NATIVE, as_arrow, is_exact, kind_of, leaf
-from deniable.engines.spark_plans import is_stored
+from deniable.engines.spark_leaves import (
+    NATIVE,
+    as_arrow,
+    is_exact,
+    is_total,
+    kind_of,
+    leaf,
+    places_of,
+)
+from deniable.engines.spark_plans import Stored, stored
 
 # What a question means must not follow the settings of the session or of the cluster.
 _SETTINGS = {
@@ -67,10 +75,14 @@ _SETTINGS = {
     # A file that is gone or cannot be read has no rows: it may be one person's.
     "spark.sql.files.ignoreMissingFiles": "true",
     "spark.sql.files.ignoreCorruptFiles": "true",
+    # Else rows of a unit are together where the names of files say so.
+    "spark.sql.sources.bucketing.enabled": "false",
+    "spark.sql.sources.v2.bucketing.enabled": "false",
 }
 _NOT_ROW_BY_ROW = (
-    "is computed, from other tables or by code (an RDD, a source of one's own), or fails on one "
-    "line or file (mode=FAILFAST): what it shows of one person may hang on others. Give the table "
+    "is computed, from other tables or by code (an RDD, a source of one's own), or one line can "
+    "end it or its file (CSV, XML, mode=FAILFAST, multiLine): what it shows of one person may hang "
+    "on others. Give the table "
     "or files that it is made of; or, if each of its rows comes from one row of the same person, "
     "without chance and without anything that can fail, say row_by_row=True"
 )
@@ -78,6 +90,12 @@ _WATCHED = (
     "Spark's pages and event logs show exact numbers of rows to all who may open them: set {}, or "
     "let only the owner of the data read them (spark.acls.enable=true)"
 )
+_LEFT_OUT = (
+    "table {}: {} left out: as Spark reads files, a time in milliseconds or a decimal of more than "
+    "18 digits that lies too far can take other people's rows with it. If none does, say "
+    "row_by_row=True"
+)
+_CHANGED = "a table is no longer what it was when the session opened"
 _REMEMBERED = 64
 T = TypeVar("T")
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -146,12 +164,14 @@ class SparkSnapshot:
         return _attempt("the query", lambda: self._run(step))
 
     def _run(self, step: Step) -> Rows:
-        rows = self.frame(step).collect()
+        # Part by part: Spark ends a question whose rows have a gigabyte together, and who asks may
+        # choose, by how long keys are, how many groups that takes.
+        rows = self.frame(step).toLocalIterator()
         return [tuple(int(v) if isinstance(v, Decimal) else v for v in row) for row in rows]
 
     def frame(self, step: Step) -> DataFrame:
         """A step that is ready to run."""
-        written = self._writer.write(step.select, step.tables)
+        written = self._writer.write(step.select, step.tables, step.alike)
         changed = False  # tables may read those before them
         for name, text in written.kept.items():
             changed = changed or self._made.get(name) != step.tables[name]
@@ -170,6 +190,25 @@ class SparkSnapshot:
                 self._session.catalog.dropTempView(name)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A table as it was when it was opened: its columns, and how its rows are stored."""
+
+    name: str
+    source: SparkTable
+    fields: tuple[native.StructField, ...]
+    stored: Stored | None
+
+    def is_still(self, frame: DataFrame) -> bool:
+        """Whether rows as they are found now are of the same columns, and stored alike."""
+        return self == _opened(self.name, self.source, frame)
+
+
+def _opened(name: str, source: SparkTable, frame: DataFrame) -> Opened:
+    """What a table is now; no row is read."""
+    return Opened(name, source, tuple(frame.schema.fields), stored(frame))
+
+
 class Spark:
     """A session beside the user's, with settings of its own; one question at a time."""
 
@@ -179,7 +218,7 @@ class Spark:
         self._tables = tables
         self._mark = f"deniable_{uuid.uuid4().hex}"
         self._schemas: dict[str, Schema] = {}
-        self._opened: dict[str, tuple[str, SparkTable, bool]] = {}
+        self._opened: dict[str, Opened] = {}
         self._sources: dict[str, exp.Expr] = {}
         self._writer = SparkWriter(self._schemas, self._sources)
         self._lock = threading.Lock()
@@ -212,38 +251,42 @@ class Spark:
         if columns is not None:
             raise ParameterError("columns", name, "Spark knows its types; leave them out")
         with self._lock:
-            fields, plain = _attempt(f"table {name}", lambda: self._fields(source))
-        if not (plain or row_by_row):
+            opened = _attempt(f"table {name}", lambda: self._found(name, source))
+        if opened.stored is None and not row_by_row:
             raise ParameterError("source", source.name, _NOT_ROW_BY_ROW)
         kinds: dict[str, ColumnType] = {}
         exact, select = set(), exp.Select()
-        names = set[str]()
-        for column in fields:
+        names, left_out = set[str](), list[str]()
+        for column in opened.fields:
             if column.name.lower() in names:
                 raise ParameterError("source", source.name, f"two columns are called {column.name}")
             names.add(column.name.lower())
             kind = kind_of(column.dataType)
             if kind is None:
                 continue  # a type about which nothing can be asked
+            if not (row_by_row or is_total(column.dataType, opened.stored)):
+                left_out.append(column.name)
+                continue
             kinds[column.name] = kind
-            if is_exact(column.dataType):
+            if is_exact(column.name, column.dataType, opened.stored):
                 exact.add(column.name)
             read = leaf(column.name, column.dataType)
             select = select.select(exp.alias_(read, column.name.lower(), quoted=True))
+        if left_out:
+            warnings.warn(_LEFT_OUT.format(name, ", ".join(left_out)), stacklevel=2)
         if not kinds:
             raise ParameterError("source", name, "has no column about which anything can be asked")
         view = f"{self._mark}_{len(self._sources)}"
-        self._schemas[name] = Schema(kinds, frozenset(exact))
+        self._schemas[name] = Schema(kinds, frozenset(exact), places_of(opened.fields))
         self._units[name] = None if unit is None else unit.lower()
-        self._opened[view] = (name, source, plain)
+        self._opened[view] = opened
         self._sources[name] = select.from_(exp.table_(view, quoted=True))
         return self._schemas[name]
 
-    def _fields(self, source: SparkTable) -> tuple[list[native.StructField], bool]:
-        """Its columns, and whether its rows are stored as they are."""
+    def _found(self, name: str, source: SparkTable) -> Opened:
+        """A table as it is now."""
         try:
-            frame = source.open()
-            return frame.schema.fields, is_stored(frame)
+            return _opened(name, source, source.open())
         except (AnalysisException, ParseException):
             known = [table.name for table in self._tables.session.catalog.listTables()]
         hint = nearest(source.name, known)
@@ -251,19 +294,21 @@ class Spark:
 
     def write(self, step: Step) -> list[str]:
         """The statements that Spark runs for a step."""
-        written = self._writer.write(step.select, step.tables)
+        written = self._writer.write(step.select, step.tables, step.alike)
         kept = [f"-- {name}, made once:\n{text}" for name, text in written.kept.items()]
         return [*kept, written.select]
 
     @contextlib.contextmanager
-    def snapshot(self, reads: Sequence[Step] = ()) -> Iterator[SparkSnapshot]:
+    def snapshot(
+        self, reads: Sequence[Step] = (), *, only: Collection[str] | None = None
+    ) -> Iterator[SparkSnapshot]:
         """Tables that are opened once, for all steps of a question."""
         opened = SparkSnapshot(self._session, self._writer, keeps=True)
         context = self._session.sparkContext
         with self._lock:
             try:
                 _attempt("the query", lambda: context.addJobTag(self._mark))
-                _attempt("the query", lambda: self._show(Texts.of(reads)))
+                _attempt("the query", lambda: self._show(Texts.of(reads), only))
                 yield opened
             finally:
                 opened.close()
@@ -311,18 +356,22 @@ class Spark:
             return faults.VALUES
         return None
 
-    def _show(self, texts: Texts) -> None:
+    def _show(self, texts: Texts, only: Collection[str] | None) -> None:
         """The tables under names of our session, in which no other session finds them.
 
         What two statements read, or what is computed, is read once: files may come and go.
         """
-        for view, (name, source, plain) in self._opened.items():
+        for view, opened in self._opened.items():
+            name = opened.name
             scans = texts.scans(name)
-            if not scans:
+            if not scans or (only is not None and name not in only):
                 continue
-            frame = self._brought(source.open())
+            found = opened.source.open()
+            if not opened.is_still(found):
+                raise EngineError(_CHANGED)
+            frame = self._brought(found)
             frame.createOrReplaceTempView(view)
-            if scans == 1 and plain:
+            if scans == 1 and opened.stored is not None:
                 continue
             named = set(texts.columns(self._schemas[name]))
             columns = ", ".join(
@@ -360,6 +409,10 @@ class Spark:
 
     def room(self) -> None:
         """The server's own affair."""
+
+    def copied(self, steps: Sequence[Step]) -> Mapping[str, Sequence[str]]:  # noqa: ARG002
+        """What it keeps is kept by the server."""
+        return {}
 
     def cancel(self) -> None:
         """End what is running."""

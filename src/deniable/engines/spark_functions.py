@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from deniable.engines.literals import MOMENT
 from deniable.engines.rounding import in_spark
-from deniable.engines.spark_templates import OF, put, string, type_of
+from deniable.engines.spark_templates import put, string, type_of
 from deniable.engines.translate import INTEGERS, SPACES, TEXTS, Kind, refused
 
 _NAME = "Spark"
@@ -55,6 +55,7 @@ _COUNTED = {
 }
 _TRY_NAMES = {exp.Add: "TRY_ADD", exp.Sub: "TRY_SUBTRACT"}
 _WHOLE_OF = "deniable_whole_of"
+"""Marks a whole number that is a double: how it is written as one of 64 bits."""
 
 
 def _try_cast(node: exp.TryCast) -> exp.Expr:
@@ -93,7 +94,8 @@ def _plain_cast(node: exp.Cast) -> exp.Expr:
     """Casts that we wrote ourselves, of whole numbers below 2^63 and of what is hashed."""
     value, found, wanted = node.this, type_of(node.this), node.to.this
     if wanted == Kind.BIGINT and _WHOLE_OF in value.meta:
-        return put(value.meta[_WHOLE_OF], *value.meta[OF])
+        text, of = value.meta[_WHOLE_OF]
+        return put(text, of)
     if wanted == Kind.INT128 and found in _FRACTIONS:
         return put("CAST(CAST(:a AS BIGINT) AS DECIMAL(38, 0))", value)
     return put(f"CAST(:a AS {_TYPES[wanted]})", value)
@@ -173,7 +175,7 @@ def _floored(node: exp.Expr) -> exp.Expr:
         return put("CAST(:a AS DOUBLE)", value)
     inside = "ABS(:a) < 9007199254740992e0"
     made = put(f"CASE WHEN {inside} THEN CAST({name}(:a) AS DOUBLE) ELSE :a END", value)
-    made.meta[_WHOLE_OF] = f"{name}(:a)"
+    made.meta[_WHOLE_OF] = (f"{name}(:a)", value.copy())
     return made
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp, parse_one
 
 from deniable.engines.frames import arrow_types
 from deniable.engines.leaves import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, MOST_BYTES
+from deniable.engines.spark_plans import Form, Stored
 from deniable.tables import ColumnType, Schema
 
 _TYPES: dict[type[native.DataType], ColumnType] = {
@@ -22,6 +23,10 @@ _TYPES: dict[type[native.DataType], ColumnType] = {
     native.DateType: ColumnType.DATE,
     **dict.fromkeys((native.TimestampType, native.TimestampNTZType), ColumnType.TIMESTAMP),
 }
+_WHOLE = (native.ByteType, native.ShortType, native.IntegerType, native.LongType)
+_TIMES = (native.TimestampType, native.TimestampNTZType)
+_DIGITS = 18
+"""Of a decimal that Parquet keeps as a whole number: longer ones fail where a cell has more."""
 _ROUNDED = (native.FloatType, native.DecimalType, native.TimestampType)
 _LARGEST = "1.7976931348623157E308"
 NATIVE: dict[ColumnType, native.DataType] = {
@@ -40,9 +45,38 @@ def kind_of(found: native.DataType) -> ColumnType | None:
     return _TYPES.get(type(found))
 
 
-def is_exact(found: native.DataType) -> bool:
-    """Whether different values stay different, or are NULL."""
+def is_exact(name: str, found: native.DataType, stored: Stored | None) -> bool:
+    """Whether different values stay different, or are NULL.
+
+    In names of folders 7 and 007 are one, or %41 and A; as texts of JSON, 7 and "7".
+    """
+    if stored is not None and name in stored.folders:
+        return False
+    if stored is not None and stored.form == Form.JSON and not isinstance(found, _WHOLE):
+        return False
     return not isinstance(found, _ROUNDED)
+
+
+def is_total(found: native.DataType, stored: Stored | None) -> bool:
+    """Whether no cell makes Spark fail as it reads files, or give up the rest of a file.
+
+    Times that count milliseconds are widened, and fail where they lie too far; Spark does not tell
+    in what they count. It then skips what is left of the file, which may be other people's rows.
+    """
+    if stored is None or stored.form == Form.MEMORY:
+        return True
+    if isinstance(found, native.DecimalType):
+        return stored.form == Form.PARQUET and found.precision <= _DIGITS
+    return not isinstance(found, _TIMES)
+
+
+def places_of(fields: Sequence[native.StructField]) -> dict[str, int]:
+    """The decimal places of columns that have them."""
+    return {
+        each.name: each.dataType.scale
+        for each in fields
+        if isinstance(each.dataType, native.DecimalType)
+    }
 
 
 def as_arrow(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Any:

@@ -1,13 +1,17 @@
 """What a data frame of Spark reads: rows as they are stored, or what is computed.
 
 Behind a frame may stand any code: a function over an RDD, a source that somebody wrote. So what
-counts as stored is a closed list: files in formats that come with Spark, Delta or Iceberg, and rows
-in memory. Whatever else a plan is made of is as a view is.
+counts as stored is a closed list: files in formats that one line cannot end, Delta or Iceberg, and
+rows in memory. Whatever else a plan is made of is as a view is. CSV and XML are not among them:
+Spark gives up the rest of a file, other people's rows, after a line of too many cells or a record
+that does not close.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -15,71 +19,155 @@ from pyspark.sql import DataFrame
 _ROWS = frozenset({"LocalRelation", "Range", "SubqueryAlias"})
 """Nodes that hand out rows of the plan itself, or give them a name."""
 
-_FORMATS = "org.apache.spark.sql."  # those of Spark, and those of Delta, which lie there too
-_FILES = f"{_FORMATS}execution.datasources."
-_TABLES = frozenset(
-    {f"{_FILES}v2.{each}.{each.capitalize()}Table" for each in ("parquet", "orc", "json", "text")}
-    | {f"{_FILES}v2.csv.CSVTable", f"{_FORMATS}v2.avro.AvroTable"}
-    | {f"{_FORMATS}delta.catalog.DeltaTableV2", "org.apache.iceberg.spark.source.SparkTable"}
-)
-"""Tables of files."""
 
-_FAILING = {"mode": "failfast", "ignorecorruptfiles": "false", "ignoremissingfiles": "false"}
-"""Options of files under which one of them, or one line, makes a question fail."""
+class Form(StrEnum):
+    """How rows are stored."""
+
+    MEMORY = "memory"
+    PARQUET = "parquet"
+    ORC = "orc"
+    AVRO = "avro"
+    JSON = "json"
+    TEXT = "text"
 
 
-def is_stored(frame: DataFrame) -> bool:
-    """Whether its rows are stored as they are; a temporary view is seen through."""
-    waiting = [frame._jdf.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
-        if not _hands_on(node):
-            return False
+_SPARK = "org.apache.spark.sql."
+_FILES = f"{_SPARK}execution.datasources."
+_BUILT_IN = {"Parquet": Form.PARQUET, "Orc": Form.ORC, "Json": Form.JSON, "Text": Form.TEXT}
+_FORMATS = {
+    **{f"{_FILES}{form}.{name}FileFormat": form for name, form in _BUILT_IN.items()},
+    f"{_SPARK}avro.AvroFileFormat": Form.AVRO,
+    f"{_SPARK}delta.DeltaParquetFileFormat": Form.PARQUET,
+}
+"""How files are read in Spark's first way."""
+_TABLES = {
+    **{f"{_FILES}v2.{form}.{name}Table": form for name, form in _BUILT_IN.items()},
+    f"{_SPARK}v2.avro.AvroTable": Form.AVRO,
+}
+"""Tables of files, in its second way."""
+_KEPT_ELSEWHERE = {
+    f"{_SPARK}delta.catalog.DeltaTableV2": Form.PARQUET,
+    "org.apache.iceberg.spark.source.SparkTable": Form.PARQUET,
+}
+"""Tables whose own logs say what is in which folder."""
+
+_FAILING = {
+    "mode": {"failfast"},
+    "ignorecorruptfiles": {"false"},
+    "ignoremissingfiles": {"false"},
+    "multiline": {"true"},
+    "datetimerebasemode": {"exception", "legacy"},
+}
+"""Options of files under which one line or cell ends a question, or the rest of its file."""
+_READING = {
+    "spark.sql.parquet.enableVectorizedReader": "true",  # the other one counts digits of decimals
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.avro.datetimeRebaseModeInRead": "corrected",
+}
+"""Settings that nothing of the kind needs. The session that made a frame reads its files, whoever
+asks."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Rows as they are stored, and the columns whose values stand in the names of folders."""
+
+    form: Form
+    folders: frozenset[str] = frozenset()
+
+
+def stored(frame: DataFrame) -> Stored | None:
+    """How its rows are stored; None if they are computed. A temporary view is seen through."""
+    plan = node = frame._jdf.queryExecution().analyzed()
+    meant: dict[int, int] = {}  # the columns that others are new names of
+    while _hands_on(node, meant):
         children = node.children()
-        waiting += [children.apply(place) for place in range(children.size())]
-    return True
+        if not children.size():
+            found = _leaf(node, _named(plan.output()), meant)
+            return None if found and found.form != Form.MEMORY and _gives_up(frame) else found
+        node = children.apply(0)
+    return None
 
 
-def _hands_on(node: Any) -> bool:
-    """Whether a node of a plan gives rows on as they are."""
+def _gives_up(frame: DataFrame) -> bool:
+    """Whether the settings under which its files are read let one cell end the rest of a file."""
+    known = frame.sparkSession.conf
+    return any((known.get(name) or "").lower() != value for name, value in _READING.items())
+
+
+def _hands_on(node: Any, meant: dict[int, int]) -> bool:
+    """Whether a node of a plan gives rows on as they are; a leaf is looked at apart."""
     kind = node.getClass().getSimpleName()
     if kind == "View":
         return bool(node.isTempViewStoringAnalyzedPlan())
     if kind == "Project":
-        return _only_names(node.projectList())
+        return _only_names(node.projectList(), meant)
+    return kind in {*_ROWS, "LogicalRelation", "DataSourceV2Relation"}
+
+
+def _leaf(node: Any, named: Mapping[str, int], meant: Mapping[int, int]) -> Stored | None:
+    """What stands at the end of a plan."""
+    kind = node.getClass().getSimpleName()
+    if kind in _ROWS:
+        return Stored(Form.MEMORY)
     if kind == "LogicalRelation":
-        return _is_files(node.relation())
-    if kind == "DataSourceV2Relation":
-        return _class(node.table()) in _TABLES and not _can_fail(dict(node.options()))
-    return kind in _ROWS
+        if _class(node.relation()) != f"{_FILES}HadoopFsRelation":
+            return None
+        form = _FORMATS.get(_class(node.relation().fileFormat()))
+        options, folders = _options(node.relation().options()), node.relation().partitionSchema()
+    else:
+        table, options = node.table(), dict(node.options())
+        if _class(table) in _KEPT_ELSEWHERE:
+            return None if _can_fail(options) else Stored(_KEPT_ELSEWHERE[_class(table)])
+        form = _TABLES.get(_class(table))
+        folders = table.fileIndex().partitionSchema() if form is not None else None
+    if form is None or _can_fail(options):
+        return None
+    written = {name.lower() for name in folders.fieldNames()}
+    numbers = {number for name, number in _named(node.output()).items() if name.lower() in written}
+    return Stored(
+        form, frozenset(n for n, number in named.items() if _is(number, meant) in numbers)
+    )
 
 
-def _is_files(relation: Any) -> bool:
-    """Whether it reads files, in a format of Spark's, and fails on none of them."""
-    if _class(relation) != f"{_FILES}HadoopFsRelation":
-        return False
-    listed, options = relation.options().iterator(), dict[str, str]()
-    while listed.hasNext():
-        option = listed.next()
+def _is(number: int, meant: Mapping[int, int]) -> int:
+    """The stored column that one is."""
+    while number in meant:
+        number = meant[number]
+    return number
+
+
+def _named(output: Any) -> dict[str, int]:
+    """Spark's numbers of columns, by their names."""
+    each = (output.apply(place) for place in range(output.size()))
+    return {str(column.name()): int(column.exprId().id()) for column in each}
+
+
+def _options(listed: Any) -> dict[str, str]:
+    each, options = listed.iterator(), dict[str, str]()
+    while each.hasNext():
+        option = each.next()
         options[option._1()] = option._2()
-    return _class(relation.fileFormat()).startswith(_FORMATS) and not _can_fail(options)
+    return options
 
 
 def _can_fail(options: Mapping[str, str]) -> bool:
     given = {name.lower(): value.lower() for name, value in options.items()}
-    return any(given.get(name) == value for name, value in _FAILING.items())
+    return any(given.get(name) in values for name, values in _FAILING.items())
 
 
 def _class(thing: Any) -> str:
     return str(thing.getClass().getName())
 
 
-def _only_names(listed: Any) -> bool:
+def _only_names(listed: Any, meant: dict[int, int]) -> bool:
     """Whether columns are chosen and renamed, and none is computed."""
     for place in range(listed.size()):
-        each = listed.apply(place)
+        each = column = listed.apply(place)
         if each.getClass().getSimpleName() == "Alias":
-            each = each.child()
-        if each.getClass().getSimpleName() != "AttributeReference":
+            column = each.child()
+        if column.getClass().getSimpleName() != "AttributeReference":
             return False
+        if column is not each:
+            meant[int(each.exprId().id())] = int(column.exprId().id())
     return True

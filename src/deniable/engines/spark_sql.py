@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from deniable.engines.alike import Alike
 from deniable.engines.spark_functions import RULES
 from deniable.engines.translate import put_first, rewritten, typed_tree, within_depth
 from deniable.tables import Schema
 
+DIALECT = "spark"
 _MOST_KNOWN = 32
 
 
@@ -33,18 +35,20 @@ class SparkWriter:
         self._schemas, self._sources = schemas, sources
         self._known: dict[tuple[str, ...], Written] = {}
 
-    def write(self, text: str, tables: Mapping[str, str]) -> Written:
+    def write(self, text: str, tables: Mapping[str, str], alike: Alike | None = None) -> Written:
         """One SELECT, and the tables that it reads."""
         key = (text, *tables, *tables.values())
         if key not in self._known:
             while len(self._known) >= _MOST_KNOWN:
                 self._known.pop(next(iter(self._known)))
             with within_depth("Spark"):
-                self._known[key] = self._write(text, tables)
+                self._known[key] = self._write(text, tables, alike)
         return self._known[key]
 
-    def _write(self, text: str, tables: Mapping[str, str]) -> Written:
-        tree = rewritten(typed_tree(text, tables, self._schemas), _rule)
+    def _write(self, text: str, tables: Mapping[str, str], alike: Alike | None) -> Written:
+        tree = rewritten(typed_tree(text, tables, self._schemas, alike), _rule)
+        if alike is not None and not alike.repeat(tree, DIALECT):
+            return self._write(text, tables, None)
         kept = {}
         for made in list(tree.args["with_"].expressions) if tables else []:
             if made.alias in tables:
@@ -63,7 +67,7 @@ class SparkWriter:
         with_ = tree.args.get("with_")
         if with_ is not None and not with_.expressions:
             with_.pop()
-        return str(tree.sql("spark"))
+        return str(tree.sql(DIALECT, copy=False))
 
 
 def _name_apart(tree: exp.Expr) -> None:

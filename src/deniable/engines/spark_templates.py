@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import sqlglot
 from sqlglot import exp
 
 from deniable.engines.translate import Kind, kind_of
-
-OF = "deniable_of"
-"""Marks what an expression was made of."""
 
 
 def put(text: str, *parts: exp.Expr) -> exp.Expr:
@@ -18,9 +17,12 @@ def put(text: str, *parts: exp.Expr) -> exp.Expr:
     def placed(node: exp.Expr) -> exp.Expr:
         return _closed(marks[node.name]) if isinstance(node, exp.Placeholder) else node
 
-    made = sqlglot.parse_one(text, read="spark").transform(placed)
-    made.meta[OF] = [part.copy() for part in parts]
-    return made
+    return _read(text).transform(placed)
+
+
+@cache
+def _read(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, read="spark")
 
 
 def _closed(node: exp.Expr) -> exp.Expr:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 import weakref
@@ -17,6 +16,7 @@ from typing import IO
 import duckdb as driver
 
 from deniable.engines.sources import string_literal
+from deniable.randomness.fork import process_mark
 
 _PREFIX, _LOCK = "deniable-spill-", "in-use"
 
@@ -28,7 +28,7 @@ class Spill:
         _sweep_left()
         self.folder, held = _made()
         self._lasts = False
-        self.sweep = weakref.finalize(self, _remove, self.folder, held, os.getpid())
+        self.sweep = weakref.finalize(self, _remove, self.folder, held, process_mark())
 
     def take(self, connection: driver.DuckDBPyConnection) -> None:
         """Have a connection spill here."""
@@ -60,8 +60,8 @@ def _made() -> tuple[Path, IO[str]]:
         held.close()
 
 
-def _remove(folder: Path, held: IO[str], process: int) -> None:
-    if os.getpid() == process:  # no forked child's affair
+def _remove(folder: Path, held: IO[str], made_by: tuple[int, int]) -> None:
+    if process_mark() == made_by:  # no forked child's affair
         shutil.rmtree(folder, ignore_errors=True)
     held.close()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import sqlglot
 from sqlglot import exp
@@ -16,6 +17,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
+from deniable.engines.alike import Alike
 from deniable.errors import QueryError
 from deniable.tables import SQL_TYPES, Schema
 
@@ -33,8 +35,15 @@ TRIED = "deniable_tried"
 _KNOWN = {**DuckDB.EXPRESSION_METADATA, exp.Replace: {"returns": Kind.VARCHAR}}
 
 
-def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schema]) -> exp.Expr:
+def typed_tree(
+    text: str,
+    tables: Mapping[str, str],
+    schemas: Mapping[str, Schema],
+    alike: Alike | None = None,
+) -> exp.Expr:
     """A statement with types on all of its parts; `tables` become common table expressions."""
+    if alike is not None:
+        text, tables = alike.select, alike.with_rows()
     tree = sqlglot.parse_one(text, read="duckdb")
     for name, select in reversed(list(tables.items())):
         put_first(tree, name, sqlglot.parse_one(select, read="duckdb"), materialized=True)
@@ -42,6 +51,8 @@ def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schem
         bracket = exp.Paren(this=node.this)
         bracket.meta[TRIED] = True
         node.replace(bracket)
+    if alike is not None:
+        alike.mark(tree)
     known = MappingSchema(
         {
             name: {column.lower(): SQL_TYPES[kind] for column, kind in schema.columns.items()}
@@ -57,6 +68,17 @@ def typed_tree(text: str, tables: Mapping[str, str], schemas: Mapping[str, Schem
         named, schema=known, dialect="duckdb", expression_metadata=_KNOWN
     )
     return typed
+
+
+@cache
+def _named_type(name: str, dialect: str | None) -> exp.DataType:
+    return exp.DataType.build(name, dialect=dialect)
+
+
+def cast(value: exp.Expr, to: exp.DataType | str, *, dialect: str | None = None) -> exp.Expr:
+    """A cast, unless it is one already; the value is taken as it is, not copied."""
+    kind = _named_type(to, dialect).copy() if isinstance(to, str) else to.copy()
+    return exp.cast(value, kind, copy=False, dialect=dialect)
 
 
 def put_first(tree: exp.Expr, name: str, select: exp.Expr, *, materialized: bool) -> None:

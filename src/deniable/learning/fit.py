@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from deniable.closed import exactly, frozen, read_names, read_text
-from deniable.engines.base import Engine, LazySnapshot, Step
+from deniable.engines.base import LazySnapshot, Step
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.learning.bayes import GaussianNB
 from deniable.learning.clustering import KMeans
@@ -42,8 +42,8 @@ from deniable.query.read.columns import BOUGHT, Column
 from deniable.query.read.compile import Selected, compile_rows, table_rows
 from deniable.query.read.resolve import parse
 from deniable.release import Door, Gate, shielded
-from deniable.session import Session
-from deniable.tables import NUMERIC, ColumnType, PrivateTable, check_keys, nearest
+from deniable.session import Parts, Session
+from deniable.tables import NUMERIC, ColumnType, check_keys, nearest
 
 Estimator = TypeVar("Estimator", bound=PrivateEstimator)
 
@@ -105,7 +105,7 @@ def fit(
             "is for the owner to say: dp.Session(..., allow_real_arithmetic=True); or take "
             "method='output', which is exact",
         )
-    steps = _steps(model, source, tables, parts.engine)
+    steps = _steps(model, source, parts)
     parts.engine.check(steps)
     question: dict[str, object] = {
         "learn": type(model).__name__,
@@ -115,11 +115,13 @@ def fit(
         "tables": {name: each.describe() for name, each in tables.items()},
     }
     if selected.text:
-        question |= {"sql": selected.text, **facts_of(parts.catalogue, parts.public)}
+        question |= {"sql": selected.text, **facts_of(parts.catalogue)}
     counts = parts.counts.about(steps)
 
     def drawn(door: Door) -> object:
-        with LazySnapshot(parts.engine, [*counts, *steps]) as snapshot:
+        with LazySnapshot(
+            parts.engine, [*counts, *steps], {*tables, *parts.catalogue.public}
+        ) as snapshot:
             parts.counts.confirm(counts, snapshot)
             if not isinstance(model, SumsEstimator):
                 return door.draw(whole, partial(_pull, source, snapshot))
@@ -135,16 +137,16 @@ def fit(
     return model
 
 
-def _steps(
-    model: PrivateEstimator, source: Source, tables: Mapping[str, PrivateTable], engine: Engine
-) -> list[Step]:
+def _steps(model: PrivateEstimator, source: Source, parts: Parts) -> list[Step]:
     """Every kind of statement that the fit will run; refused where the engine has no room."""
-    if not isinstance(model, SumsEstimator):
-        return [source.rows_step()]
-    each = [source.pushed(sums) for sums in model._drawn(len(source.x))]
-    for one in each:
-        check_room(one.plan, tables, engine.room())
-    return [one.step for one in each]
+    if isinstance(model, SumsEstimator):
+        each = [source.pushed(sums) for sums in model._drawn(len(source.x))]
+        plans, steps = [one.plan for one in each], [one.step for one in each]
+    else:
+        plans, steps = [source.rows_plan()], [source.rows_step()]
+    for plan in plans:
+        check_room(plan, parts.catalogue, parts.engine, steps)
+    return steps
 
 
 @dataclass(frozen=True)

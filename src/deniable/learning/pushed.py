@@ -61,6 +61,7 @@ from deniable.tables import LEAST_DOUBLE, ColumnType
 TINY = 1e-100  # far below one step of any grid
 _SCORE = 100.0  # the square of e to the power of -100 is a double yet
 _ZERO, _HALF, _ONE = real(0.0), real(0.5), real(1.0)
+_ROW = whole(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,10 @@ class Source:
         constants = (*self.selected.constants, *self.constants)
         return Step(select, first, turns.tables, constants=constants, veiled=self.selected.veiled)
 
+    def rows_plan(self) -> Plan:
+        """The plan of the number of bounded rows: what holds them has room for all of them."""
+        return self.bounded.summed([_ROW], row=1)
+
     def _double(self, name: str) -> Term:
         value = column(name)
         if self.selected.relation.columns[name].kind != ColumnType.BOOLEAN:
@@ -215,9 +220,9 @@ class Pushed:
 
     def totals(self, rows: EngineRows) -> Integers:
         """The flat sums; groups without rows are zero, and what is beyond 64 bits saturates."""
-        found = np.zeros((self.groups, len(self.plan.statistics)), dtype=object)
+        found = np.zeros((self.groups, len(self.plan.counted.statistics)), dtype=object)
         for row in rows:
-            place, values = (int(row[0]), row[1:]) if self.plan.groups else (0, row)
+            place, values = (int(row[0]), row[1:]) if self.plan.counted.groups else (0, row)
             found[place] = [int(value or 0) for value in values]
         limits = np.iinfo(np.int64)
         made: Integers = np.clip(found.ravel(), limits.min, limits.max).astype(np.int64)

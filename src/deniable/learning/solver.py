@@ -18,12 +18,13 @@ Beyond such sizes the answer is zero, whatever the rows are: it fails closed.
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 
 from deniable.learning.rows import Floats
+from deniable.privacy.exact import decimals
 
 GRADIENT = 1e-5
 """γ: the solver comes within γ/Λ of the minimum."""
@@ -117,7 +118,7 @@ def in_decimals(
     """The same in decimals, exact inputs and damped steps; None where digits do not suffice."""
     exact = np.vectorize(Decimal, otypes=[object])
     count, width = rows.shape
-    with localcontext(Context(prec=digits)):
+    with localcontext(decimals(digits)):
         signed = exact(rows * signs[:, None]) if count else np.empty((0, width), object)
         push, b = Decimal(penalty), exact(tilt)
         weights = exact(np.where(np.isfinite(start).all(), start, 0.0))

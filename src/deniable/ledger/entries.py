@@ -16,12 +16,14 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from deniable.errors import LedgerError, LedgerTamperedError
+from deniable.errors import BudgetError, LedgerError, LedgerTamperedError
 from deniable.ledger.filters import Budget, Totals
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 
 VERSION = 1
-HOLDING = 2  # of entries about a hold: who does not know of holds reads no ledger that has one
+# Of entries about a hold, and of those that hand a part of one on: who does not know of these
+# reads no ledger that has one.
+HOLDING, HANDING_ON = 2, 3
 START = "0" * 64
 
 _KINDS: Mapping[str, type[PureDP] | type[ApproxDP] | type[ZCDP] | type[GDP]] = {
@@ -40,7 +42,7 @@ class Kind(StrEnum):
     DEBIT = "debit"  # part of a reservation is about to be drawn
     ANSWER = "answer"  # what a reservation gave
     FAIL = "fail"  # a reservation gave nothing; it stays spent
-    SETTLE = "settle"  # what a first part gave; its hold becomes a reservation, or is let go
+    SETTLE = "settle"  # what a part gave; its hold becomes the next reservation, or is let go
     TOP_UP = "top-up"  # the budget grows
     LOWER = "lower"  # the budget shrinks
     SHARE = "share"  # what one analyst may spend of it
@@ -89,10 +91,11 @@ def make_row(
 ) -> Row:
     """The entry that follows `last`."""
     number = 1 if last is None else last.number + 1
-    holding = kind == Kind.SETTLE or "hold" in data
+    settles, holds = kind == Kind.SETTLE, "hold" in data
+    version = HANDING_ON if settles and holds else HOLDING if settles or holds else VERSION
     body = canonical(
         {
-            "version": HOLDING if holding else VERSION,
+            "version": version,
             "population": population,
             "number": number,
             "kind": str(kind),
@@ -126,7 +129,7 @@ def check_row(key: bytes, before: Row | None, row: Row) -> None:
     if not hmac.compare_digest(expected_mac.encode(), str(row.mac).encode("utf-8", "replace")):
         raise LedgerTamperedError(f"{where} was changed, or the key is another one")
     data = row.data
-    if data.get("version") not in (VERSION, HOLDING):
+    if data.get("version") not in (VERSION, HOLDING, HANDING_ON):
         raise LedgerError(f"{where} was written by another version of the software")
     stored = (row.population, row.number, str(row.kind), row.who, row.question, row.refers)
     told = tuple(data.get(n) for n in ("population", "number", "kind", "who", "question", "refers"))
@@ -149,7 +152,7 @@ class Tranche:
 
 @dataclass(frozen=True)
 class Hold:
-    """What is kept free for the second part of a question, until its first part decides."""
+    """What is kept free for later parts of a question, until the part before decides."""
 
     who: str
     tranche: int
@@ -173,6 +176,7 @@ class State:
     releases: int = 0
     time: str = ""  # the day of the last entry that is no answer
     holds: Mapping[str, Hold] = field(default_factory=dict)  # by the number of the reservation
+    selections: int = 0  # how many selections of keys were charged under this promise
 
     def counted(self) -> tuple[Tranche, ...]:
         """The tranches, holds counted as spent."""
@@ -200,6 +204,8 @@ class State:
         }
         if self.holds:  # absent without any, as in entries that were written before there were
             data["holds"] = {number: asdict(each) for number, each in sorted(self.holds.items())}
+        if self.selections:
+            data["selections"] = self.selections
         return data
 
 
@@ -219,11 +225,24 @@ def state_of(row: Row) -> State:
             data["releases"],
             data["time"],
             {number: _hold_from_json(each) for number, each in data.get("holds", {}).items()},
+            data.get("selections", 0),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as cause:
         raise LedgerTamperedError(
             f"entry {row.number} of {row.population!r} is no entry"
         ) from cause
+
+
+def has_ended(rows: list[Row]) -> bool:
+    """Whether one of the entries about a reservation ends it."""
+    return any(row.kind == Kind.FAIL or row.kind in ANSWERS for row in rows)
+
+
+def of_open(last: Row | None, name: str) -> Row:
+    """The last entry of a population that has a budget."""
+    if last is None:
+        raise BudgetError(f"{name!r} has no budget; open it with a budget first")
+    return last
 
 
 def day_of(time: str) -> str:

@@ -11,11 +11,12 @@ same time for every release. Nothing else may gate: numerical curves are for rep
   conversion at δ_c gives ε*. A release passes if, counting it, **either** every release so far is
   pure and Σε <= ε*, **or** Σρ <= ρ* and Σδ <= δ_k.
 
-*Holds.* A question in two parts is charged for the first and holds the price of the second. The
-rules are asked with charges and holds together. The entry that stores the first answer turns the
-hold into a charge that it covers, or lets it go, as that answer decides: before it, nothing has
-read for the second part. So charges never fall, and from one admission to the next they stay below
-what that admission counted. The first three rules bound charges; nothing else is needed.
+*Holds.* A question in parts is charged for the first and holds the price of the others. The rules
+are asked with charges and holds together. The entry that stores the answer of a part turns the hold
+into the charge of the next part and a hold for those after it, both of which it covers, or lets it
+go, as that answer decides: before it, nothing has read for the next part. So charges never fall,
+charges and holds together grow by admissions alone, and from one admission to the next charges stay
+below what that admission counted. The first three rules bound charges; nothing else is needed.
 
 Proof of the last rule. P and Q are the laws of the transcript (requests, refusals, answers, in
 order of charging) on neighbours, the analyst's coins fixed. Prices (e_i, r_i, d_i), refusals, holds
@@ -158,7 +159,7 @@ class Budget:
             raise ParameterError("budget", str(guarantee), "numbers of a budget: 1e-200 to 1e9")
         delta = guarantee.delta if isinstance(guarantee, ApproxDP) else Fraction(0)
         keys = delta / 2 if keys_delta is None else not_negative(keys_delta, "keys_delta")
-        if keys and not _LEAST / 2 <= keys < delta:
+        if keys and min(keys, delta - keys) < _LEAST / 2:  # as float, neither part is 0
             raise ParameterError(
                 "keys_delta", keys_delta, "must lie below the δ of an ApproxDP budget"
             )
@@ -263,6 +264,10 @@ class Budget:
             left["mu_squared"] = _fraction((limit.mu_squared or 0) - totals.mu_squared)
         return {name: max(value, Fraction(0)) for name, value in left.items()}
 
+    def delta_left(self, totals: Totals) -> int:
+        """How much of δ_k is left for choosing keys, in units of the grid."""
+        return max(0, self._limit.delta - totals.delta)
+
     def largest_epsilon(self, totals: Totals) -> float:
         """The largest `epsilon=` of one more question; it is admitted, its decimal as it stands.
 
@@ -271,12 +276,13 @@ class Budget:
         if isinstance(self.guarantee, ApproxDP):
             return self.epsilon_for(self.remaining(totals)["rho"])
         found = min(self._about(totals), 1e6)  # losses are stated up to there
-        for _ in range(60):
+        for steps in range(60):
             if found < 1e-17:
                 break
             if self.admits(totals + charge(PureLoss(bound=exact(found, "epsilon")))):
                 return found
-            found = math.nextafter(found * (1 - 1e-12), 0.0)
+            less = 1 - 1e-12 if steps > 3 else 1.0  # what is left may be a hair above a decimal
+            found = math.nextafter(found * less, 0.0)
         return 0.0
 
     def _about(self, totals: Totals) -> float:

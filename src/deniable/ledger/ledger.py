@@ -21,13 +21,11 @@ from deniable.errors import (
     BudgetError,
     DoorError,
     LedgerError,
-    LedgerTamperedError,
     ParameterError,
     ParameterTypeError,
 )
 from deniable.ledger import policy
 from deniable.ledger.entries import (
-    ANSWERS,
     Kind,
     Row,
     State,
@@ -37,14 +35,24 @@ from deniable.ledger.entries import (
     day_of,
     head_of,
     make_row,
+    of_open,
     state_of,
 )
 from deniable.ledger.filters import Budget, Totals, read_budget
 from deniable.ledger.key import load_key, read_key
 from deniable.ledger.memory import memory_of
-from deniable.ledger.plain import plain, plain_answer, question_digest, read_name
+from deniable.ledger.plain import answer_data, plain, question_digest, read_name
 from deniable.ledger.record import tight_epsilon
-from deniable.ledger.reservation import Balance, Recorded, Reservation, Second, balance_of
+from deniable.ledger.recorded import recorded
+from deniable.ledger.referring import after_entry_about
+from deniable.ledger.reservation import (
+    Balance,
+    Recorded,
+    Reservation,
+    Second,
+    balance_of,
+    read_hold,
+)
 from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore
 from deniable.ledger.stores.sql import SqlStore
@@ -52,7 +60,7 @@ from deniable.ledger.watch import Watch
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json, loss_to_json
-from deniable.trace import stated
+from deniable.trace import Heard, stated
 
 
 class Ledger:
@@ -110,6 +118,11 @@ class Ledger:
         return self._store.written if isinstance(self._store, SqlStore) else None
 
     @property
+    def heard(self) -> Heard:
+        """Who may listen while it is used."""
+        return self._watch.heard
+
+    @property
     def key(self) -> bytes:
         """The key of the chain, for `verify`."""
         return self._key
@@ -154,6 +167,7 @@ class Ledger:
         question: Mapping[str, object] | None = None,
         resumable: bool = False,
         hold: Loss | None = None,
+        selects: bool = False,
     ) -> Reservation | Recorded:
         """Spend the price of a loss, or return the recorded answer to the same question.
 
@@ -161,7 +175,8 @@ class Ledger:
         The loss and the population are part of it. None: a question that is never repeated. Only a
         `resumable` reservation, whose draws are recorded, can be gone on with after a crash.
         `hold` is kept free for a second part, and counts as spent, until `settle`; without that,
-        for good.
+        for good. One that `selects` keys takes, beside its loss, its turn of the δ that is left for
+        that (`policy.selecting`); earlier ones are found by `selections`.
         """
         if resumable and hold is not None:
             raise ParameterError("hold", "a loss", "a resumable reservation holds nothing")
@@ -170,37 +185,56 @@ class Ledger:
         text = loss_to_json(loss)
         stated("reserve", (loss, name, analyst, told, question, resumable))
         charged = loss_from_json(text)  # what is written is what is charged, whatever it was
-        digest = None if question is None else question_digest(name, text, question)
-        if digest is not None and (found := self._recorded(name, digest)) is not None:
+        key = _SELECTION if selects else text
+        digest = None if question is None else question_digest(name, key, question)
+        found = None if digest is None or selects else self._recorded(name, digest)
+        if found is not None:
             stated("a stored answer", found.number)
             return found
-        rest = None if hold is None else loss_from_json(loss_to_json(hold))
-        if rest is not None:
-            stated("hold", (rest,))
+        rest, held = read_hold(hold)
 
         def data(before: Row, _: View) -> dict[str, object]:
-            state, number = state_of(before), before.number + 1
-            if rest is None:
-                after = policy.spent(state, charged, analyst)
-            else:
-                after = policy.held(state, number, charged, rest, analyst)
-            if resumable:
-                after = policy.door_opened(after, number)
+            state = state_of(before)
+            after, taken = policy.reserved(
+                state,
+                before.number + 1,
+                charged,
+                analyst,
+                rest=rest,
+                selects=selects,
+                resumable=resumable,
+            )
             return {
                 "purpose": told,
-                "loss": text,
+                "loss": loss_to_json(taken),
                 "resumable": bool(resumable),
                 "state": replace(after, time=self._day(state)).to_json(),
-            } | ({} if rest is None else {"hold": loss_to_json(rest)})
+                **held,
+                **({"selects": text} if selects else {}),
+            }
 
         row = self._append(name, Kind.RESERVE, analyst, data, question=digest)
-        return Reservation(name, row.number, analyst, charged, head_of(row))
+        whole = loss_from_json(row.data["loss"])
+        return Reservation(name, row.number, analyst, whole, head_of(row))
+
+    def selections(
+        self, population: str, question: Mapping[str, object]
+    ) -> list[tuple[Loss, Recorded]]:
+        """The selections of keys that were made for a question, and their losses, in order."""
+        name = read_name(population, "population")
+        made = recorded(self._watch, self._store, name, question_digest(name, _SELECTION, question))
+        return [(loss_from_json(asked.data["loss"]), found) for asked, found in made]
+
+    def selection(self, population: str, counted: Loss, *, who: str) -> Loss:
+        """What a selection would cost now, its δ included; refused as `reserve` would."""
+        state = state_of(self._last(read_name(population, "population")))
+        return policy.selecting(state, counted, read_name(who, "who"))[1]
 
     def afford(self, population: str, losses: Sequence[Loss], *, who: str) -> None:
         """Refuse, as `reserve` would, what could not all be paid now; nothing is spent."""
         state = state_of(self._last(read_name(population, "population")))
-        for loss in losses:
-            state = policy.spent(state, loss_from_json(loss_to_json(loss)), read_name(who, "who"))
+        read = [loss_from_json(loss_to_json(loss)) for loss in losses]
+        policy.afford(state, read, read_name(who, "who"))
 
     def recorded(
         self, population: str, loss: Loss, question: Mapping[str, object]
@@ -221,7 +255,7 @@ class Ledger:
 
         `drawn` are the losses that were really drawn, where they differ from the reserved one.
         """
-        data = _answer_data(value, drawn)
+        data = answer_data(value, drawn)
         row = self._refer(reservation, Kind.ANSWER, data)
         return Recorded(data["answer"], reservation.number, head_of(row))
 
@@ -235,10 +269,11 @@ class Ledger:
     ) -> tuple[Recorded, Reservation | None]:
         """Attach the answer of a first part and, in the same entry, settle what is held.
 
-        It becomes the reservation of a second part, the remainder being let go; or all is let go.
+        It becomes the reservation of the next part, and what is held for those after it, the
+        remainder being let go; or all is let go.
         Sound only where the released `value` alone decides which.
         """
-        data = _answer_data(value, drawn)
+        data = answer_data(value, drawn)
         if second is None:
             stated("let go", reservation.number)
             row = self._refer(reservation, Kind.SETTLE, data)
@@ -247,8 +282,9 @@ class Ledger:
         told, charged = read_name(second.purpose, "purpose"), loss_from_json(text)
         stated("reserve", (charged, name, reservation.who, told, second.question, False))
         digest = question_digest(name, text, second.question)
-        data |= {"purpose": told, "loss": text, "resumable": False}
-        row = self._refer(reservation, Kind.SETTLE, data, second=charged, question=digest)
+        rest, held = read_hold(second.hold)
+        data |= {"purpose": told, "loss": text, "resumable": False} | held
+        row = self._refer(reservation, Kind.SETTLE, data, second=(charged, rest), question=digest)
         recorded = Recorded(data["answer"], reservation.number, head_of(row))
         return recorded, Reservation(name, row.number, reservation.who, charged, head_of(row))
 
@@ -289,7 +325,7 @@ class Ledger:
         """The next entry of an open population; `data` makes what it says from the last one."""
 
         def decide(last: Row | None, view: View) -> Row:
-            before = self._watch.authentic(_opened(last, name), view)
+            before = self._watch.authentic(of_open(last, name), view)
             return make_row(
                 self._key,
                 before,
@@ -310,29 +346,22 @@ class Ledger:
         told: Mapping[str, object],
         drawn: Loss | None = None,
         *,
-        second: Loss | None = None,
+        second: tuple[Loss | None, Loss | None] = (None, None),
         question: str | None = None,
     ) -> Row:
         name = reservation.population
 
         def data(before: Row, view: View) -> dict[str, object]:
-            mine = view.row(name, reservation.number)
-            if mine is None or head_of(self._watch.authentic(mine, view)) != reservation.head:
-                raise DoorError(f"{name!r} has no such reservation in this ledger")
-            state = state_of(before)
-            if drawn is not None:
-                door = loss_from_json(mine.data["loss"])
-                state = policy.door_drawn(state, reservation.number, door, drawn)
-            elif mine.data["resumable"]:
-                state = policy.door_ended(state, reservation.number)
-            elif _ended(view.referring(name, reservation.number)):
-                raise DoorError(f"reservation {reservation.number} has ended already")
-            elif kind == Kind.SETTLE:
-                if question is not None and question == mine.question:
-                    raise DoorError("the second part of a question must be another question")
-                state = policy.settled(state, reservation.number, second)
-            else:
-                state = policy.hold_kept(state, reservation.number)
+            state = after_entry_about(
+                self._watch,
+                reservation,
+                kind=kind,
+                before=before,
+                view=view,
+                drawn=drawn,
+                second=second,
+                question=question,
+            )
             return {**told, "state": state.to_json()}  # the time of an earlier entry, or none
 
         return self._append(
@@ -389,11 +418,8 @@ class Ledger:
         *,
         analyst: str | None = None,
     ) -> str:
-        name, by, why = (
-            read_name(population, "population"),
-            read_name(who, "who"),
-            read_name(reason, "reason"),
-        )
+        name, by = read_name(population, "population"), read_name(who, "who")
+        why = read_name(reason, "reason")
         budget = _read_budget(budget)
 
         def data(before: Row, _: View) -> dict[str, object]:
@@ -447,20 +473,10 @@ class Ledger:
         return self.note(name, told, who=by, purpose="a ledger that lacks what was remembered")
 
     def _recorded(self, name: str, digest: str) -> Recorded | None:
-        self._watch.settle(name)
-        for row in self._store.asked(name, digest):
-            second = row.question == digest  # it asks this, and answers something else
-            if row.kind in ANSWERS and row.refers is not None and not second:
-                asked = self._store.row(name, row.refers)
-                if asked is None or self._watch.authentic(asked, self._store).question != digest:
-                    raise LedgerTamperedError(f"entry {row.number} of {name!r} answers nothing")
-                kept = self._watch.authentic(row, self._store)
-                day = day_of(asked.data["state"]["time"])
-                return Recorded(kept.data["answer"], row.refers, head_of(row), True, day)
-        return None
+        return next((found for _, found in recorded(self._watch, self._store, name, digest)), None)
 
     def _last(self, name: str) -> Row:
-        return _opened(self._watch.settle(name), name)
+        return of_open(self._watch.settle(name), name)
 
     def _day(self, before: State | None) -> str:
         """Today; never earlier than the entry before, whatever the clock says.
@@ -471,23 +487,11 @@ class Ledger:
         return today if before is None else max(today, day_of(before.time))
 
 
+_SELECTION = "a selection of keys"  # in the place of a price: those of any price are found
+
+
 class _AlreadyOpenError(Exception):
     """Another process opened the population in between."""
-
-
-def _ended(rows: list[Row]) -> bool:
-    return any(row.kind == Kind.FAIL or row.kind in ANSWERS for row in rows)
-
-
-def _opened(last: Row | None, name: str) -> Row:
-    if last is None:
-        raise BudgetError(f"{name!r} has no budget; open it with a budget first")
-    return last
-
-
-def _answer_data(value: object, drawn: Sequence[Loss] | None) -> dict[str, object]:
-    told = {} if drawn is None else {"drawn": [loss_to_json(loss) for loss in drawn]}
-    return {"answer": plain_answer(value), **told}
 
 
 def _read_budget(budget: object) -> Budget:

@@ -2,9 +2,11 @@
 
 A ledger that was moved away, or put back from an older copy, would be a fresh budget for the same
 people. So the last entry that spent something is kept beside the key, once it is in the ledger: a
-crash in between forgets that one entry at most, and never locks anybody out. A ledger that no
-longer holds what is remembered is refused. Who appends takes a turn, from looking at what is
-remembered until the new entry is: of copies that are open at once, one goes on.
+crash in between forgets that one entry at most, and never locks anybody out. It is written down as
+a draft before that: what could not be remembered, in a folder that is full or not to be written, is
+not spent. A ledger that no longer holds what is remembered is refused. Who appends takes a turn,
+from looking at what is remembered until the new entry is: of copies that are open at once, one goes
+on.
 
 The folder is that of the key's file, also where the key comes from the environment. Each machine
 remembers for itself; what one has not seen, it cannot miss.
@@ -17,7 +19,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from pathlib import Path
 
 from deniable.errors import LedgerError, LedgerTamperedError
 from deniable.ledger.key import VARIABLE, default_path
+from deniable.randomness.fork import unforked
 
 
 @dataclass(frozen=True)
@@ -55,27 +57,25 @@ class Memory:
     def __init__(self, key: bytes) -> None:
         self._key = hmac.new(key, b"what is remembered of ledgers", hashlib.sha256).digest()
         self._folder = default_path().parent / "ledgers" / self._key.hex()[:16]
-        try:
+        with self._told():
             default_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self.turn(""):
-                pass
-        except OSError as cause:
-            raise LedgerError(
-                f"{self._folder} cannot be written ({cause.strerror}), where it is remembered how "
-                "far a ledger was; name another folder in XDG_CONFIG_HOME"
-            ) from None
+        with self.turn(""):
+            pass
 
     def recall(self, population: str) -> Remembered | None:
         """What is remembered."""
         file = self._file(population)
+        with self._told():
+            try:
+                text = file.read_bytes()
+            except FileNotFoundError:
+                return None
         try:
-            data = json.loads(file.read_text(encoding="utf-8"))
+            data = json.loads(text)
             seal = data.pop("seal")
             found = Remembered(**data)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise self._spoilt(file) from None
         if found.population != population or not hmac.compare_digest(self._seal(found), str(seal)):
             raise self._spoilt(file)
@@ -89,6 +89,21 @@ class Memory:
         elif known.place != seen.place:
             self._write(replace(known, place=seen.place))
 
+    def draft(self, seen: Remembered) -> None:
+        """Write down, whole and synced, what `keep` will make the memory; both in one turn."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with self._told():
+            handle = os.open(self._draft(seen.population), flags, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                json.dump({**asdict(seen), "seal": self._seal(seen)}, out)
+                out.flush()
+                os.fsync(out.fileno())
+
+    def keep(self, population: str) -> None:
+        """Remember what was drafted in this turn."""
+        with self._told():
+            self._draft(population).rename(self._file(population))
+
     def exchange(
         self, population: str, seen: Remembered | None, told: Mapping[str, object]
     ) -> None:
@@ -100,40 +115,49 @@ class Memory:
             except LedgerTamperedError:
                 before = {"unreadable": file.name}
             line = json.dumps({**told, "population": population, "was": before}, sort_keys=True)
-            with (self._folder / "accepted.jsonl").open("a", encoding="utf-8") as out:
-                out.write(line + "\n")
-                out.flush()
-                os.fsync(out.fileno())
-            if seen is None:
-                file.unlink(missing_ok=True)
-            else:
+            with self._told():
+                with (self._folder / "accepted.jsonl").open("a", encoding="utf-8") as out:
+                    out.write(line + "\n")
+                    out.flush()
+                    os.fsync(out.fileno())
+                if seen is None:
+                    file.unlink(missing_ok=True)
+            if seen is not None:
                 self._write(seen)
 
     def _write(self, seen: Remembered) -> None:
-        """Whole, under another name first: nobody ever reads half of it."""
-        file = self._file(seen.population)
-        draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump({**asdict(seen), "seal": self._seal(seen)}, out)
-                out.flush()
-                os.fsync(out.fileno())
-            draft.rename(file)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        self.draft(seen)
+        self.keep(seen.population)
 
     @contextmanager
     def turn(self, population: str) -> Iterator[None]:
         """One at a time for a population, over all threads and processes; not one in another."""
         lock = self._file(population).with_suffix(".lock")
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        with unforked():  # a child would hold the lock as long as it lives
+            with self._told():
+                handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                with self._told():
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                yield
+            finally:
+                fcntl.flock(handle, fcntl.LOCK_UN)  # for whoever has inherited it as well
+                os.close(handle)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our own words what the system reports."""
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
             yield
-        finally:
-            os.close(handle)
+        except OSError as cause:
+            raise LedgerError(
+                f"{self._folder}, where it is remembered how far a ledger was, cannot be read or "
+                f"written ({cause.strerror}); nothing was released. Mend that, or name another "
+                "folder in XDG_CONFIG_HOME before a ledger is first used"
+            ) from None
+
+    def _draft(self, population: str) -> Path:
+        return self._file(population).with_suffix(".draft")
 
     def _file(self, population: str) -> Path:
         return self._folder / f"{hashlib.sha256(population.encode()).hexdigest()[:32]}.json"

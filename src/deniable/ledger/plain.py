@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from deniable.closed import read_text
 from deniable.errors import LedgerError, ParameterError
 from deniable.ledger.entries import canonical
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.wire import loss_to_json
 
 _LONGEST = 200
 _DEEPEST = 50
@@ -26,9 +28,9 @@ def plain(value: Any, depth: int = 0) -> object:
         raise LedgerError("an answer or a question is nested too deeply")
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    if value is None or isinstance(value, bool):
-        return value
     kind = type(value)  # and not what it says that it is
+    if value is None or kind is bool:
+        return value
     if issubclass(kind, str):
         return str.__str__(value)
     if issubclass(kind, int) and abs(number := int.__int__(value)) < _LARGEST:
@@ -50,6 +52,12 @@ def plain_answer(value: object) -> object:
     if len(canonical({"answer": kept})) > _LARGEST_ANSWER:
         raise LedgerError("an answer this large is not kept; release less, or in parts")
     return kept
+
+
+def answer_data(value: object, drawn: Sequence[Loss] | None) -> dict[str, object]:
+    """What an entry says of an answer: its value, and what was drawn where that is apart."""
+    told = {} if drawn is None else {"drawn": [loss_to_json(loss) for loss in drawn]}
+    return {"answer": plain_answer(value), **told}
 
 
 def question_digest(population: str, loss: str, question: Mapping[str, object]) -> str:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
 from deniable.errors import BudgetError, DoorError, ParameterError
 from deniable.ledger.entries import Hold, Kind, State, Tranche
 from deniable.ledger.filters import Budget, Totals, charge
+from deniable.privacy.composition import compose
+from deniable.privacy.exact import decimals
 from deniable.privacy.guarantees import ZCDP, PureDP
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.price import Price
+from deniable.privacy.losses.generic import only_delta
+from deniable.privacy.price import GRID, Price
 
+_FIRST_SELECTIONS = 10  # so many have about the same δ: later ones have less and less
 _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu_squared": "μ²"}
 
 
@@ -38,7 +42,14 @@ def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> St
             if each.budget.relation == budget.relation
         }
         # What is held stays charged to the promise before, for good.
-        return replace(state, tranches=(Tranche(budget),), shares=fresh, named=budget, holds={})
+        return replace(
+            state,
+            tranches=(Tranche(budget),),
+            shares=fresh,
+            named=budget,
+            holds={},
+            selections=0,
+        )
     if budget.relation != state.tranches[0].budget.relation:
         raise BudgetError("a share protects under the same relation as the budget")
     known = state.shares.get(analyst or "")
@@ -96,6 +107,61 @@ def door_ended(state: State, number: int) -> State:
     )
 
 
+def reserved(
+    state: State,
+    number: int,
+    loss: Loss,
+    who: str,
+    *,
+    rest: Loss | None = None,
+    selects: bool = False,
+    resumable: bool = False,
+) -> tuple[State, Loss]:
+    """The state after a reservation that is the entry of this number, and what that takes.
+
+    Of one that selects keys, `loss` is without its δ, which is taken besides.
+    """
+    taken = loss
+    if selects:
+        state, taken = selecting(state, loss, who)
+    after = spent(state, taken, who) if rest is None else held(state, number, taken, rest, who)
+    return (door_opened(after, number) if resumable else after), taken
+
+
+def selecting(state: State, counted: Loss, who: str) -> tuple[State, Loss]:
+    """A selection of keys about to be charged: the state that counts it, and its loss with a δ.
+
+    The k-th selection takes δ_k = ⌊δ_left/(k + 10)⌋ on the grid, of what is left of the tranche
+    that pays, or of the analyst's share if that is less. No top-up starts the series again. Where
+    nothing else takes δ, δ_k is δ_keys·10/((k + 9)(k + 10)) but for rounding, and all of them
+    together stay below δ_keys: after k of them at least δ_keys·10/(k + 10) is left. Whatever
+    else takes δ, each is a part of what is left when it is charged, and the filter is asked as for
+    any loss.
+    """
+    number = state.selections + 1
+    share = state.counted_share(who)
+    tranches = state.counted()
+    cost = tranches[0].budget.charge(counted)
+    payers = [each for each in tranches if each.budget.admits(each.totals + cost)]
+    if not payers or (share is not None and not share.budget.admits(share.totals + cost)):
+        spent(state, counted, who)  # refuses, and says what is missing
+    for each in payers:
+        left = [one.budget.delta_left(one.totals) for one in (each, share) if one is not None]
+        if (units := min(left) // (number + _FIRST_SELECTIONS)) > 0:
+            delta = only_delta(units * GRID, counted.relation)
+            return replace(state, selections=number), compose(counted, delta)
+    raise BudgetError(
+        "choosing groups takes δ, and no δ is left for that; declare the groups, keys={...}, which "
+        "takes none, or have the owner top the budget up; nothing was spent"
+    )
+
+
+def afford(state: State, losses: Sequence[Loss], who: str) -> None:
+    """Refuse what could not all be spent, and say what all of it costs."""
+    if losses:
+        _places(state, losses, who)
+
+
 def spent(state: State, loss: Loss, who: str) -> State:
     """The state after a release, or a refusal that says what is left."""
     (place,) = _places(state, (loss,), who)
@@ -109,10 +175,13 @@ def held(state: State, number: int, first: Loss, rest: Loss, who: str) -> State:
     return replace(after, holds={**after.holds, str(number): Hold(who, other, charge(rest))})
 
 
-def settled(state: State, number: int, second: Loss | None) -> State:
-    """A hold turned into the charge of a second part, which it must cover; or let go.
+def settled(
+    state: State, number: int, second: Loss | None, rest: Loss | None = None, *, at: int = 0
+) -> State:
+    """A hold turned into the charge of the next part, and a hold for what follows; or let go.
 
-    No filter is asked: what is charged was counted when it was held.
+    It must cover both. No filter is asked: what is charged and held was counted when it was held.
+    `at` is the number of the entry, which is the reservation of that part.
     """
     hold = state.holds.get(str(number))
     if hold is None:
@@ -120,13 +189,17 @@ def settled(state: State, number: int, second: Loss | None) -> State:
     after = _without_hold(state, number)
     if second is None:
         return after
-    cost = state.tranches[hold.tranche].budget.charge(second)
-    if not hold.totals.covers(cost):
+    budget = state.tranches[hold.tranche].budget
+    cost, later = budget.charge(second), Totals() if rest is None else budget.charge(rest)
+    if not hold.totals.covers(cost + later):
         raise DoorError(
             f"a second part of {second.price} costs more than what reservation {number} holds for "
             "it; nothing is let go"
         )
-    return _charged(after, hold.tranche, hold.who, cost)
+    after = _charged(after, hold.tranche, hold.who, cost)
+    if rest is None:
+        return after
+    return replace(after, holds={**after.holds, str(at): replace(hold, totals=later)})
 
 
 def hold_kept(state: State, number: int) -> State:
@@ -205,8 +278,10 @@ def _refusal(budget: Budget, totals: Totals, price: Price, who: str | None = Non
 
 def _shortened(value: float) -> str:
     """Four digits, rounded down: what is said to be left can be asked for."""
-    exact = Decimal(value)
-    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_FLOOR)):.4g}"
+    with localcontext(decimals(40)):
+        exact = Decimal(value)
+        short = exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_FLOOR)
+    return f"{float(short):.4g}"
 
 
 def _more(budget: Budget, totals: Totals, epsilon: float) -> int:

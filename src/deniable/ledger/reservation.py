@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,6 +10,9 @@ from fractions import Fraction
 from deniable.ledger.entries import Row, head_of, state_of
 from deniable.ledger.filters import Budget, Totals
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.price import Price
+from deniable.privacy.wire import loss_from_json, loss_to_json
+from deniable.trace import stated
 
 
 @dataclass(frozen=True)
@@ -24,13 +28,15 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Second:
-    """The second part of a question, as the released value of its first part decides it."""
+    """The next part of a question, as the released value of the part before decides it."""
 
     loss: Loss
-    """What it costs; what was held for it must cover that."""
+    """What it costs."""
     question: Mapping[str, object]
     """All that its answer depends on but the data."""
     purpose: str
+    hold: Loss | None = None
+    """What is held on for the parts after it. What was held must cover both."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,17 @@ class Balance:
     holds: int
     """How many questions hold something for a second part."""
 
+    def more(self, cost: Price) -> int:
+        """How many more releases of this cost it pays for."""
+
+        def times(name: str, price: Fraction | None) -> float:
+            if name not in self.remaining or price is None:
+                return 0
+            return math.inf if price == 0 else self.remaining[name] // price
+
+        delta = times("delta", cost.delta) if "delta" in self.remaining else math.inf
+        return int(max(times("epsilon", cost.epsilon), min(times("rho", cost.rho), delta)))
+
 
 def balance_of(row: Row) -> Balance:
     """What is spent and what is left after an entry."""
@@ -77,3 +94,13 @@ def balance_of(row: Row) -> Balance:
         head_of(row),
         len(state.holds),
     )
+
+
+def read_hold(hold: Loss | None) -> tuple[Loss | None, dict[str, object]]:
+    """What is held, and how an entry says it."""
+    if hold is None:
+        return None, {}
+    text = loss_to_json(hold)
+    rest = loss_from_json(text)
+    stated("hold", (rest,))
+    return rest, {"hold": text}

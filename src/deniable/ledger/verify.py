@@ -28,15 +28,13 @@ from deniable.ledger.policy import (
     changed,
     door_drawn,
     door_ended,
-    door_opened,
-    held,
     hold_kept,
     opened,
+    reserved,
     settled,
-    spent,
 )
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.wire import loss_from_json
+from deniable.privacy.wire import loss_from_json, loss_to_json
 
 _ABOUT = ANSWERS | {Kind.FAIL, Kind.DEBIT}  # kinds about a reservation
 
@@ -122,17 +120,26 @@ def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[in
     if row.kind == Kind.NOTE:
         return state
     if row.kind == Kind.RESERVE:
-        loss = loss_from_json(data["loss"])
-        if "hold" in data:
-            return held(state, row.number, loss, loss_from_json(data["hold"]), row.who)
-        after = spent(state, loss, row.who)
-        if data["resumable"]:
-            doors[row.number] = loss
-            return door_opened(after, row.number)
+        selects, resumable = "selects" in data, data["resumable"]
+        after, taken = reserved(
+            state,
+            row.number,
+            loss_from_json(data["selects" if selects else "loss"]),
+            row.who,
+            rest=loss_from_json(data["hold"]) if "hold" in data else None,
+            selects=selects,
+            resumable=resumable,
+        )
+        if selects and loss_to_json(taken) != data["loss"]:
+            raise BudgetError("it takes another δ than is its turn")
+        if resumable:
+            doors[row.number] = taken
         return after
     if row.kind == Kind.SETTLE:
-        second = loss_from_json(data["loss"]) if "loss" in data else None
-        return settled(state, row.refers or 0, second)
+        second, rest = (
+            loss_from_json(data[name]) if name in data else None for name in ("loss", "hold")
+        )
+        return settled(state, row.refers or 0, second, rest, at=row.number)
     if row.kind in _ABOUT:
         whole = doors.get(row.refers or 0)
         if whole is None or row.refers is None:

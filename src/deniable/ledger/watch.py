@@ -13,6 +13,8 @@ from deniable.errors import LedgerError, LedgerTamperedError
 from deniable.ledger.entries import Kind, Row, check_row
 from deniable.ledger.memory import Memory, Remembered
 from deniable.ledger.stores.base import Decide, LedgerStore, View
+from deniable.randomness.fork import process_mark
+from deniable.trace import Heard
 
 _SPENDS_NOTHING = frozenset({Kind.ANSWER, Kind.FAIL, Kind.NOTE})
 
@@ -23,9 +25,11 @@ class Watch:
     def __init__(self, store: LedgerStore, key: bytes, memory: Memory | None) -> None:
         self._store, self._key, self._memory = store, key, memory
         self._seen: dict[str, Row] = {}
+        self.heard = Heard()
 
     def settle(self, name: str) -> Row | None:
         """The last entry of a chain that holds; None where there is none."""
+        self.heard.check()
         before = seen = self._seen.get(name)
         rows = self._store.rows(name, after=0 if seen is None else seen.number - 1)
         if seen is None:
@@ -61,12 +65,18 @@ class Watch:
                     raise LedgerTamperedError(f"entry {number} of {name!r} is missing")
                 check_row(self._key, seen, row)
                 seen = row
-            return decide(last, view)
+            row = decide(last, view)
+            _check_unforked(process)
+            if self._memory is not None and row.kind not in _SPENDS_NOTHING:
+                self._memory.draft(self._remembered(row))
+            return row
 
+        process = process_mark()
         with self._turn(name):
             row = self._store.append(name, watched)
+            _check_unforked(process)
             if self._memory is not None and row.kind not in _SPENDS_NOTHING:
-                self._memory.remember(self._remembered(row))
+                self._memory.keep(name)
         self._seen[name] = row
         return row
 
@@ -115,6 +125,12 @@ class Watch:
 
     def _remembered(self, row: Row) -> Remembered:
         return Remembered(row.population, self._store.place, row.number, row.mac)
+
+
+def _check_unforked(process: tuple[int, int]) -> None:
+    """An entry is its parent's, and what it reserves: a child would draw at the same price."""
+    if process != process_mark():
+        raise LedgerError("this process was forked in the middle of an entry, which is not its own")
 
 
 def _check_still(seen: Row, now: Row | None) -> None:

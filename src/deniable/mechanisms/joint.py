@@ -21,7 +21,7 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.exact import Number, positive, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
-from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import GaussianLaw, LaplaceLaw, Noise, noise
 from deniable.trace import traced
@@ -111,11 +111,22 @@ class JointNoise:
 
     @lazy
     def loss(self) -> Loss:
-        """What one release costs."""
+        """What one release costs.
+
+        Curves of discrete noise other than ρ hang on how wide it is on the integers, and the column
+        of the largest weight W has the narrowest: σ/W, moved by bound/W. In μ² = Σ D²/(v - 25) of
+        entries of weight w the term is (wD)²/(σ² - 25 w²), which is largest for W. Where W moves by
+        less than two steps, columns of smaller weights may move by several: of those, ρ is known.
+        """
         if self.norm == Norm.L1:
             return PureLoss(bound=self.amount, relation=self.relation)
+        largest = max(self.weights)
+        if min(self.weights) < largest and self.bound**2 < 2 * largest**2:
+            return ConcentratedLoss(bound=self.amount, relation=self.relation)
         return DiscreteGaussianLoss(
-            variance=self._spread**2, sensitivity=Fraction(self.bound), relation=self.relation
+            variance=(self._spread / largest) ** 2,
+            sensitivity=Fraction(self.bound, largest),
+            relation=self.relation,
         )
 
     def law(self, column: int) -> LaplaceLaw | GaussianLaw:

@@ -86,6 +86,18 @@ class Amount:
         """What is left of it."""
         return self.of(self.value - spent)
 
+    def split(self, *shares: Fraction) -> tuple[Amount, ...]:
+        """Parts of these shares of it, which are all of it; of one alone, the amount itself.
+
+        Each is on the ledger's grid, and the last takes what rounding leaves: the prices of the
+        parts add up to the whole, exactly if that is on the grid.
+        """
+        *first, _ = shares
+        if not first:
+            return (self,)
+        parts = [max(on_grid_below(self.value * share), GRID) for share in first]
+        return tuple(self.of(part) for part in (*parts, on_grid_below(self.value - sum(parts))))
+
     def on_grid(self) -> Amount:
         """Rounded down to the ledger's grid, so that rounded shares never add up to more."""
         return replace(self, value=on_grid_below(self.value))

@@ -8,7 +8,16 @@ against the library: noise up, prices up.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from decimal import (
+    ROUND_CEILING,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    localcontext,
+)
 from fractions import Fraction
 
 import numpy as np
@@ -98,10 +107,27 @@ def sqrt_up(value: Fraction, digits: int = 40) -> Fraction:
     return Fraction(root + 1, scale)
 
 
+def decimals(digits: int, rounding: str = ROUND_HALF_EVEN) -> Context:
+    """A decimal context in which nothing is the caller's, whose own may round, or trap, anything.
+
+    What a `Context` is not told it takes from defaults that every program may change.
+    """
+    return Context(
+        prec=digits,
+        rounding=rounding,
+        Emin=-(10**9),
+        Emax=10**9,
+        capitals=1,
+        clamp=0,
+        flags=[],
+        traps=[InvalidOperation, DivisionByZero, Overflow],
+    )
+
+
 def high_precision(smallest: Fraction = Fraction(1)) -> Context:
     """A decimal context that keeps 60 digits where terms as small as `smallest`^4 cancel."""
     lost = 4 * len(str(int(1 / smallest)))
-    return Context(prec=_DIGITS + lost, Emax=10**9, Emin=-(10**9))
+    return decimals(_DIGITS + lost)
 
 
 def decimal(value: Fraction) -> Decimal:
@@ -117,7 +143,7 @@ def log_up(value: Fraction) -> Fraction:
 
 def rounded_up(value: Fraction, digits: int = 40) -> Fraction:
     """The number at or above `value` with so many significant digits."""
-    with localcontext(Context(prec=digits, rounding=ROUND_CEILING, Emax=10**9, Emin=-(10**9))):
+    with localcontext(decimals(digits, ROUND_CEILING)):
         return Fraction(decimal(value))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from deniable.query.plan.planner import Planner
 from deniable.query.price.price import price
-from deniable.query.read.compile import compile_tree
-from deniable.query.read.resolve import parse
+from deniable.query.read.compile import compile_resolved
+from deniable.query.read.resolve import parse, resolved
 from deniable.query.run.answering import Answering
 from deniable.query.run.drawing import draw
 from deniable.query.show.shown import shown
@@ -16,7 +16,8 @@ STAGES: tuple[Callable[..., object], ...] = (
     parse,  # text to a tree; what is no SELECT is refused
     Answering.answer,  # recorded, or drawn now
     Planner.asked,  # what is wrong with it is found before anything is spent
-    compile_tree,  # clauses to canonical values, a relation, a plan
+    resolved,  # every column with its table
+    compile_resolved,  # clauses to canonical values, a relation, a plan
     price,  # what each draw costs, and its noise; then the gate charges it
     draw,  # exact whole numbers from the engine, released through the door
     shown,  # what the ledger holds, as an answer with intervals

@@ -3,6 +3,9 @@
 On Linux a page that the kernel wipes in every child (`MADV_WIPEONFORK`) notices any fork, also one
 that Python's hooks do not see and one whose child has the parent's process id in a new namespace.
 Elsewhere the process id has to do.
+
+A child has all that its parent holds at that moment, locks of files among them, and nobody who
+would let go of it. So what must not be inherited half done is done `unforked`.
 """
 
 from __future__ import annotations
@@ -10,9 +13,15 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import threading
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 _WIPE_ON_FORK = 18
+_PATIENCE = 10.0  # seconds that a fork waits for other threads
+_PAUSE = 0.001
 
 
 def _wiped_page() -> mmap.mmap | None:
@@ -56,3 +65,49 @@ def fork() -> int:
     finally:
         if collects:
             gc.enable()
+
+
+_entry = threading.RLock()
+_inside: dict[object, int] = {}
+"""Threads that are in the middle of something, by what they entered with."""
+
+
+@contextmanager
+def unforked() -> Iterator[None]:
+    """While this lasts, forks of other threads wait; not for ever, lest two wait for each other."""
+    token, me = object(), threading.get_ident()
+    try:
+        if me not in list(_inside.values()):  # who is inside already is not held up
+            with _entry:
+                _inside[token] = me
+        yield
+    finally:
+        _inside.pop(token, None)
+
+
+def _wait_for_others() -> None:
+    _entry.acquire()
+    me, end = threading.get_ident(), time.monotonic() + _PATIENCE
+    while any(each != me for each in list(_inside.values())) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
+def _go_on() -> None:
+    with suppress(RuntimeError):  # an interrupt came before it was taken
+        _entry.release()
+
+
+def _begin_anew() -> None:
+    """In the child, which has one thread."""
+    global _entry  # noqa: PLW0603  (that of the parent is held)
+    _entry = threading.RLock()
+    for token, thread in list(_inside.items()):
+        if thread != threading.get_ident():
+            del _inside[token]
+
+
+os.register_at_fork(
+    before=_wait_for_others,
+    after_in_parent=_go_on,
+    after_in_child=_begin_anew,
+)

@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.lazy import lazy
 from deniable.randomness.bernoulli import below_exp
 from deniable.randomness.brackets import (
     Bracket,
-    coarser,
     divide_up,
     exp_minus,
-    shift_up,
     times,
 )
 from deniable.randomness.inversion import InversionTable
@@ -28,6 +28,8 @@ from deniable.randomness.laplace import CHUNK, check_width
 from deniable.randomness.source import Source, words
 
 _CELLS_PER_SIGMA = 32
+_FEW_CELLS = 4
+_MANY = 512  # draws from which the larger table pays
 _GUARD = 64
 _KEEP_BITS = 96
 
@@ -55,15 +57,17 @@ class _Squares:
         whole = Bracket(2 * low, 2 * high)
         if self.exact:
             whole = Bracket(whole.low - (1 << work), whole.high - (1 << work))
-        upto: list[Bracket] = []
-        sum_low = sum_high = 0
-        for index in range(count):
-            j = (index + 1) // 2 if self.exact else index // 2
-            sum_low += lows[j]
-            sum_high += highs[j]
-            high = min(1 << work, divide_up(sum_high << work, whole.low))
-            upto.append(coarser(Bracket((sum_low << work) // whole.high, high), _GUARD))
-        return upto
+        # One division for all of them, rounded outwards; products are shifted likewise.
+        share_low, share_high = (1 << 2 * work) // whole.high, divide_up(1 << 2 * work, whole.low)
+        one, drop = 1 << precision, 2 * work - precision
+        first = 1 if self.exact else 0
+        places = [(index + first) // 2 for index in range(count)]
+        below = accumulate([lows[j] for j in places])
+        above = accumulate([highs[j] for j in places])
+        return [
+            Bracket(low * share_low >> drop, min(one, -(-high * share_high >> drop)))
+            for low, high in zip(below, above, strict=True)
+        ]
 
     def _squares(self, count: int, precision: int) -> tuple[list[int], list[int]]:
         """Bracket exp(-rate j^2) until it is below one unit and `count` cells are covered.
@@ -79,9 +83,9 @@ class _Squares:
         while high > 1 or len(lows) <= count // 2 + 1:
             lows.append(low)
             highs.append(high)
-            low, high = low * step_low >> precision, shift_up(high * step_high, precision)
+            low, high = low * step_low >> precision, -(-high * step_high >> precision)
             step_low = step_low * square_low >> precision
-            step_high = shift_up(step_high * square_high, precision)
+            step_high = -(-step_high * square_high >> precision)
         return lows, highs
 
     def _tail(self, precision: int) -> int:
@@ -92,11 +96,33 @@ class _Squares:
 
 
 class GaussianSampler:
-    """P(x) proportional to exp(-x^2 / (2 variance)) on the integers."""
+    """P(x) proportional to exp(-x^2 / (2 variance)) on the integers.
+
+    Few draws come from wide cells, whose table is made sooner; the law is the same for any width.
+    """
 
     def __init__(self, variance: Fraction) -> None:
+        self._variance = variance
+
+    @lazy
+    def _few(self) -> CellSampler:
+        return CellSampler(self._variance, _FEW_CELLS)
+
+    @lazy
+    def _many(self) -> CellSampler:
+        return CellSampler(self._variance, _CELLS_PER_SIGMA)
+
+    def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
+        """Draw `count` integers."""
+        return (self._few if count < _MANY else self._many).sample(count, source)
+
+
+class CellSampler:
+    """The same, from cells of which `per_sigma` to twice as many are as wide as sigma."""
+
+    def __init__(self, variance: Fraction, per_sigma: int) -> None:
         sigma = math.sqrt(variance)
-        self._bits = max(0, math.floor(math.log2(sigma / _CELLS_PER_SIGMA)))
+        self._bits = max(0, math.floor(math.log2(sigma / per_sigma)))
         self._two_variances = 2 * variance
         width = 1 << self._bits
         cells = _Squares(Fraction(width * width) / self._two_variances, exact=self._bits == 0)
@@ -109,11 +135,14 @@ class GaussianSampler:
         width = 1 << self._bits
         bounds = np.zeros(1 << 16, dtype=np.uint16)
         # exp(-r (2k + 1)), one from the other by exp(-2r), always rounded down.
-        least = exp_minus(Fraction(width * width) / self._two_variances, _KEEP_BITS)
-        step = times(least, least, _KEEP_BITS)
-        for k in range(reach):
-            bounds[k] = bounds[(1 << 16) - 1 - k] = min(least.low >> (_KEEP_BITS - 16), 0xFFFF)
-            least = times(least, step, _KEEP_BITS)
+        least = exp_minus(Fraction(width * width) / self._two_variances, _KEEP_BITS).low
+        step = least * least >> _KEEP_BITS
+        kept: list[int] = []
+        for _ in range(reach):
+            kept.append(min(least >> (_KEEP_BITS - 16), 0xFFFF))
+            least = least * step >> _KEEP_BITS
+        bounds[:reach] = kept
+        bounds[: -reach - 1 : -1] = kept
         return bounds
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:

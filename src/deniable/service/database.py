@@ -18,7 +18,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from deniable.errors import LedgerError, MissingExtraError, ParameterError, SurveyStoreError
+from deniable.ledger.stores.one_file import OneFile
+from deniable.ledger.stores.own import OwnEngine
 from deniable.ledger.stores.postgres import Home, check_tables, find_home, pin
+from deniable.randomness.fork import unforked
 from deniable.service.tables import METADATA, SURVEYS
 
 _PATIENCE = 60  # seconds that a writer waits for others
@@ -33,7 +36,11 @@ class Database:
     """A database by SQLAlchemy URL, or the path of an SQLite file, made where `create` says so."""
 
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
-        self._engine = _open(where, create=create)
+        engine = _open(where, create=create)
+        is_file = engine.dialect.name == "sqlite"
+        self._file = OneFile(Path(engine.url.database or "")) if is_file else None
+        self._check_place()
+        self._own = OwnEngine(engine)
         self._threads = threading.Lock()  # they queue here: waiting in SQLite is a slow poll
         self._home: Home | None = None
         if self.dialect == "postgresql":
@@ -46,7 +53,7 @@ class Database:
     @property
     def dialect(self) -> str:
         """The kind: "sqlite" or "postgresql"."""
-        return self._engine.dialect.name
+        return self._own.engine.dialect.name
 
     def check(self, connection: sa.Connection) -> set[str]:
         """The tables that exist; SurveyStoreError where something of others could run on one."""
@@ -60,13 +67,13 @@ class Database:
     @contextmanager
     def looking(self) -> Iterator[sa.Connection]:
         """A connection that cannot write."""
-        with _told(), self._engine.connect() as plain:
+        with _told(), self._own.connect() as plain:
             yield plain.execution_options(postgresql_readonly=True)
 
     @contextmanager
     def turn(self) -> Iterator[sa.Connection]:
         """A transaction that begins when all others have ended; it is on disk when this returns."""
-        with self._threads, _told(), self._engine.connect() as plain:
+        with unforked(), self._threads, self._in_place(), _told(), self._own.connect() as plain:
             connection = plain.execution_options(deniable_turn=True)
             with connection.begin():
                 if self.dialect == "postgresql":
@@ -77,8 +84,8 @@ class Database:
         """Write the whole file anew, by key (SQLite; in Postgres `settle` has done it)."""
         if self.dialect != "sqlite":
             return
-        with self._threads, _told():
-            plain = self._engine.raw_connection()
+        with unforked(), self._threads, self._in_place(), _told():
+            plain = self._own.ours().raw_connection()
             try:
                 cursor = plain.cursor()
                 cursor.execute("PRAGMA query_only = OFF")
@@ -89,10 +96,21 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self._own.close()
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """What is written is written to the file that is there: it is looked for after as well."""
+        self._check_place()
+        yield
+        self._check_place()
+
+    def _check_place(self) -> None:
+        if self._file is not None and (fault := self._file.fault()) is not None:
+            raise SurveyStoreError(f"{fault}; nothing was acknowledged")
 
     def _settle_schema(self) -> None:
-        path = pin(self._engine)
+        path = pin(self._own.engine)
         with self.looking() as connection:
             try:
                 self._home = find_home(connection, SURVEYS.name, path, create=True)
@@ -104,7 +122,7 @@ class Database:
                 "as it, or make a schema of your own"
             )
         names = {None: self._home.schema}
-        self._engine = self._engine.execution_options(schema_translate_map=names)
+        self._own.engine = self._own.engine.execution_options(schema_translate_map=names)
 
 
 def named(connection: sa.Connection, table: sa.Table) -> str:
@@ -153,7 +171,10 @@ def _sqlite(file: Path, *, create: bool) -> sa.Engine:
     if not file.exists() and not create:
         raise ParameterError("store", file.name, "is not there; check --store, or serve it first")
     if not file.exists():
-        file.touch(mode=0o600)
+        try:
+            file.touch(mode=0o600)
+        except OSError as cause:
+            raise ParameterError("store", str(file), f"cannot be made: {cause.strerror}") from None
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),
         connect_args={"timeout": _PATIENCE},

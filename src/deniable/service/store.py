@@ -70,7 +70,7 @@ class SurveyStore:
         self._keys = keys
         self._tokens: dict[str, Tokens] = {}
         self._documents: dict[str, SurveyDocument] = {}  # a document never changes under its id
-        self._signed: dict[str, bytes] = {}
+        self._signed: dict[tuple[str, str], bytes] = {}  # by survey, for each has its own key
         self._deposits = Batches(partial(take, self._database))
         try:
             self._make(create=create)
@@ -226,15 +226,16 @@ class SurveyStore:
         handed out only when the mark is on disk.
         """
         mark = hashlib.sha256(blinded).hexdigest()
+        asked = document.id, mark
         with self._database.looking() as connection:
             self._check_issue(connection, document, invitation, mark)
-        signed = self._signed.get(mark) or self.tokens(document).sign(blinded)
+        signed = self._signed.get(asked) or self.tokens(document).sign(blinded)
         with self._database.turn() as connection:
             self._check_issue(connection, document, invitation, mark)
             mark_invitation(connection, document, invitation, mark)
         if len(self._signed) >= _MOST_SIGNED:
             self._signed.clear()
-        self._signed[mark] = signed  # who asks for the same over and over costs no signature
+        self._signed[asked] = signed  # who asks for the same over and over costs no signature
         return signed
 
     def _check_issue(

@@ -17,9 +17,9 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID, Price
 from deniable.query.price.estimate import RowsOfUnits
-from deniable.query.price.ranges import Range, seen_cells
 from deniable.release import Door
 from deniable.session import Session
+from deniable.synthesis.ranges import Range, seen_cells
 from deniable.synthesis.run import Run
 from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, read_keys, unfit
 
@@ -157,6 +157,6 @@ def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
         found = run.gate.answer(
             bought.loss, question, estimate, purpose="synthesis: rows of a unit"
         )
-    rows = replace(bought, rank=rank).applied(found.value).rows
+    rows = replace(bought, rank=rank).applied(found.value).contribution.rows
     price = bought.loss.price
     return replace(run.counting(rows), amount=rest), (("rows of a unit", price),)

@@ -8,7 +8,7 @@ import hmac
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,8 @@ def alone(path: str | Path | None) -> Iterator[None]:
             ) from None
         yield
     finally:
+        with suppress(OSError):  # for a forked child as well, which may live on
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

@@ -57,7 +57,7 @@ class Run:
         schema = self.parts.catalogue.schemas[self.table]
         columns = ", ".join(quoted(name.lower()) for name in schema.columns)
         read = f"SELECT {columns} FROM {quoted(self.table)}"  # noqa: S608
-        return LazySnapshot(self.parts.engine, [Step(read, read), Step(read, read)])
+        return LazySnapshot(self.parts.engine, [Step(read, read), Step(read, read)], {self.table})
 
     def data(self, snapshot: LazySnapshot) -> TableMarginals:
         """The marginals of the table, for the door."""
@@ -67,7 +67,7 @@ class Run:
         """The same, with so many rows of a unit, where nobody says how many."""
         if not self.rows.buys_rows:
             return self
-        return replace(self, max_rows=max_rows, rows=replace(self.rows, rows=max_rows))
+        return replace(self, max_rows=max_rows, rows=self.rows.with_rows(max_rows))
 
     def check(self, least: Fraction = _SMALLEST) -> None:
         """Refuse, before anything is spent, what could only fail or teach nothing.
@@ -86,7 +86,7 @@ class Run:
             )
         with self.snapshot() as snapshot:  # none is taken: nothing is run
             data = self.data(snapshot)
-            data.check(self.parts.engine)
+            data.check(self.parts.engine, self.parts.catalogue)
             size = self.owner.size
             draws = Draws(None, data, self.amount)
             draws.deviation(self.amount.value * least)  # noise that cannot be drawn is refused here

@@ -16,6 +16,7 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.units import Relation
 from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.price.room import check_room
 from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.compile import compile_tree
 from deniable.query.read.resolve import parse
@@ -71,18 +72,20 @@ class TableMarginals:
             raise ParameterError(
                 "max_rows", None, "say how many rows of one unit count: max_rows=, or on the table"
             )
-        return plan.rows * SCALE
+        return plan.contribution.rows * SCALE
 
     def plan(self, clique: Clique) -> Plan:
         """The plan of one marginal: COUNT(*) by codes, of rows that are coded once."""
         return self.rows.by([self.domain.place(column) for column in clique])
 
-    def check(self, engine: Engine) -> None:
-        """Refuse, from names and types alone, what the engine would not run."""
+    def check(self, engine: Engine, catalogue: Catalogue) -> None:
+        """Refuse, from names, types and promises alone, what the engine would not run."""
         _ = self.bound  # refused here, not when it is charged
         total = self.plan(())
         few = [totals_step(self.plan(clique), l2=False) for clique in self._few()]
-        engine.check([totals_step(total, l2=False), rows_step(total), *few])
+        steps = [totals_step(total, l2=False), rows_step(total), *few]
+        check_room(self.rows, catalogue, engine, [*steps, *self.snapshot.reads])
+        engine.check(steps)
 
     def _few(self) -> list[Clique]:
         """All columns, few at a time: an engine computes only what is grouped by."""

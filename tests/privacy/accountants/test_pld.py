@@ -198,6 +198,7 @@ def test_neither_order_nor_grouping_matters(parts, random):
     assert halves.bounds(delta=DELTA) == doubled.bounds(delta=DELTA)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(some)
 def test_delta_falls_with_epsilon_and_rises_with_every_release(parts):

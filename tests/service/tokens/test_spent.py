@@ -146,6 +146,15 @@ def test_a_file_that_was_removed_or_replaced_takes_no_token(tmp_path):
     assert SpentFile(tmp_path / "moved.db").count() == 1
 
 
+def test_a_second_name_of_a_file_takes_no_token(tmp_path):
+    spent = SpentFile(tmp_path / "spent.db")
+    (tmp_path / "other.db").hardlink_to(tmp_path / "spent.db")
+    with pytest.raises(dp.TokenStoreError, match=r"second name.*nothing was accepted"):
+        spent.spend(bytes(32))
+    with pytest.raises(dp.TokenStoreError, match="second name"):
+        SpentFile(tmp_path / "other.db")
+
+
 def test_places_that_cannot_hold_it_are_refused(tmp_path):
     (tmp_path / "text").write_text("no database at all " * 100)
     with pytest.raises(dp.TokenStoreError, match="not a database; nothing was accepted"):

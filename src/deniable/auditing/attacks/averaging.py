@@ -161,7 +161,7 @@ class Averaging:
 
     def _asked(self, patients: pa.Table) -> tuple[int, float, int, float]:
         """Ask a session: different repeats, their cost, rewordings answered, all that was spent."""
-        table = PrivateTable(patients, unit="id", population="patients", max_rows=1)
+        table = PrivateTable(patients, unit="id", population="patients", max_rows=1, cap_rows=1)
         with desk("patients", table, budget=self.budget) as session:
             same = [session.sql(_QUESTION, epsilon=self.epsilon) for _ in range(5)]
             after_one = session.spent["patients"]

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 
 from deniable.errors import LedgerError
 from deniable.ledger.entries import Row
 from deniable.ledger.stores.base import Decide
+from deniable.randomness.fork import process_mark
 
 
 class MemoryStore:
     """Nothing survives the process."""
 
     def __init__(self) -> None:
-        self._process = os.getpid()
+        self._mark = process_mark()
         self._lock = threading.Lock()
         self._rows: dict[str, list[Row]] = {}
-        self._questions: dict[tuple[str, str], list[int]] = {}
-        self._referring: dict[tuple[str, int], list[int]] = {}
+        self._indexed: dict[str, int] = {}
+        self._questions: dict[tuple[str, str], dict[int, None]] = {}
+        self._referring: dict[tuple[str, int], dict[int, None]] = {}
 
     def append(self, population: str, decide: Decide) -> Row:
         """Under a lock."""
-        if self._process != os.getpid():
+        if self._mark != process_mark():
             raise LedgerError("a ledger in memory is not shared with a forked process")
         with self._lock:
             rows = self._rows.get(population, [])
             row = decide(rows[-1] if rows else None, self)
-            rows.append(row)
+            rows.append(row)  # all or nothing, whenever an interrupt comes
             self._rows[population] = rows
-            if row.question is not None:
-                self._questions.setdefault((population, row.question), []).append(row.number)
-            if row.refers is not None:
-                self._referring.setdefault((population, row.refers), []).append(row.number)
             return row
+
+    def _index(self, population: str) -> None:
+        """Find what rows ask and refer to. Done twice, or by half and again, it is the same."""
+        for row in self._rows.get(population, [])[self._indexed.get(population, 0) :]:
+            if row.question is not None:
+                self._questions.setdefault((population, row.question), {})[row.number] = None
+            if row.refers is not None:
+                self._referring.setdefault((population, row.refers), {})[row.number] = None
+            self._indexed[population] = row.number
 
     def last(self, population: str) -> Row | None:
         """The last row."""
@@ -57,7 +63,8 @@ class MemoryStore:
 
     def asked(self, population: str, question: str) -> list[Row]:
         """The reservations for a question, and the rows that refer to them."""
-        numbers = list(self._questions.get((population, question), []))
+        self._index(population)
+        numbers = list(self._questions.get((population, question), ()))
         found = {number for first in numbers for number in [first, *self._refer(population, first)]}
         return [self._rows[population][number - 1] for number in sorted(found)]
 
@@ -66,7 +73,8 @@ class MemoryStore:
         return [self._rows[population][each - 1] for each in self._refer(population, number)]
 
     def _refer(self, population: str, number: int) -> list[int]:
-        return list(self._referring.get((population, number), []))
+        self._index(population)
+        return list(self._referring.get((population, number), ()))
 
     def populations(self) -> list[str]:
         """The names of all populations."""

@@ -21,6 +21,8 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
 from deniable.ledger.stores.base import Decide
+from deniable.ledger.stores.one_file import OneFile
+from deniable.ledger.stores.own import OwnEngine
 from deniable.ledger.stores.postgres import Home, check_tables, copy_theirs, find_home, pin
 
 _PATIENCE = 60  # seconds that a writer waits for others
@@ -90,23 +92,21 @@ class SqlStore:
         url = _read_url(where)
         self._dialect = url.get_backend_name()
         self._name = f"{self._dialect} ledger {url.database or ''}".strip()
-        self._file: Path | None = None
+        self._file: OneFile | None = None
         self._where = f"{self._dialect}://{url.host or ''}:{url.port or ''}/{url.database or ''}"
         if self._dialect == "sqlite":
-            self._file = Path(url.database or "").absolute()
-            self._check_file(url.database or "", self._file, create=create)
-            url = url.set(database=str(self._file))
-            self._where = str(self._file)
-        self._place: tuple[int, int] | None = None
+            file = Path(url.database or "").absolute()
+            _check_file(url.database or "", file, create=create)
+            url = url.set(database=str(file))
+            self._file, self._where = OneFile(file), str(file)
+            self._check_place()
         self._home: Home | None = None
-        self._engine = self._connect(url)
-        self._process = os.getpid()
+        self._own = OwnEngine(self._connect(url))
         try:
             self._migrate(create=create)
         except BaseException:
-            self._engine.dispose()
+            self._own.close()
             raise
-        self._place = self._found_place()
 
     @property
     def written(self) -> float | None:
@@ -114,7 +114,7 @@ class SqlStore:
         if self._file is None:
             return None
         try:
-            return self._file.stat().st_mtime
+            return self._file.path.stat().st_mtime
         except OSError:
             return None
 
@@ -125,6 +125,7 @@ class SqlStore:
                 with self._writing(population) as connection:
                     row = decide(self._last(connection, population), _Inside(connection))
                     connection.execute(sa.insert(ENTRIES).values(**vars(row)))
+                self._check_place()  # nor was the file put away meanwhile
                 # Whatever a trigger or a view made of it: it is there, or it was not spent.
                 if self.row(population, row.number) != row:
                     raise LedgerError(f"{self._name} did not keep an entry; nothing was released")
@@ -183,7 +184,7 @@ class SqlStore:
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self._own.close()
 
     def _select(self, query: sa.Select[Any]) -> list[Row]:
         with self._reading() as connection:
@@ -202,19 +203,16 @@ class SqlStore:
                 f"{self._name} belongs to another role, and is only read by this one: connect as "
                 "its owner (?options=-crole%3DNAME), or make a schema and a ledger of your own"
             )
-        options = {"deniable_write": True}
-        with (
-            self._told(),
-            self._own().connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
-            if self._dialect == "postgresql":
-                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
-                connection.execute(
-                    sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
-                    {"name": f"deniable/{population}"},
-                )
-            yield connection
+        with self._told(), self._own.connect() as plain:
+            connection = plain.execution_options(deniable_write=True)
+            with connection.begin():
+                if self._dialect == "postgresql":
+                    connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
+                    connection.execute(
+                        sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
+                        {"name": f"deniable/{population}"},
+                    )
+                yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -226,15 +224,8 @@ class SqlStore:
     @contextmanager
     def _looking(self) -> Iterator[sa.Connection]:
         """A connection for what the catalogue knows."""
-        with self._told(), self._own().connect() as connection:
+        with self._told(), self._own.connect() as connection:
             yield connection
-
-    def _own(self) -> sa.Engine:
-        """The engine, without connections inherited from another process."""
-        if self._process != os.getpid():
-            self._engine.dispose(close=False)
-            self._process = os.getpid()
-        return self._engine
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -284,47 +275,19 @@ class SqlStore:
 
         return engine
 
-    def _found_place(self) -> tuple[int, int] | None:
-        """Which file it is, whatever its name."""
-        if self._file is None:
-            return None
-        try:
-            found = self._file.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
     def _check_place(self) -> None:
-        """A file that was moved away goes on existing for who has it open: spend nothing there."""
-        if self._place is not None and self._found_place() != self._place:
-            raise LedgerError(f"{self._file} was removed or replaced; nothing was released")
-
-    def _check_file(self, name: str, file: Path, *, create: bool) -> None:
-        if name in ("", ":memory:") or name.startswith("file:") or not name.isprintable():
-            raise LedgerError("name a file; a ledger in memory is Ledger(), without a place")
-        try:
-            file.exists()
-        except OSError as cause:
-            raise LedgerError(f"the ledger's file cannot be reached: {cause.strerror}") from None
-        if file.is_dir():
-            raise LedgerError(f"{file} is a folder; name a file in it")
-        if not file.exists() and not create:
-            raise LedgerError(f"there is no ledger at {file}")
-        if not file.parent.is_dir():
-            raise LedgerError(f"there is no folder {file.parent} for the ledger")
-        if file.exists() and not os.access(file, os.W_OK):
-            raise LedgerError(f"{file} cannot be written, and what is not recorded is not released")
-        if not file.exists():
-            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        """Spend nothing where it would not be found again."""
+        if self._file is not None and (fault := self._file.fault()) is not None:
+            raise LedgerError(f"{fault}; nothing was released")
 
     def _settle_schema(self, *, create: bool) -> None:
         """Stay in the schema where the ledger is, whatever the search path says later."""
-        path = pin(self._engine)
+        path = pin(self._own.engine)
         with self._looking() as connection:
             self._home = find_home(connection, ENTRIES.name, path, create=create)
             check_tables(connection, self._home, _metadata.tables)
         names = {None: self._home.asked}
-        self._engine = self._engine.execution_options(schema_translate_map=names)
+        self._own.engine = self._own.engine.execution_options(schema_translate_map=names)
 
     def _migrate(self, *, create: bool) -> None:
         steps = _MIGRATIONS[self._dialect]
@@ -375,6 +338,28 @@ class _Inside:
 
     def referring(self, population: str, number: int) -> list[Row]:
         return [_row(each) for each in self._connection.execute(_referring(population, number))]
+
+
+def _check_file(name: str, file: Path, *, create: bool) -> None:
+    if name in ("", ":memory:") or name.startswith("file:") or not name.isprintable():
+        raise LedgerError("name a file; a ledger in memory is Ledger(), without a place")
+    try:
+        file.exists()
+    except OSError as cause:
+        raise LedgerError(f"the ledger's file cannot be reached: {cause.strerror}") from None
+    if file.is_dir():
+        raise LedgerError(f"{file} is a folder; name a file in it")
+    if not file.exists() and not create:
+        raise LedgerError(f"there is no ledger at {file}")
+    if not file.parent.is_dir():
+        raise LedgerError(f"there is no folder {file.parent} for the ledger")
+    if file.exists() and not os.access(file, os.W_OK):
+        raise LedgerError(f"{file} cannot be written, and what is not recorded is not released")
+    if not file.exists():
+        try:
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as cause:
+            raise LedgerError(f"{file} cannot be made: {cause.strerror}") from None
 
 
 def _done(connection: sa.Connection) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from deniable.privacy.exact import decimal, high_precision, rounded_up
 from deniable.privacy.search import bracket_up, greatest, least
@@ -28,6 +29,7 @@ def log_delta(rho: float, epsilon: float) -> float:
     return min(0.0, above_one * (order * rho - epsilon) + rest + lost + 1e-12)
 
 
+@lru_cache(maxsize=256)
 def epsilon(rho: float, delta: float) -> float:
     """The ε that ρ-zCDP proves at δ by its best Rényi order."""
     target = math.log(delta)
@@ -42,6 +44,7 @@ def epsilon_bun_steinke(rho: float, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * -math.log(delta))
 
 
+@lru_cache(maxsize=256)
 def largest_rho(epsilon: float, delta: float) -> float:
     """The greatest ρ that proves (ε, δ)-DP."""
     target = math.log(delta)

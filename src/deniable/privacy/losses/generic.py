@@ -23,6 +23,9 @@ from deniable.privacy.exact import (
     whole,
 )
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.units import Relation
+
+_NOTHING = Fraction(1, 10**30)  # the ε of a part that has only a δ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +127,11 @@ class ApproxLoss(Loss):
             if slack < 1:
                 return replace(self, bound=k * self.bound, slack=slack)
         raise ParameterError("size", size, "a group this large has no (ε, δ) left")
+
+
+def only_delta(delta: Fraction, relation: Relation) -> ApproxLoss:
+    """A part that tells all with probability δ, and nothing otherwise (to the ledger, 1e-18)."""
+    return ApproxLoss(bound=_NOTHING, slack=delta, relation=relation)
 
 
 @dataclass(frozen=True, kw_only=True)

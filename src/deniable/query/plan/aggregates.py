@@ -6,36 +6,62 @@ of one column share the same sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Collection
 from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
-from deniable.engines.literals import fitting_double
+from deniable.engines.literals import cast_to, double_literal, fitting_double
 from deniable.errors import QueryError
+from deniable.query.plan.counted import Statistic
 from deniable.query.plan.measures import Cross, Linear, Located, Measure, Ratio
-from deniable.query.plan.moments import Centres, Squares, Values, held, read_number, wide
-from deniable.query.plan.plan import Statistic
+from deniable.query.plan.moments import (
+    Centres,
+    Squares,
+    Values,
+    held,
+    is_number,
+    money_step,
+    read_number,
+    wide,
+)
+from deniable.query.plan.plan import SCALE
 from deniable.query.plan.quantiles import QUANTILES, Grid, Rank, grid, share_of
+from deniable.query.plan.reach import Clips, Factor, Reach, Reaches, Unbounded, supposed
 from deniable.query.read.checks import no_unit
 from deniable.query.read.columns import Column
-from deniable.query.read.expressions import bounds_of
+from deniable.query.read.expressions import find_bounds
 from deniable.query.read.values.operators import Resolve, read_column
 from deniable.query.read.values.operators import condition as read_condition
-from deniable.query.read.values.value import finished
+from deniable.query.read.values.value import Value, finished
 from deniable.tables import ColumnType
 
 _VARIANCES = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
 
 _ONE = (0.0, 1.0)
+_ROUNDED = 2.0 / SCALE  # of what is left of whole numbers that are scaled down
+_BEYOND_MATTERS = 1 / 64  # how many values are clipped in a group, beside what is asked
 
 
 class Statistics:
     """Collects the statistics of a question; equal ones are summed once."""
 
-    def __init__(self, find: Resolve, counted: Collection[str], centres: Centres) -> None:
+    def __init__(
+        self,
+        find: Resolve,
+        counted: Collection[str],
+        centres: Centres,
+        reaches: Reaches,
+        *,
+        several: bool,
+        grouped: bool,
+    ) -> None:
         self._find = find
         self._counted, self._centres = counted, centres
+        self._reaches, self._several, self._grouped = reaches, several, grouped
+        self.unbounded: dict[str, Unbounded] = {}
         self._places: dict[str, int] = {}
         self.found: list[Statistic] = []
         self.distinct: list[exp.Expr] = []
@@ -108,12 +134,14 @@ class Statistics:
         if isinstance(node.this, exp.Distinct):
             raise QueryError(f"{name}(DISTINCT ...) is not answered; COUNT(DISTINCT ...) is")
         no_unit(node.this, self._find, f"{name}(...)")
-        values = Values.of(node.this, self._find, self._centres, f"{name}(...)")
+        given = self._condition(condition)
+        values = self._values(node.this, f"{name}(...)", given)
         size = max(abs(values.low), abs(values.high), 1)
         total = isinstance(node, exp.Sum)
         count_matters = (values.centre / size) ** 2 if total else 0.25
         sum_matters = (values.half / size) ** 2 if total else 1.0
-        given = self._condition(condition)
+        if values.reach is not None and values.reach.usual is not None:
+            count_matters, sum_matters = _of_usual(values) if total else (0.25, 1.0)
         column = values.number.sql("duckdb")
         count = self._numbers(values, condition, count_matters)
         summed = self._add(
@@ -121,22 +149,32 @@ class Statistics:
             values.half,
             sum_matters,
             column=column,
-            marks=(values.low, values.centre, values.high),
+            marks=(values.low, values.centre, values.high) if values.reach is None else None,
             typical=values.typical,
+            clips=_clips(values.step, values),
         )
+        self._count_beyond(given, values)
         unit = float(values.step)
-        low, high = map(float, values.bounds)
+        low, high = values.shown_bounds
         middle = float(values.centre * values.step)
-        step = float(values.step)  # what is cut off is rounded, to less than a step
-        sums = Linear(((summed, unit),), row=(min(low - middle, -step), max(high - middle, step)))
+        # What is cut off is rounded, to less than a step; whole numbers in steps of one are not.
+        step = _ROUNDED if values.whole and values.step == 1 else float(values.step)
+        row = (min(low - middle, -step), max(high - middle, step))
+        sums = Linear(((summed, unit),), row=row if values.reach is None else None)
         if total:
             made = sums.plus(count.times(unit * values.centre))
-            return replace(made, row=(min(low, -step), max(high, step)))
+            row = (min(low, -step), max(high, step))
+            return replace(made, row=row if values.reach is None else None)
         if isinstance(node, exp.Avg):
             return Ratio(sums, count, middle, low, high)
         squared = Squares.of(values)
         place = self._add(
-            _when(given, squared.sql), squared.size, 1.0, column=column, typical=squared.typical
+            _when(given, squared.sql),
+            squared.size,
+            1.0,
+            column=column,
+            typical=squared.typical,
+            clips=_clips(Fraction(squared.unit), values, values),
         )
         return squared.spread(node, place, sums, count)
 
@@ -170,16 +208,25 @@ class Statistics:
         sides = [node.this, node.expression]
         for side in sides:
             no_unit(side, self._find, f"{node.key.upper()}(...)")
-        (x, most_x, unit_x), (y, most_y, unit_y) = (
-            Values.of(side, self._find, self._centres, f"{node.key.upper()}(...)").coarse()
-            for side in sides
-        )
+        where = f"{node.key.upper()}(...)"
+        both = [_seen(read_number(side, self._find, where)) for side in sides]
+        present = self._condition(condition, _and(_present(both[0]), _present(both[1])))
+        left, right = (self._values(side, where, present) for side in sides)
+        (x, most_x, unit_x), (y, most_y, unit_y) = left.coarse(), right.coarse()
         given = self._condition(condition, _and(_present(x), _present(y)))
         product = exp.Mul(this=x.copy(), expression=y.copy())
         count = Linear(((self._add_count(_when(given, exp.Literal.number(1)), 0.25), 1.0),))
+        clips = (
+            _clips(unit_x * unit_y, left, right),
+            _clips(unit_x, left),
+            _clips(unit_y, right),
+        )
+        shares = _shares(left, unit_x, most_x), _shares(right, unit_y, most_y)
+        typical = (shares[0] * shares[1], *shares)
+        sizes = (most_x * most_y, most_x, most_y)
         places = [
-            self._add(_when(given, sql.copy()), size, 1.0)
-            for sql, size in ((product, most_x * most_y), (x, most_x), (y, most_y))
+            self._add(_when(given, sql.copy()), size, 1.0, typical=usual, clips=clip)
+            for sql, size, usual, clip in zip((product, x, y), sizes, typical, clips, strict=True)
         ]
         products, sum_x, sum_y = (
             Linear(((place, fitting_double(unit)),))
@@ -189,20 +236,32 @@ class Statistics:
         if isinstance(node, exp.Corr):
             squared = [exp.Mul(this=side.copy(), expression=side.copy()) for side in (x, y)]
             found = [
-                self._add(_when(given, sql), size**2, 1.0)
-                for sql, size in zip(squared, (most_x, most_y), strict=True)
+                self._add(
+                    _when(given, sql),
+                    size**2,
+                    1.0,
+                    typical=share**2,
+                    clips=_clips(unit**2, each, each),
+                )
+                for sql, size, share, unit, each in zip(
+                    squared, (most_x, most_y), shares, (unit_x, unit_y), (left, right), strict=True
+                )
             ]
             squares = (
                 Linear(((found[0], fitting_double(unit_x**2)),)),
                 Linear(((found[1], fitting_double(unit_y**2)),)),
             )
+        free = left.reach is not None or right.reach is not None
+        self._count_beyond(present, left)
+        self._count_beyond(present, right)
         return Cross(
             products=products,
             sums=(sum_x, sum_y),
             count=count,
             squares=squares,
             sample=isinstance(node, exp.CovarSamp),
-            most=fitting_double(unit_x * most_x * unit_y * most_y),
+            most=math.inf if free else fitting_double(unit_x * most_x * unit_y * most_y),
+            corrections=(_sheppard(left, unit_x), _sheppard(right, unit_y)),
         )
 
     def _quantile(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
@@ -211,16 +270,68 @@ class Statistics:
         value = read_number(node.this, self._find, f"{name}(...)")
         declared = self._find(node.this) if isinstance(node.this, exp.Column) else Column(None)
         whole = value.kind == ColumnType.INTEGER
-        bounds = wide(held(bounds_of(node.this, self._find), whole=whole))
-        cells = grid(finished(value), bounds, declared.grid, whole=whole)
-        cells = replace(cells, sql=_when(self._condition(condition), cells.sql))
+        given, known, step = self._condition(condition), find_bounds(node.this, self._find), None
+        reach: Reach | None = None
+        if known is None:
+            reach, _ = self._reach(node.this, finished(value), given, whole=whole, ranked=True)
+            known = reach.bounds
+        bounds = wide(held(known, whole=whole))
+        if reach is None:
+            step = declared.grid or (None if whole else money_step(node.this, bounds, self._find))
+        cells = grid(finished(value), bounds, step, whole=whole)
+        cells = replace(cells, sql=_when(given, cells.sql))
         texts = [each.sql.sql("duckdb") for each in self.grids]
         text = cells.sql.sql("duckdb")
         if text not in texts:
             self.grids.append(cells)
             texts.append(text)
         self.ranks.append(Rank(texts.index(text), share_of(node)))
-        return Located(len(self.ranks) - 1, float(bounds[0]), float(bounds[1]))
+        open_ends = reach is not None
+        return Located(len(self.ranks) - 1, float(bounds[0]), float(bounds[1]), open_ends)
+
+    def _values(self, node: exp.Expr, where: str, given: exp.Expr | None) -> Values:
+        """The values of an expression: within declared bounds, or as far as they are estimated."""
+        value = read_number(node, self._find, where)
+        number, whole = finished(value), value.kind == ColumnType.INTEGER
+        bounds = find_bounds(node, self._find)
+        if bounds is not None:
+            declared = self._find(node) if isinstance(node, exp.Column) else Column(None)
+            within = held(bounds, whole=whole)
+            step = declared.grid or (None if whole else money_step(node, within, self._find))
+            return Values.of(number, within, step, self._centres, whole=whole)
+        reach, text = self._reach(node, number, given, whole=whole, ranked=False)
+        return Values.within(number, reach, text, whole=whole)
+
+    def _reach(
+        self,
+        node: exp.Expr,
+        number: exp.Expr,
+        given: exp.Expr | None,
+        *,
+        whole: bool,
+        ranked: bool,
+    ) -> tuple[Reach, str]:
+        """How far a column without bounds reaches, made up where that is not known yet."""
+        column = Unbounded(_when(given, number.copy()), _as_written(node), whole, ranked)
+        found = self._reaches.get(column.text)
+        if found is None:
+            self.unbounded[column.text] = column
+            found = supposed(column, several=self._several and not ranked)
+        return found, column.text
+
+    def _count_beyond(self, given: exp.Expr | None, values: Values) -> None:
+        """How many values are clipped above, and below, in each of several groups."""
+        if values.reach is None or self._several or not self._grouped:
+            return
+        low, high = values.bounds
+        number = cast_to(values.number.copy(), "DOUBLE") if values.whole else values.number
+        above: exp.Expr = exp.GT(this=number.copy(), expression=double_literal(high))
+        if not values.whole:
+            above = exp.And(this=above, expression=is_number(number))
+        below = exp.LT(this=number.copy(), expression=double_literal(low))
+        for side, condition in enumerate((above, below)):
+            one = _when(given, _when(condition, exp.Literal.number(1)))
+            self._add(one, 1, _BEYOND_MATTERS, beyond=(values.text, side))
 
     def _rows(self, condition: exp.Expr | None, importance: float) -> int:
         kept = _when(self._condition(condition), exp.Literal.number(1))
@@ -246,6 +357,8 @@ class Statistics:
         missing: bool = False,
         marks: tuple[int, int, int] | None = None,
         typical: float = 1.0,
+        clips: Clips | None = None,
+        beyond: tuple[str, int] | None = None,
     ) -> int:
         text = f"{per_unit} {counts} {sql.sql('duckdb')}"
         if text in self._places:
@@ -254,9 +367,59 @@ class Statistics:
             self.found[place] = replace(known, importance=known.importance + importance)
             return place
         self._places[text] = len(self.found)
-        made = Statistic(sql, size, per_unit, importance, counts, column, missing, marks, typical)
+        made = Statistic(
+            sql, size, per_unit, importance, counts, column, missing, marks, typical, clips, beyond
+        )
         self.found.append(made)
         return self._places[text]
+
+
+def _as_written(node: exp.Expr) -> str:
+    """An expression with bare names of columns, for people."""
+
+    def bare(each: exp.Expr) -> exp.Expr:
+        return exp.column(each.name) if isinstance(each, exp.Column) else each
+
+    return node.transform(bare).sql("duckdb")[:60]
+
+
+def _clips(unit: Fraction, *columns: Values) -> Clips | None:
+    """What a statistic is a product of, where some of that is clipped to estimated bounds."""
+    if all(each.reach is None or each.reach.usual is not None for each in columns):
+        return None
+    factors = tuple(
+        Factor(each.text if each.reach is not None else None, *_marks(each)) for each in columns
+    )
+    return Clips(factors, float(unit))
+
+
+def _marks(values: Values) -> tuple[float, float]:
+    """The centre, and the farthest from it, in the column's unit."""
+    return float(values.centre * values.step), float(values.half * values.step)
+
+
+def _shares(values: Values, unit: Fraction, most: int) -> float:
+    """What is usual of a column without bounds, as a share of the most; 1 where that is typical."""
+    if values.reach is None or values.reach.usual is None:
+        return 1.0
+    return float(values.reach.usual / unit / most) ** 2
+
+
+def _of_usual(values: Values) -> tuple[float, float]:
+    """How much a sum depends on the number of rows, and on how far from the centre they are."""
+    assert values.reach is not None
+    assert values.reach.usual is not None
+    usual = float(values.reach.usual)
+    size = abs(float(values.centre * values.step)) + usual
+    return (float(values.centre * values.step) / size) ** 2, (usual / size) ** 2
+
+
+def _seen(value: Value) -> exp.Expr:
+    """Not NULL where there is a number."""
+    number = finished(value)
+    if value.kind == ColumnType.INTEGER:
+        return number
+    return exp.Case(ifs=[exp.If(this=is_number(number), true=exp.Literal.number(1))])
 
 
 def condition_text(condition: exp.Expr | None) -> str:
@@ -285,56 +448,6 @@ def settle(measure: Measure, statistics: int, distinct: int) -> Measure:
     return replace(measure, terms=terms)
 
 
-def linear_form(node: exp.Expr, measures: Callable[[str], Measure | None]) -> Linear | None:
-    """An expression of measures as a weighted sum of statistics, if it is one."""
-    if isinstance(node, exp.Paren):
-        return linear_form(node.this, measures)
-    if isinstance(node, exp.Column):
-        found = measures(node.name)
-        return found if isinstance(found, Linear) else None
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return Linear((), float(node.name))
-    if isinstance(node, exp.Neg):
-        inner = linear_form(node.this, measures)
-        return None if inner is None else inner.times(-1.0)
-    if not isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
-        return None
-    left, right = linear_form(node.left, measures), linear_form(node.right, measures)
-    if left is None or right is None:
-        return None
-    if isinstance(node, exp.Add | exp.Sub):
-        return left.plus(right, 1.0 if isinstance(node, exp.Add) else -1.0)
-    if isinstance(node, exp.Mul) and not (left.columns() and right.columns()):
-        factor, rest = (left, right) if not left.columns() else (right, left)
-        return rest.times(factor.constant)
-    if isinstance(node, exp.Div) and not right.columns() and right.constant:
-        return left.times(1 / right.constant)
-    return None
-
-
-def measure_form(node: exp.Expr, measures: Callable[[str], Measure | None]) -> Measure | None:
-    """A measure whose interval is known, for a column of the answer; None for other expressions."""
-    if isinstance(node, exp.Paren):
-        return measure_form(node.this, measures)
-    if isinstance(node, exp.Column):
-        return measures(node.name)
-    straight = linear_form(node, measures)
-    if straight is not None:
-        return straight
-    if isinstance(node, exp.Div):
-        top, bottom = linear_form(node.left, measures), linear_form(_divisor(node), measures)
-        if top is not None and bottom is not None and bottom.columns():
-            return Ratio(top, bottom)
-    return None
-
-
-def _divisor(node: exp.Div) -> exp.Expr:
-    right = node.right
-    while isinstance(right, exp.Nullif | exp.Paren):
-        right = right.this
-    return right
-
-
 def _present(value: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
 
@@ -349,3 +462,8 @@ def _and(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
     if one is None or other is None:
         return one if other is None else other
     return exp.And(this=exp.paren(one.copy()), expression=exp.paren(other.copy()))
+
+
+def _sheppard(values: Values, unit: Fraction) -> float:
+    """What steps that are coarser than a column's own add to its variance."""
+    return fitting_double(unit**2) / 12 if unit > values.step else 0.0

@@ -13,7 +13,8 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.literals import kind_of_value, literal, longer, short, whole_literal
-from deniable.query.plan.plan import Group, Plan, declared, names
+from deniable.query.plan.counted import Group, declared, names
+from deniable.query.plan.plan import Plan
 from deniable.query.read.columns import CELL
 from deniable.tables import LONGEST_TEXT, MOST_WHOLE, ColumnType
 
@@ -60,14 +61,14 @@ def _other(keys: Sequence[Any]) -> str:
 
 def selected(plan: Plan) -> str:
     """The condition that columns g0, g1, ... are one of the groups that were selected."""
-    assert plan.selected is not None
-    columns = [exp.column(name) for name in names("g", plan.groups)]
-    if not plan.selected:
+    assert plan.counted.selected is not None
+    columns = [exp.column(name) for name in names("g", plan.counted.groups)]
+    if not plan.counted.selected:
         return "FALSE"
     if len(columns) == 1:
-        kept = declared(columns[0], [key[0] for key in plan.selected])
+        kept = declared(columns[0], [key[0] for key in plan.counted.selected])
     else:
-        kept = _among(columns, plan.selected)
+        kept = _among(columns, plan.counted.selected)
     return kept.sql("duckdb")
 
 

@@ -149,6 +149,11 @@ class Ratio:
     low: float = -math.inf
     high: float = math.inf
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Where it lies for any rows within their bounds."""
+        return self.low, self.high
+
     def value(self, x: Floats) -> Floats:
         """The ratio; the middle of the bounds where the bottom is no positive number."""
         over, under = self.top.value(x), self.bottom.value(x)
@@ -225,6 +230,11 @@ class Spread:
     root: bool
     most: float
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Where it lies for any rows within their bounds."""
+        return 0.0, math.sqrt(self.most) if self.root else self.most
+
     def value(self, x: Floats) -> Floats:
         """The variance or its root, within what is possible."""
         return self._shown(self._variance(x))
@@ -263,6 +273,8 @@ class Cross:
     squares: tuple[Linear, Linear] | None
     sample: bool
     most: float
+    corrections: tuple[float, float] = (0.0, 0.0)
+    """What coarse steps add to the variance of each column (Sheppard)."""
 
     def value(self, x: Floats) -> Floats:
         """The covariance or correlation, within what is possible."""
@@ -272,6 +284,11 @@ class Cross:
     def _most(self) -> float:
         return self.most if self.squares is None else 1.0
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Where it lies for any rows within their bounds."""
+        return -self._most, self._most
+
     def _free(self, x: Floats) -> Floats:
         n = np.maximum(self.count.value(x), 1.0)
         means = [each.value(x) / n for each in self.sums]
@@ -279,8 +296,8 @@ class Cross:
         if self.squares is None:
             return covariance * n / np.maximum(n - 1, 1.0) if self.sample else covariance
         spread = [
-            np.maximum(square.value(x) / n - mean**2, 0.0)
-            for square, mean in zip(self.squares, means, strict=True)
+            np.maximum(square.value(x) / n - mean**2 - added, 0.0)
+            for square, mean, added in zip(self.squares, means, self.corrections, strict=True)
         ]
         scale = np.sqrt(spread[0] * spread[1])
         return np.where(scale > 0, covariance / np.where(scale > 0, scale, 1.0), 0.0)
@@ -308,6 +325,8 @@ class Located:
     place: int
     low: float
     high: float
+    estimated: bool = False
+    """Whether these bounds were estimated: what lies there may lie anywhere beyond."""
 
     def value(self, x: Floats) -> Floats:
         """What was released."""
@@ -316,9 +335,13 @@ class Located:
     def interval(self, x: Floats, noise: Sequence[ColumnNoise], confidence: float) -> Interval:
         """The interval that was bought; the public bounds where more is asked of it."""
         del noise
+        ends = x[:, self.place + 1], x[:, self.place + 2]
         if confidence > self.CONFIDENCE:
-            return np.full(len(x), self.low), np.full(len(x), self.high)
-        return x[:, self.place + 1], x[:, self.place + 2]
+            ends = np.full(len(x), self.low), np.full(len(x), self.high)
+        if not self.estimated:
+            return ends
+        below = np.where(ends[0] <= self.low, -math.inf, ends[0])
+        return below, np.where(ends[1] >= self.high, math.inf, ends[1])
 
     def columns(self) -> tuple[int, ...]:
         """The released value."""
@@ -335,7 +358,10 @@ def linearised(
     noise: Sequence[ColumnNoise],
     columns: Sequence[int],
 ) -> Normal:
-    """Approximate intervals: each statistic moved by its deviation, moves added as squares."""
+    """Approximate intervals: each statistic moved by its deviation, moves added as squares.
+
+    Where noise is Laplace its tails are heavier than normal ones, and those of no sum are heavier.
+    """
     middle, square = function(x), np.zeros(len(x))
     for column in columns:
         moved = []
@@ -347,7 +373,8 @@ def linearised(
             half = (moved[1] - moved[0]) / 2
             square = square + np.where(np.isfinite(half), half, math.inf) ** 2
     known = np.isfinite(middle)
-    return Normal(middle, np.where(known, np.sqrt(square), math.inf))
+    gaussian = all(noise[column].gaussian for column in columns)
+    return Normal(middle, np.where(known, np.sqrt(square), math.inf), gaussian)
 
 
 def _fieller(

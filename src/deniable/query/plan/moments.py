@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -12,13 +12,12 @@ from sqlglot import exp
 from deniable.engines.literals import cast_to, double_literal, fitting_double, whole_literal
 from deniable.errors import QueryError
 from deniable.query.plan.measures import Linear, Spread
-from deniable.query.plan.plan import power_of_two_below
-from deniable.query.plan.rounding import half_up
-from deniable.query.read.columns import Column
-from deniable.query.read.expressions import bounds_of
+from deniable.query.plan.reach import Reach
+from deniable.query.plan.rounding import half_up, power_of_two_below
+from deniable.query.read.expressions import places_of
 from deniable.query.read.values.casts import as_type
 from deniable.query.read.values.operators import Resolve, read_value
-from deniable.query.read.values.value import Value, finished
+from deniable.query.read.values.value import Value
 from deniable.tables import MOST_DOUBLE, NUMERIC, Bounds, ColumnType, grid_of
 
 Centres = Mapping[str, tuple[int, float]]
@@ -27,6 +26,10 @@ Centres = Mapping[str, tuple[int, float]]
 _MOST_STEPS = 1 << 50
 _MOST_WHOLE = (1 << 63) - 1
 _SQUARE_STEPS = 1 << 12
+_MONEY_STEPS = 1 << 40
+_USUAL_SQUARES = 3  # bits: coarse steps of what is usual for a column without bounds
+_FAR_SQUARES = 1 << 11  # the most of them
+_FAR_USUAL = 1 << 8  # times what is usual: no farther, where steps of one are coarse already
 
 
 @dataclass(frozen=True)
@@ -43,24 +46,54 @@ class Values:
     whole: bool
 
     typical: float = 1.0
+    reach: Reach | None = None
+    """Where nothing is declared: what was estimated."""
+    text: str = ""
+    """What that is found by."""
 
     @classmethod
-    def of(cls, node: exp.Expr, find: Resolve, centres: Centres, where: str) -> Values:
+    def of(
+        cls,
+        number: exp.Expr,
+        bounds: Bounds,
+        grid: Fraction | None,
+        centres: Centres,
+        *,
+        whole: bool,
+    ) -> Values:
         """The values of an expression with known bounds, centred where most are known to be.
 
         Any centre within the bounds is right: it is added back for every row.
         """
-        value = read_number(node, find, where)
-        whole = value.kind == ColumnType.INTEGER
-        bounds = held(bounds_of(node, find), whole=whole)
-        declared = find(node) if isinstance(node, exp.Column) else Column(None)
-        step = grid_of(wide(bounds), declared.grid, integer=whole)
+        step = grid_of(wide(bounds), grid, integer=whole)
         fitting_double(step)
         low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
-        number = finished(value)
         centre, typical = centres.get(number.sql("duckdb"), ((low + high) // 2, 1.0))
         centred = _on_grid(number, (low, centre, high), step, whole=whole)
         return cls(number, centred, bounds, step, low, centre, high, whole, typical)
+
+    @classmethod
+    def within(cls, number: exp.Expr, reach: Reach, text: str, *, whole: bool) -> Values:
+        """The values of an expression without bounds, as far as they are estimated to reach.
+
+        Weights go by what is usual: where one row may be far from that, sizes say nothing.
+        """
+        step, bounds, typical = reach.step, reach.bounds, 1.0
+        low, high = math.floor(bounds[0] / step), math.ceil(bounds[1] / step)
+        centre = (low + high) // 2
+        if reach.usual is not None:
+            centre = min(max(math.floor(reach.centre / step), low), high)
+            typical = float(reach.usual / step / max(high - centre, centre - low)) ** 2
+        centred = _on_grid(number, (low, centre, high), step, whole=whole)
+        made = cls(number, centred, bounds, step, low, centre, high, whole, typical)
+        return replace(made, reach=reach, text=text)
+
+    @property
+    def shown_bounds(self) -> tuple[float, float]:
+        """Between which values a mean surely lies."""
+        if self.reach is not None:
+            return -math.inf, math.inf
+        return float(self.bounds[0]), float(self.bounds[1])
 
     @property
     def half(self) -> int:
@@ -75,11 +108,32 @@ class Values:
         return exp.Case(ifs=[exp.If(this=is_number(self.number), true=exp.Literal.number(1))])
 
     def coarse(self) -> tuple[exp.Expr, int, Fraction]:
-        """Steps of about span/2^12, so that sums of products fit; their most, and their size."""
-        size = math.ceil(power_of_two_below(Fraction(2 * self.half, _SQUARE_STEPS)))
-        double = cast_to(exp.paren(self.centred.copy()), "DOUBLE")
+        """Steps of about span/2^12, so that sums of products fit; their most, and their size.
+
+        Where values are all but free, steps go by what is usual, and few of them are farther.
+        """
+        most = self.half
+        size = math.ceil(power_of_two_below(Fraction(2 * most, _SQUARE_STEPS)))
+        steps = self.centred.copy()
+        if self.reach is not None and self.reach.usual is not None:
+            usual = self.reach.usual / self.step / (1 << _USUAL_SQUARES)
+            size = math.ceil(power_of_two_below(usual))
+            far_away = math.ceil(self.reach.usual / self.step) * _FAR_USUAL
+            most = min(most, size * _FAR_SQUARES, far_away)
+            near, far = whole_literal(-most), whole_literal(most)
+            steps = exp.Case(
+                ifs=[
+                    exp.If(this=exp.GT(this=exp.paren(steps), expression=far), true=far.copy()),
+                    exp.If(
+                        this=exp.LT(this=exp.paren(steps.copy()), expression=near),
+                        true=near.copy(),
+                    ),
+                ],
+                default=steps.copy(),
+            )
+        double = cast_to(exp.paren(steps), "DOUBLE")
         scaled = exp.Div(this=double, expression=whole_literal(size))
-        return cast_to(half_up(scaled), "BIGINT"), math.ceil(self.half / size), self.step * size
+        return cast_to(half_up(scaled), "BIGINT"), math.ceil(most / size), self.step * size
 
 
 @dataclass(frozen=True)
@@ -103,6 +157,9 @@ class Squares:
         steps, farthest, size = values.coarse()
         most, share = farthest**2, min(0.5, 2 * values.typical**2)
         middle = most // 2 if share == 0.5 else math.floor(most * share)
+        typical = 2 * share
+        if values.reach is not None and values.reach.usual is not None:
+            middle, typical = 0, float((values.reach.usual / size) ** 2 / most) ** 2
         square = exp.Mul(this=steps, expression=steps.copy())
         unit = fitting_double(size**2)
         return cls(
@@ -111,8 +168,10 @@ class Squares:
             middle=middle,
             unit=unit,
             correction=unit / 12 if size > values.step else 0.0,  # Sheppard's, for the coarse grid
-            most=fitting_double((values.half * values.step) ** 2),
-            typical=2 * share,
+            most=fitting_double((values.half * values.step) ** 2)
+            if values.reach is None
+            else math.inf,
+            typical=typical,
         )
 
     def moment(self, place: int, count: Linear) -> Linear:
@@ -130,6 +189,13 @@ class Squares:
             root=isinstance(node, exp.Stddev | exp.StddevPop | exp.StddevSamp),
             most=self.most,
         )
+
+
+def money_step(node: exp.Expr, bounds: Bounds, find: Resolve) -> Fraction | None:
+    """The step of decimals, where bounds have not too many: their sums are exact then."""
+    places = places_of(node, find)
+    step = None if places is None else Fraction(1, 10**places)
+    return step if step is not None and bounds[1] - bounds[0] <= _MONEY_STEPS * step else None
 
 
 def held(bounds: Bounds, *, whole: bool) -> Bounds:

@@ -10,9 +10,10 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.query.plan.aggregates import Statistics, counted_rows, settle
+from deniable.query.plan.counted import Counted, Group
 from deniable.query.plan.keys import held_bytes
 from deniable.query.plan.measures import Measure
-from deniable.query.plan.plan import Group, Output, Plan
+from deniable.query.plan.plan import Contribution, Output, Plan, Resources, Shown
 from deniable.query.read.catalogue import Options
 from deniable.query.read.checks import no_unit
 from deniable.query.read.columns import CELL, bytes_of
@@ -44,7 +45,14 @@ def plan_of(
     cells = 1
     for group in made:
         cells *= len(group.keys) if group.keys else 1
-    statistics = Statistics(find, counted_rows(select), options.centres)
+    statistics = Statistics(
+        find,
+        counted_rows(select),
+        options.centres,
+        options.reaches,
+        several=not (read.merged.single and read.merged.rows == 1),
+        grouped=bool(groups),
+    )
     measures: dict[str, Measure] = {}
 
     def measured(node: exp.Expr) -> exp.Expr:
@@ -76,36 +84,46 @@ def plan_of(
     merged = read.merged
     assert merged.population is not None
     return Plan(
-        source=read.sql,
-        unit=merged.sql,
-        groups=made,
-        sets=tuple(sets),
-        statistics=statistic,
-        distinct=tuple(statistics.distinct),
-        grids=tuple(statistics.grids),
-        ranks=tuple(statistics.ranks),
-        measures=settled,
-        outputs=outputs,
-        having=condition,
-        order=ordered,
-        limit=whole_number(select, "limit"),
-        offset=whole_number(select, "offset") or 0,
-        rows=merged.rows,
-        single=merged.single,
-        simple=merged.simple and (not merged.joined or merged.growth > STORED_GROWTH),
-        unit_has_name=merged.unit_has_name,
-        cap=merged.cap,
-        max_groups=merged.max_groups,
+        counted=Counted(
+            source=read.sql,
+            unit=merged.sql,
+            groups=made,
+            sets=tuple(sets),
+            statistics=statistic,
+            distinct=tuple(statistics.distinct),
+            grids=tuple(statistics.grids),
+            ranks=tuple(statistics.ranks),
+        ),
+        contribution=Contribution(
+            rows=merged.rows,
+            single=merged.single,
+            unit_has_name=merged.unit_has_name,
+            cap=merged.cap,
+            max_groups=merged.max_groups,
+            fan=merged.fan,
+            most=merged.most,
+            left_out=merged.left_out,
+            unbounded=tuple(statistics.unbounded.values()),
+            reaches=options.reaches,
+        ),
+        shown=Shown(
+            measures=settled,
+            outputs=outputs,
+            having=condition,
+            order=ordered,
+            limit=whole_number(select, "limit"),
+            offset=whole_number(select, "offset") or 0,
+            notes=tuple(group.note for group in made if group.note),
+        ),
+        resources=Resources(
+            simple=merged.simple and (not merged.joined or merged.growth > STORED_GROWTH),
+            growth=merged.growth,
+            kept=merged.kept,
+            width=_width(made, statistics, merged.unit_width),
+        ),
         population=merged.population,
         tables=merged.tables,
         text="",
-        fan=merged.fan,
-        most=merged.most,
-        growth=merged.growth,
-        left_out=merged.left_out,
-        kept=merged.kept,
-        width=_width(made, statistics, merged.unit_width),
-        notes=tuple(group.note for group in made if group.note),
     )
 
 
@@ -121,8 +139,9 @@ def _group(node: exp.Expr, select: exp.Select, find: Resolve, options: Options) 
     if isinstance(node, exp.Column) and find(node).is_unit:
         raise QueryError("grouping by the unit shows people one by one; it is not answered")
     no_unit(node, find, "GROUP BY")
-    name = next((e.alias for e in select.expressions if text_of(bare(e)) == text_of(node)), None)
-    name = name or (node.name if isinstance(node, exp.Column) else f"key{id(node)}")
+    text = text_of(node.unnest())
+    name = next((e.alias for e in select.expressions if text_of(bare(e).unnest()) == text), None)
+    name = name or (node.name if isinstance(node, exp.Column) else text)
     value = read_column(node, find, "GROUP BY")
     if value.kind == ColumnType.NUMBER:
         raise QueryError(

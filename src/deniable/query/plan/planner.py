@@ -8,26 +8,53 @@ from functools import partial
 
 from sqlglot import exp
 
-from deniable.engines.base import Engine
+from deniable.engines.base import Engine, Step
 from deniable.errors import ParameterError, QueryError
 from deniable.ledger.amounts import read_amount
 from deniable.ledger.filters import Budget
 from deniable.privacy.amount import Amount, Kind
 from deniable.privacy.guarantees import PureDP
-from deniable.query.plan.asked import Asked
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import Plan
+from deniable.query.plan.reach import Reaches
+from deniable.query.price.estimate import Estimate
 from deniable.query.price.needed import chain
 from deniable.query.price.price import amount_for_error, price
-from deniable.query.price.profile import Recentre
-from deniable.query.price.ranges import Offered, planned, price_of_end
+from deniable.query.price.profile import Recompile
 from deniable.query.price.room import check_room
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Catalogue, Options
-from deniable.query.read.compile import compile_tree
+from deniable.query.read.compile import compile_resolved
+from deniable.query.read.resolve import Resolved, resolved
 from deniable.query.show.shape import check_shape
 
 _MOST_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its price: what is estimated before it, and what is left for it."""
+
+    plan: Plan
+    amount: Amount
+    """What all of it may cost."""
+    compiled: Recompile
+    estimates: tuple[Estimate, ...]
+    """What is estimated privately first, one after the other, with made-up results."""
+    steps: tuple[Step, ...]
+    """The statements of the question itself, with made-up bounds where none are known yet."""
+    new_keys: bool = False
+    """Whether keys are selected again, whatever is known."""
+
+    @property
+    def assumed(self) -> Plan:
+        """The plan with made-up results where something is still to be estimated."""
+        return self.estimates[-1].assumed() if self.estimates else self.plan
+
+    @property
+    def left(self) -> Amount:
+        """What is left for the question itself."""
+        return self.estimates[-1].left if self.estimates else self.amount
 
 
 @dataclass(frozen=True)
@@ -38,48 +65,29 @@ class Planner:
     engine: Engine
     budget: Budget
 
-    def asked(self, tree: exp.Expr, options: Options, spend: Spend | Amount) -> Asked | Offered:
-        """A question with its price; where columns lack bounds, with what would find those."""
-        plan, ranges = planned(tree, self.catalogue, options)
-        if not ranges:
-            return self._priced(plan, self._amount(plan, spend), self._recentre(tree, options))
-        if isinstance(spend, Spend) and spend.error is not None:
-            listed = ", ".join(each.column for each in ranges)
-            raise ParameterError("error", "given", f"needs the bounds of {listed}")
+    def asked(self, tree: exp.Expr, options: Options, spend: Spend) -> Asked:
+        """A question with its price, tried on public rows."""
+        read = resolved(tree, self.catalogue)
+        plan = compile_resolved(read, self.catalogue, options)
         amount = self._amount(plan, spend)
-        each = price_of_end(ranges, amount)
-        ends = {one: [self._end(*asked, each) for asked in one.questions()] for one in ranges}
-        rest = amount.less(each.value * sum(map(len, ends.values())))
-        return Offered(ends, rest, self._priced(plan, rest, lambda _: plan))
-
-    def _end(self, tree: exp.Expr, options: Options, amount: Amount) -> Asked:
-        plan = compile_tree(tree, self.catalogue, options)
-        return self._priced(plan, amount, self._recentre(tree, options))
-
-    def _recentre(self, tree: exp.Expr, options: Options) -> Recentre:
-        return partial(_centred, tree, self.catalogue, options)
-
-    def _priced(self, plan: Plan, amount: Amount, centred: Recentre) -> Asked:
-        """A plan with its price, tried on public rows."""
+        compiled = partial(_compiled, read, self.catalogue, options)
         self._check(plan)
-        estimates = tuple(chain(plan, amount, self.budget, centred))
-        asked = Asked(plan, amount, centred, estimates, ())
+        estimates = tuple(chain(plan, amount, self.budget, compiled))
+        asked = Asked(plan, amount, compiled, estimates, (), new_keys=options.new_keys)
         steps = tuple(price(asked.assumed, asked.left).steps("").values())
-        self.engine.check([*steps, *(step for each in estimates for step in each.steps())])
+        all_steps = [*steps, *(step for each in estimates for step in each.steps())]
+        check_room(plan, self.catalogue, self.engine, all_steps)
+        self.engine.check(all_steps)
         return replace(asked, steps=steps)
 
     def _check(self, plan: Plan) -> None:
-        cells = math.prod(len(group.keys or (None,)) for group in plan.groups)
+        cells = math.prod(len(group.keys or (None,)) for group in plan.counted.groups)
         if cells > _MOST_CELLS:
             raise QueryError(f"{cells:,} groups are too many; declare fewer keys")
         self.catalogue.neighbours(plan.tables)
         check_shape(plan)
-        if all(self.catalogue.private[name].most_rows is not None for name in plan.tables):
-            check_room(plan, self.catalogue.private, self.engine.room())
 
-    def _amount(self, plan: Plan, spend: Spend | Amount) -> Amount:
-        if isinstance(spend, Amount):
-            return spend
+    def _amount(self, plan: Plan, spend: Spend) -> Amount:
         error = spend.error
         if error is None:
             return read_amount(
@@ -87,18 +95,27 @@ class Planner:
             )
         if not (spend.epsilon is None and spend.rho is None and spend.guarantee is None):
             raise ParameterError("error", dict(error), "goes without epsilon=, rho=, guarantee=")
-        if plan.buys_rows or plan.buys_groups:
-            raise ParameterError(
-                "error", dict(error), "needs max_rows=, and max_groups= where groups are selected"
-            )
+        if plan.contribution.unbounded:
+            listed = ", ".join(each.name for each in plan.contribution.unbounded)
+            raise ParameterError("error", "given", f"needs the bounds of {listed}")
+        if plan.buys_rows:
+            raise ParameterError("error", dict(error), "needs max_rows=")
         pure = isinstance(self.budget.guarantee, PureDP)
         kind = Kind.EPSILON if pure else Kind.RHO
-        return amount_for_error(plan, self.budget, kind, error)
+
+        def left(amount: Amount) -> tuple[Plan, Amount]:
+            first = chain(plan, amount, self.budget, lambda *_: plan)
+            return (first[-1].assumed(), first[-1].left) if first else (plan, amount)
+
+        return amount_for_error(plan, self.budget, kind, error, left)
 
 
-def _centred(tree: exp.Expr, catalogue: Catalogue, options: Options, centres: Centres) -> Plan:
-    """The plan with columns centred elsewhere; as it was where that is too wide."""
+def _compiled(
+    read: Resolved, catalogue: Catalogue, options: Options, centres: Centres, reaches: Reaches
+) -> Plan:
+    """The plan with what was found of columns; centred as it was where that is too wide."""
+    known = replace(options, reaches=reaches)
     try:
-        return compile_tree(tree, catalogue, replace(options, centres=centres))
+        return compile_resolved(read, catalogue, replace(known, centres=centres))
     except QueryError:
-        return compile_tree(tree, catalogue, options)
+        return compile_resolved(read, catalogue, known)

@@ -29,9 +29,10 @@ LEAST_INDEX = 1.2
 LARGEST_PART = 0.25
 _BACK = 2  # levels over which slopes are taken: one is noisy, three are wider by a tenth
 _STRAIGHT = 0.7  # how likely the next level lies on the line through the last ones
-_STANDS_OUT = 3.0
+STANDS_OUT = 3.0
 _ANYBODY = 4.0
 UPPER_END = 30.0  # noise of one bin: fewer units than that have no upper end
+UPPER_RISK = 0.6  # of a tail's chance, for upper ends: bounds are chosen where draws look good
 _MOST_DRAWN = 120
 _LEAST = 1e-6
 
@@ -67,7 +68,7 @@ class Profile:
     @property
     def open_above(self) -> bool:
         """Whether units stand out in the last bin, so that nothing tells how heavy they are."""
-        return self.bins[-1] >= _STANDS_OUT * self.deviation
+        return self.bins[-1] >= STANDS_OUT * self.deviation
 
     @property
     def tail(self) -> Tail:
@@ -87,6 +88,23 @@ class Lost:
     beyond: Floats
     """How many units are beyond it."""
 
+    def ends(self, share: float) -> tuple[float, float, float, float]:
+        """Of a share of the most: middle and far end; of the least: near end and middle."""
+        if share not in self._ends:
+            middle, far = np.quantile(share * self.most, [0.5, 0.975])
+            near, least = np.quantile(share * self.least, [0.025, 0.5])
+            self._ends[share] = (middle, far, near, least)
+        return self._ends[share]
+
+    @lazy
+    def _ends(self) -> dict[float, tuple[float, float, float, float]]:
+        return {}
+
+    @lazy
+    def usual(self) -> float:
+        """How many units are beyond it, in the middle."""
+        return float(np.median(self.beyond))
+
 
 class Tail:
     """Draws of S(x), the number of units at or above a norm of x rows, for x on levels."""
@@ -99,9 +117,7 @@ class Tail:
         number = draws.poisson(np.minimum(units[:, end], 1e6))
         heavy = x[end] * draws.uniform(len(units), _MOST_DRAWN) ** (-1 / index[:, None])
         heavy[np.arange(_MOST_DRAWN)[None] >= number[:, None]] = 0
-        self._whole = units[:, 0] * x[0] + (units[:, 1 : end + 1] * np.diff(x[: end + 1])).sum(1)
-        largest = np.maximum(x[end], LARGEST_PART * self._whole)
-        self._heavy = np.minimum(heavy, largest[:, None])
+        self._heavy, self._largest = heavy, dict[int, Floats]()
         self._times = np.maximum(number / _MOST_DRAWN, 1.0)
 
     @property
@@ -114,26 +130,49 @@ class Tail:
         """How many units there are, of those with a norm in some bin."""
         return float(np.median(self.units[:, 0]))
 
-    def beyond(self, bound: float, cap: float = math.inf) -> Lost:
-        """What lies beyond a bound, if nobody has more rows than `cap`.
+    def beyond(self, bound: float, cap: float = math.inf, power: int = 1) -> Lost:
+        """What lies beyond a bound, if nobody has more rows than `cap`: of norms, or their squares.
 
-        Units are at the tops of their bins for the most, and at their feet for the least.
+        Units are at the tops of their bins for the most, and at their feet for the least. It is
+        found out once.
         """
-        heavy = np.minimum(self._heavy, cap)
+        which = (bound, cap, power)
+        if which not in self._lost:
+            self._lost[which] = self._beyond(bound, cap, power)
+        return self._lost[which]
+
+    @lazy
+    def _lost(self) -> dict[tuple[float, float, int], Lost]:
+        return {}
+
+    def _beyond(self, bound: float, cap: float, power: int) -> Lost:
+        heavy = np.minimum(self._heaviest(power), cap)
         top = float(self.x[self.end])
-        most = self._area(bound, self.end, 0)
-        most = most + self._times * np.maximum(heavy - max(bound, top), 0).sum(1)
-        least = self._area(bound, self.end - 1, 1)
+        most = self._area(bound, self.end, 0, power)
+        far = np.maximum(heavy, max(bound, top)) ** power - max(bound, top) ** power
+        most = most + self._times * far.sum(1)
+        least = self._area(bound, self.end - 1, 1, power)
         beyond = self._at(bound) if bound < top else self._times * (heavy > bound).sum(1)
         return Lost(bound, most, least, beyond)
 
-    def _area(self, bound: float, end: int, side: int) -> Floats:
+    def _heaviest(self, power: int) -> Floats:
+        """Units beyond what is seen, none of which has more than a quarter of all."""
+        if power not in self._largest:
+            x, end = self.x**power, self.end
+            whole = self.units[:, 0] * x[0]
+            whole = whole + (self.units[:, 1 : end + 1] * np.diff(x[: end + 1])).sum(1)
+            most = np.maximum(x[end], LARGEST_PART * whole) ** (1 / power)
+            self._largest[power] = np.minimum(self._heavy, most[:, None])
+        return self._largest[power]
+
+    def _area(self, bound: float, end: int, side: int, power: int) -> Floats:
         """∫ of S from a bound to a position; S is that of the lower, or the upper end of a bin."""
+        x, bound = self.x**power, bound**power
         total = np.zeros(len(self.units))
-        if end > 0 and bound < self.x[0]:
-            total = self.units[:, 0] * (self.x[0] - bound)
+        if end > 0 and bound < x[0]:
+            total = self.units[:, 0] * (x[0] - bound)
         for j in range(end):
-            wide = self.x[j + 1] - max(bound, self.x[j])
+            wide = x[j + 1] - max(bound, x[j])
             if wide > 0:
                 total = total + wide * self.units[:, j + side]
         return total
@@ -149,11 +188,22 @@ class Tail:
         return np.asarray(above * (bound / self.x[j]) ** -slope)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _tail(profile: Profile) -> Tail:
     x = positions(profile.norms, profile.first, len(profile.bins))
-    draws = Draws(profile.first, profile.below, profile.bins)
-    units, seen = _drawn(x, np.array(profile.bins, dtype=float), profile.deviation, draws)
+    return _made(
+        x, profile.bins, profile.deviation, Draws(profile.first, profile.below, profile.bins)
+    )
+
+
+@lru_cache(maxsize=64)
+def tail_of(x: tuple[float, ...], bins: tuple[int, ...], deviation: float) -> Tail:
+    """Draws of the numbers of units at or above these positions, given noisy bins between them."""
+    return _made(np.array(x), bins, deviation, Draws(x, bins))
+
+
+def _made(x: Floats, bins: tuple[int, ...], deviation: float, draws: Draws) -> Tail:
+    units, seen = _drawn(x, np.array(bins, dtype=float), deviation, draws)
     return Tail(x, units, min(seen + 1, len(x) - 1), draws)
 
 
@@ -165,7 +215,7 @@ def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws) -> tuple[Floats, in
     """
     size, many = PARTICLES, len(bins)
     suffix = np.cumsum(bins[::-1])[::-1]
-    out = np.nonzero(suffix >= _STANDS_OUT * sd * np.sqrt(np.arange(many, 0, -1)))[0]
+    out = np.nonzero(suffix >= STANDS_OUT * sd * np.sqrt(np.arange(many, 0, -1)))[0]
     seen = int(out[-1]) if len(out) else 0
     s = np.zeros((size, many))
     spread = 2 * sd * math.sqrt(many) * np.linspace(-1, 1, size)[draws.order(size)]
@@ -212,12 +262,19 @@ def chosen(
     tail = profile.tail
     found = [tail.beyond(bound, cap) for bound in candidates]
     most = 0.05 * tail.size
-    within = [each for each in found if share == 1 or np.median(each.beyond) <= most]
-    return min(within or found[-1:], key=lambda each: _width(each, 1.96 * noise, share))
+    within = [each for each in found if share == 1 or each.usual <= most]
+    return min(within or found[-1:], key=lambda each: width(each, 1.96 * noise * each.bound, share))
 
 
-def _width(lost: Lost, noise: float, share: float) -> float:
-    middle, far = np.quantile(share * lost.most, [0.5, 0.975])
-    near, least = np.quantile(share * lost.least, [0.025, 0.5])
-    wide = noise * lost.bound
-    return float(middle - least + math.hypot(wide, far - middle) + math.hypot(wide, least - near))
+def lost_rows(profile: Profile, bound: float, cap: int | None, confidence: float) -> float | None:
+    """What a bound takes away at most, in rows; None where nothing bounds it above."""
+    if profile.few or profile.open_above:
+        return None
+    lost = profile.tail.beyond(bound, math.inf if cap is None else cap).most
+    return float(np.quantile(lost, 1 - UPPER_RISK * (1 - confidence) / 2))
+
+
+def width(lost: Lost, noise: float, share: float) -> float:
+    """How wide an interval will be, noise being within ± `noise` with 95 %."""
+    middle, far, near, least = lost.ends(share)
+    return float(middle - least + math.hypot(noise, far - middle) + math.hypot(noise, least - near))

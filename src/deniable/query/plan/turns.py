@@ -16,7 +16,8 @@ from typing import Self
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal, whole_literal
-from deniable.query.plan.plan import Group, Plan, Staged, Statistic
+from deniable.query.plan.counted import Counted, Group, Staged, Statistic
+from deniable.query.plan.plan import Contribution, Plan, Resources, Shown
 from deniable.query.read.columns import CELL, UNIT
 from deniable.query.read.compile import Selected
 from deniable.tables import ColumnType
@@ -217,38 +218,36 @@ class Turns:
         assert relation.population is not None
         group = Group(GROUP_COLUMN, column(GROUP_COLUMN).sql, ColumnType.INTEGER, None)
         plan = Plan(
-            source=exp.Select().from_(exp.to_table(self.last)),
-            unit=whole(0).sql if self._alone else column(UNIT_COLUMN).sql,
-            groups=(group,) if grouped else (),
-            sets=((0,) if grouped else (),),
-            statistics=tuple(Statistic(each.sql, row) for each in statistics),
-            distinct=(),
-            grids=(),
-            ranks=(),
-            measures=(),
-            outputs=(),
-            having=None,
-            order=(),
-            limit=None,
-            offset=0,
-            rows=relation.rows,
-            single=relation.single,
-            simple=True,
-            unit_has_name=relation.unit_has_name,
-            cap=relation.cap,
-            max_groups=None,
+            counted=Counted(
+                source=exp.Select().from_(exp.to_table(self.last)),
+                unit=whole(0).sql if self._alone else column(UNIT_COLUMN).sql,
+                groups=(group,) if grouped else (),
+                sets=((0,) if grouped else (),),
+                statistics=tuple(Statistic(each.sql, row) for each in statistics),
+                staged=Staged(self.tables, row, self.width),
+            ),
+            contribution=Contribution(
+                rows=relation.rows,
+                single=relation.single,
+                unit_has_name=relation.unit_has_name,
+                cap=relation.cap,
+                max_groups=None,
+                fan=relation.fan,
+                most=relation.most,
+                left_out=relation.left_out,
+            ),
+            shown=Shown(),
+            resources=Resources(
+                simple=True,
+                growth=relation.growth,
+                kept=relation.kept,
+                width=CELL * (2 + len(statistics)),
+                constants=(*self.selected.constants, *constants),
+                veiled=self.selected.veiled,
+            ),
             population=relation.population,
             tables=relation.tables,
             text=self.selected.text,
-            constants=(*self.selected.constants, *constants),
-            veiled=self.selected.veiled,
-            fan=relation.fan,
-            most=relation.most,
-            growth=relation.growth,
-            left_out=relation.left_out,
-            kept=relation.kept,
-            width=CELL * (2 + len(statistics)),
-            staged=Staged(self.tables, row, self.width),
         )
         plan.check_sizes()
         return plan

@@ -1,15 +1,15 @@
 """What is estimated privately before a question can be priced: one after the other.
 
-In how many groups a unit counts, which groups there are, and how far one unit may move the answer.
-Each is a release of its own, recorded by what it depends on, so that later questions find it. Its
-price is a power of two: questions of similar prices share it.
+Which groups there are, and how far one unit may move the answer. Each is a release of its own,
+recorded by what it depends on, so that later questions find it. Its price is a power of two:
+questions of similar prices share it.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -21,20 +21,19 @@ from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.price import GRID, on_grid
+from deniable.privacy.price import on_grid
 from deniable.query.plan.plan import Plan
 from deniable.query.run.emit import units_step
-from deniable.query.run.emit_profile import groups_step, rows_step
+from deniable.query.run.emit_profile import rows_step
 from deniable.release import Door
 from deniable.tables import ColumnType
 
 KEYS_SHARE = Fraction(1, 5)
 _SHARE = Fraction(1, 20)
-_ROUNDED = 64 * GRID  # the ledger rounds every draw of a question up
+_LARGEST = 10**6 - 1  # ε or ρ of one loss, and of what rounding adds to a part
 _MOST_ROWS = 33  # bits: more rows than an engine can hold
 _BY_CHANCE = Fraction(1, 10_000)  # that noise alone makes a bin count, in one histogram
 _RANKS = 4.0  # how many units lie beyond a bound, in units of the noise on all groups together
-_BEYOND_GROUPS = 0.05
 _USUAL_GROUPS = 100
 
 
@@ -48,6 +47,10 @@ class Estimate(Protocol):
     @property
     def parts(self) -> tuple[str, ...]:
         """What is estimated, in words."""
+
+    @property
+    def subject(self) -> str:
+        """Of which column, where it is of one."""
 
     @property
     def loss(self) -> Loss:
@@ -75,18 +78,27 @@ def rounded_share(amount: Amount, share: Fraction) -> Amount:
     return amount.of(Fraction(2) ** math.floor(math.log2(amount.value * share) - 1e-9))
 
 
+def finer_share(amount: Amount, share: Fraction) -> Amount:
+    """A share of an amount or less: a power of two, and so many quarters of it."""
+    whole = rounded_share(amount, share).value
+    quarters = math.floor(4 * (amount.value * share / whole - 1) - Fraction(1, 10**9))
+    return amount.of(whole * (1 + Fraction(min(max(quarters, 0), 3), 4)))
+
+
 def less(amount: Amount, *spent: Amount) -> Amount:
-    """What is left of an amount, in the ledger's rounding."""
-    return amount.less(sum((on_grid(each.value) for each in spent), _ROUNDED))
+    """What is left of an amount, in the ledger's rounding: with what is spent, all of it."""
+    return amount.less(sum((on_grid(each.value) for each in spent), Fraction(0))).on_grid()
 
 
-def to_hold(foreseen: Loss, left: Amount) -> Loss:
-    """What is held for the rest of a question: what is foreseen, and the ledger's rounding.
+def to_hold(left: Amount) -> Loss:
+    """What is held for the rest of a question: all that is left.
 
-    The ρ of pure parts hangs on how many there are, and is largest where there is one.
+    Whatever comes of it, its parts add up to that (`Amount.split`). The ρ of pure parts hangs on
+    how many there are, and is largest where there is one; the μ of Gaussian ones hangs on bounds
+    that are not known yet, and is not held. An amount too large for one loss is held as several.
     """
-    rounding = left.of(_ROUNDED).loss
-    return left.less(-_ROUNDED).loss if left.pure else compose(foreseen, rounding)
+    times = math.ceil(left.value / _LARGEST)
+    return compose(*(each.loss for each in left.split(*[Fraction(1, times)] * times)))
 
 
 def edges(first: int, steps: int) -> list[int]:
@@ -132,6 +144,7 @@ class RowsOfUnits:
     rank: float
     """How many units may lie beyond the bound."""
     parts = ("rows",)
+    subject = ""
 
     @classmethod
     def of(cls, plan: Plan, amount: Amount, share: Fraction = _SHARE) -> RowsOfUnits:
@@ -143,7 +156,7 @@ class RowsOfUnits:
         """
         price = rounded_share(amount, share)
         left = less(amount, price)
-        rank = max(1.0, _RANKS * (plan.cells or _USUAL_GROUPS) * left.deviation)
+        rank = max(1.0, _RANKS * (plan.counted.cells or _USUAL_GROUPS) * left.deviation)
         return cls(plan, Histogram(additive(price, 1)), left, rank)
 
     @property
@@ -164,51 +177,15 @@ class RowsOfUnits:
         """With the number of rows that so many units exceed."""
         counts = self.histogram.cleaned(stored)
         rows = ranked(_ROW_EDGES, counts, self.rank)
-        return replace(self.plan, rows=rows, estimated=True)
+        return self._estimated(rows)
 
     def assumed(self) -> Plan:
         """One row a unit."""
-        return replace(self.plan, rows=1, estimated=True)
+        return self._estimated(1)
 
-
-@dataclass(frozen=True)
-class GroupsOfUnits:
-    """In how many groups units have rows: the number in which they count while keys are chosen."""
-
-    plan: Plan
-    histogram: Histogram
-    left: Amount
-    parts = ("groups",)
-
-    @classmethod
-    def of(cls, plan: Plan, amount: Amount) -> GroupsOfUnits:
-        """For a twentieth of an amount, or less."""
-        price = rounded_share(amount, _SHARE)
-        return cls(plan, Histogram(additive(price, 1)), less(amount, price))
-
-    @property
-    def loss(self) -> Loss:
-        """That of one histogram."""
-        return self.histogram.noise.loss
-
-    def steps(self) -> list[Step]:
-        """Groups are counted."""
-        return [groups_step(self.plan)]
-
-    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
-        """The noisy histogram."""
-        del secret
-        return self.histogram.draw(door, _ROW_EDGES, lambda: snapshot.run(groups_step(self.plan)))
-
-    def applied(self, stored: Any) -> Plan:
-        """With the number of groups that one unit in twenty exceeds."""
-        counts = self.histogram.cleaned(stored)
-        groups = ranked(_ROW_EDGES, counts, max(_BEYOND_GROUPS * sum(counts), 1.0))
-        return replace(self.plan, max_groups=groups)
-
-    def assumed(self) -> Plan:
-        """One group a unit."""
-        return replace(self.plan, max_groups=1)
+    def _estimated(self, rows: int) -> Plan:
+        plan = self.plan
+        return replace(plan, contribution=replace(plan.contribution, rows=rows))
 
 
 @dataclass(frozen=True)
@@ -217,38 +194,51 @@ class Keys:
 
     plan: Plan
     selection: KeySelection
+    """As it would be if it were the first; its δ is known when it is charged."""
     left: Amount
     parts = ("keys",)
+    subject = ""
 
     @property
     def loss(self) -> Loss:
-        """That of the selection."""
-        return self.selection.loss
+        """That of the selection's noise; the ledger adds a δ."""
+        return self.selection.counted
 
     def steps(self) -> list[Step]:
-        """Units are counted."""
+        """Units are weighed."""
         return [units_step(self.plan, self.selection.max_groups, "")]
+
+    def at(self, delta: Fraction) -> KeySelection:
+        """The selection with the δ of its turn."""
+        first = self.selection
+        return KeySelection(
+            rho=first.rho, delta=delta, max_groups=first.max_groups, relation=first.relation
+        )
 
     def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
         """The groups that were selected."""
         step = units_step(self.plan, self.selection.max_groups, secret)
-        width = len(self.plan.groups)
+        width = len(self.plan.counted.groups)
 
-        def units() -> Mapping[tuple[Any, ...], int]:
+        def weights() -> Mapping[tuple[Any, ...], int]:
             found = {row[:width]: int(row[width]) for row in snapshot.run(step)}
-            return {tuple(map(storable, key)): many for key, many in found.items()}
+            return {tuple(map(storable, key)): steps for key, steps in found.items()}
 
-        drawn: Any = door.draw(self.selection, units)
+        drawn: Any = door.draw(self.at(door.cost.delta), weights)
         return [list(key) for key in drawn]
 
     def applied(self, stored: Any) -> Plan:
         """With these groups."""
-        kinds = [group.kind for group in self.plan.groups]
-        return replace(self.plan, selected=tuple(as_released(key, kinds) for key in stored))
+        kinds = [group.kind for group in self.plan.counted.groups]
+        return self._selected(as_released(key, kinds) for key in stored)
 
     def assumed(self) -> Plan:
         """A group whose columns are all NULL."""
-        return replace(self.plan, selected=((None,) * len(self.plan.groups),))
+        return self._selected([(None,) * len(self.plan.counted.groups)])
+
+    def _selected(self, keys: Iterable[tuple[Any, ...]]) -> Plan:
+        plan = self.plan
+        return replace(plan, counted=replace(plan.counted, selected=tuple(keys)))
 
 
 def as_released(key: Sequence[Any], kinds: Sequence[ColumnType | None]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What a plan lacks before it can be priced, in order: groups of units, keys, profile, rows."""
+"""What a plan lacks before it can be priced: keys, columns, what is above, profile, rows."""
 
 from __future__ import annotations
 
@@ -10,56 +10,76 @@ from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
 from deniable.privacy.guarantees import GDP, ApproxDP
 from deniable.query.plan.plan import Plan
+from deniable.query.price.above import RowsAbove
 from deniable.query.price.estimate import (
     KEYS_SHARE,
     Estimate,
-    GroupsOfUnits,
     Keys,
-    RowsOfUnits,
     less,
     rounded_share,
 )
-from deniable.query.price.profile import ProfileOfUnits, Recentre
+from deniable.query.price.profile import ProfileOfUnits, Recompile
+from deniable.query.price.rows import ProfileOfRows
+from deniable.query.price.values import ValuesOfColumn
 
-_KEYS_DELTA = Fraction(1, 10)
+_FIRST_DELTA = Fraction(1, 11)  # of what is kept for keys, for the first selection
+_MOST_GROUPS = 64  # in which a unit counts while they are chosen, where nothing is declared
 
 
-def needed(plan: Plan, amount: Amount, budget: Budget, centred: Recentre) -> Estimate | None:
+def needed(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> Estimate | None:
     """What is to be estimated next, out of an amount for all of the rest."""
-    if not plan.known_keys:
+    if not plan.counted.known_keys:  # first: the ledger gives a selection its δ as it begins
         price = rounded_share(amount, KEYS_SHARE)
-        selection = _selection(plan, budget, price)
-        if plan.max_groups is None:
-            return GroupsOfUnits.of(plan, amount)
-        return Keys(plan, selection, less(amount, price))
-    if not plan.buys_rows or plan.selected == () or unseen(plan):
+        return Keys(plan, _selection(plan, budget, price), less(amount, price))
+    if plan.counted.selected == () or unseen(plan):
         return None
-    if plan.statistics and plan.profile is None:
-        if isinstance(budget.guarantee, GDP):
-            raise QueryError(
-                "how many rows a person counts with is estimated by a choice that has no proved μ; "
-                "declare max_rows=, or keep a budget of another kind"
-            )
-        return ProfileOfUnits.of(plan, amount, centred)
-    return RowsOfUnits.of(plan, amount)
+    if plan.contribution.unbounded:
+        return _values(plan, amount, budget, compiled)
+    if plan.asks_above and not plan.buys_norm:
+        return RowsAbove.of(plan, amount)
+    profiled = plan.counted.statistics and plan.contribution.profile is None
+    by_norm = profiled and (plan.buys_rows or plan.buys_norm)
+    if not by_norm and not plan.buys_rows:
+        return None
+    if isinstance(budget.guarantee, GDP):
+        raise QueryError(
+            "how many rows a person counts with is estimated by a choice that has no proved μ; "
+            "declare max_rows=, or keep a budget of another kind"
+        )
+    if by_norm:
+        return ProfileOfUnits.of(plan, amount, compiled)
+    return ProfileOfRows.of(plan, amount)
+
+
+def _values(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> Estimate:
+    if isinstance(budget.guarantee, GDP):
+        name = plan.contribution.unbounded[0].name
+        raise QueryError(
+            f"where the values of {name} lie is estimated by a choice that has no proved μ; "
+            f"declare bounds={{'{name}': (low, high)}}, or keep a budget of another kind"
+        )
+    return ValuesOfColumn.of(plan, amount, compiled)
 
 
 def unseen(plan: Plan) -> bool:
-    """Whether a profile was made, and nobody stands out of its noise."""
-    return plan.profile is not None and not plan.profile.anybody
+    """Whether a profile was made, and nobody stands out of the noise of the first."""
+    if not all(each.seen for each in plan.contribution.reaches.values()):
+        return True
+    first = plan.contribution.profile or plan.contribution.by_rows
+    return first is not None and not first.anybody
 
 
-def chain(plan: Plan, amount: Amount, budget: Budget, centred: Recentre) -> list[Estimate]:
+def chain(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> list[Estimate]:
     """All that is to be estimated, one after the other, with made-up results."""
     found: list[Estimate] = []
-    while (estimate := needed(plan, amount, budget, centred)) is not None:
+    while (estimate := needed(plan, amount, budget, compiled)) is not None:
         found.append(estimate)
         plan, amount = estimate.assumed(), estimate.left
     return found
 
 
 def _selection(plan: Plan, budget: Budget, amount: Amount) -> KeySelection:
-    unknown = ", ".join(group.name for group in plan.groups if group.keys is None)
+    unknown = ", ".join(group.name for group in plan.counted.groups if group.keys is None)
     if amount.is_stated:
         raise QueryError(
             f"the groups of {unknown} are not public, and choosing them takes a δ beside the "
@@ -73,7 +93,7 @@ def _selection(plan: Plan, budget: Budget, amount: Amount) -> KeySelection:
         )
     return KeySelection(
         rho=amount.rho,
-        delta=budget.keys_delta * _KEYS_DELTA,
-        max_groups=plan.max_groups or 1,
+        delta=budget.keys_delta * _FIRST_DELTA,
+        max_groups=plan.contribution.max_groups or _MOST_GROUPS,
         relation=budget.relation,
     )

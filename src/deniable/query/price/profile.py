@@ -26,21 +26,23 @@ from deniable.query.plan.levels import BELOW, BINS, LEVELS, Norms
 from deniable.query.plan.measures import Linear
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.plan.reach import Reaches
 from deniable.query.plan.tail import Profile, chosen
 from deniable.query.price.estimate import Histogram, less, rounded_share
 from deniable.query.run.emit_profile import levels_step, upper_step, values_step
 from deniable.release import Door
 
-_PLACE, _LEVELS, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
+PLACE_SHARE, LEVELS_SHARE, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
 HEAVY_SHARE = Fraction(1, 6)  # of what is left after these: an eighth of the whole
 _TARGET = {True: 10, False: 20}  # noise of one bin: so many units lie above the place, by norm
 _BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02
-_WIDEST = {True: 2.0**54, False: 2.0**51}  # deviations of noise that can be drawn, by norm
+WIDEST = {True: 2.0**54, False: 2.0**51}  # deviations of noise that can be drawn, by norm
 _PRIOR = tuple(max(1, round(2 ** (40 - place / 2))) for place in range(len(LEVELS)))
 
-Recentre = Callable[[Centres], Plan]
+Recompile = Callable[[Centres, Reaches], Plan]
+"""The plan again, with columns centred elsewhere, and reaches of columns without bounds."""
 
 
 @dataclass(frozen=True)
@@ -57,44 +59,40 @@ class ProfileOfUnits:
     """The deviation of the answer's noise, for a bound of one."""
     widest: float
     """That of the widest noise of all that comes after, for a bound of one."""
-    centred: Recentre
-    """Compiles the plan again, with columns centred elsewhere."""
+    compiled: Recompile
 
     @classmethod
-    def of(cls, plan: Plan, amount: Amount, centred: Recentre) -> ProfileOfUnits:
+    def of(cls, plan: Plan, amount: Amount, compiled: Recompile) -> ProfileOfUnits:
         """For a quarter of an amount, or less."""
         sums = _sums(plan)
-        levels = rounded_share(amount, _LEVELS - _MEANS if sums else _LEVELS)
-        place = rounded_share(amount, _PLACE)
+        before = _MEANS if sums or plan.buys_norm else Fraction(0)
+        levels = rounded_share(amount, LEVELS_SHARE - before)
+        # Where columns were looked at, those took their part of a quarter of the whole.
+        place = rounded_share(amount, PLACE_SHARE / 2 if plan.buys_norm else PLACE_SHARE)
         each = rounded_share(amount, _MEANS / len(sums)) if sums else place
         changed, noise = amount.relation.changed, Histogram(additive(levels, 1))
         left = less(amount, place, levels, *([each] * len(sums)))
-        asked = len(plan.distinct) + len(plan.ranks)
-        jointly = left.part(Fraction(1, len(plan.sets)) * (1 if single(plan) else 1 - HEAVY_SHARE))
+        asked = len(plan.counted.distinct) + len(plan.counted.ranks)
+        jointly = left.part(
+            Fraction(1, len(plan.counted.sets)) * (1 if single(plan) else 1 - HEAVY_SHARE)
+        )
         return cls(
             plan=plan,
             values=Histogram(additive(each, 1)) if sums else None,
-            place=GridQuantile(
-                epsilon=place.epsilon,
-                rho=place.rho,
-                share=1,
-                offset=-math.ceil(_TARGET[not amount.pure] * noise.noise.deviation(0)),
-                bound=changed,
-                cells=len(LEVELS),
-                relation=amount.relation,
-                prior=_PRIOR,
-            ),
+            place=place_of(place, noise),
             levels=noise,
             left=left,
             noise=changed * jointly.deviation,
             widest=changed * jointly.part(HEAVY_SHARE / (1 + asked)).deviation,
-            centred=centred,
+            compiled=compiled,
         )
 
     @property
     def parts(self) -> tuple[str, ...]:
         """Norms of units, and means of columns that are summed."""
         return ("norms",) if self.values is None else ("means", "norms")
+
+    subject = ""
 
     @property
     def loss(self) -> Loss:
@@ -112,7 +110,7 @@ class ProfileOfUnits:
         made = [values_step(self.plan, place, _CELLS) for place in _sums(self.plan)]
         made.append(upper_step(self.plan, 1, l2=self.l2))
         if not self._upper_is_exact:
-            made.append(levels_step(replace(self.plan, rows=1, floor=1, norm=1), 1, l2=self.l2))
+            made.append(levels_step(self.plan.with_rows(1).with_norm(1), 1, l2=self.l2))
         return made
 
     @property
@@ -121,13 +119,13 @@ class ProfileOfUnits:
 
         Several groupings have several norms, none of them above that sum.
         """
-        return single(self.plan) or len(self.plan.sets) > 1
+        return single(self.plan) or len(self.plan.counted.sets) > 1
 
     @property
     def _upper_is_loose(self) -> bool:
         """Whether units count once in a group, however many rows they have there."""
-        several = len(self.plan.sets) > 1
-        return not several and any(each.per_unit for each in self.plan.statistics)
+        several = len(self.plan.counted.sets) > 1
+        return not several and any(each.per_unit for each in self.plan.counted.statistics)
 
     def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
         """Means, a place and noisy bins."""
@@ -141,15 +139,15 @@ class ProfileOfUnits:
         least = least_row(plan, l2=self.l2)
         upper = upper_step(plan, least, l2=self.l2)
         if self._upper_is_loose:
-            upper = levels_step(replace(plan, rows=1, floor=1, norm=1), least, l2=self.l2)
-        (place,) = _chosen(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))[1:]]))
+            upper = levels_step(plan.with_rows(1).with_norm(1), least, l2=self.l2)
+        (place,) = chosen_of(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))[1:]]))
         step = upper
         if not (self._upper_is_exact or self._upper_is_loose):
-            floor = LEVELS[max(0, place - _BACK)] * least
-            step = levels_step(replace(plan, rows=1, floor=floor, norm=floor), least, l2=self.l2)
+            floor = first_candidate(place) * least
+            step = levels_step(plan.with_rows(1).with_norm(floor), least, l2=self.l2)
 
         def bins() -> list[list[int]]:
-            return [[count] for count in _binned(_by_level(snapshot.run(step)), place)]
+            return [[count] for count in binned(_by_level(snapshot.run(step)), place)]
 
         drawn: Any = door.draw(self.levels.noise, bins)
         return {"means": means, "place": place, "bins": [int(row[0]) for row in drawn]}
@@ -165,23 +163,27 @@ class ProfileOfUnits:
             bins=tuple(stored["bins"][1:]),
             deviation=self.levels.noise.deviation(0),
             least_row=least,
-            largest_row=max(1, _row(plan, l2=self.l2)),
+            # Where columns have no bounds a row may be anything: what is usual counts as one.
+            largest_row=least if plan.buys_norm else max(1, _row(plan, l2=self.l2)),
         )
-        plan = replace(plan, profile=profile)
+        plan = _with_profile(plan, profile)
         if not profile.anybody:
-            return replace(plan, floor=least, norm=least)
-        start = LEVELS[max(0, place - _BACK)]
-        cap = math.inf if plan.cap is None else plan.cap * profile.largest_row / least
+            return plan.with_norm(least)
+        start = first_candidate(place)
+        cap = (
+            math.inf
+            if plan.contribution.cap is None or plan.buys_norm
+            else plan.contribution.cap * profile.largest_row / least
+        )
         most = self._largest_norm(plan)
-        candidates = [each for each in _candidates(profile, start) if each * least <= most]
-        found = chosen(profile, candidates or [most / least], self.noise, _share(plan), cap)
-        norm = round(found.bound * least)
-        return replace(plan, floor=norm, norm=norm)
+        offered = [each for each in candidates(profile, start) if each * least <= most]
+        found = chosen(profile, offered or [most / least], self.noise, share_of_lost(plan), cap)
+        return plan.with_norm(max(1, round(found.bound * least)))
 
     def _largest_norm(self, plan: Plan) -> int:
-        """The largest norm for which noise can be drawn at this price."""
-        reach = _WIDEST[self.l2] * min(plan.weights) / (SCALE * self.widest)
-        return max(least_row(plan, l2=self.l2), math.floor(min(reach, 1e18)))
+        """The largest norm for which noise can be drawn at this price, be it less than a row's."""
+        reach = WIDEST[self.l2] * min(plan.weights) / (SCALE * self.widest)
+        return max(1, math.floor(min(reach, 1e18)))
 
     def assumed(self) -> Plan:
         """A bound of one row."""
@@ -189,21 +191,21 @@ class ProfileOfUnits:
         least = least_row(plan, l2=self.l2)
         somebody = (1000, *[0] * (BINS - 1))
         profile = Profile(_norms(plan, l2=self.l2), 0, 0, somebody, 1.0, least, least)
-        return replace(plan, floor=least, norm=least, profile=profile)
+        return _with_profile(plan, profile).with_norm(least)
 
     def _with_rows(self, plan: Plan) -> Plan:
         """Rows are still to be counted where more than statistics is asked."""
-        return plan if plan.distinct or plan.ranks else replace(plan, rows=1)
+        return plan if plan.counted.distinct or plan.counted.ranks else plan.with_rows(1)
 
     def _recentred(self, means: Sequence[Sequence[int]]) -> Plan:
-        plan, made = self.plan, self.centred(self._centres(means))
-        return replace(made, max_groups=plan.max_groups, selected=plan.selected)
+        plan = self.plan
+        return recompiled(plan, self.compiled(self._centres(means), plan.contribution.reaches))
 
     def _centres(self, means: Sequence[Sequence[int]]) -> Centres:
         """Where the means of units lie, and how far from there, as a share of the farthest."""
         found = {}
         for place, noisy in zip(_sums(self.plan), means, strict=True):
-            statistic = self.plan.statistics[place]
+            statistic = self.plan.counted.statistics[place]
             assert statistic.marks is not None
             assert self.values is not None
             low, _, high = statistic.marks
@@ -221,19 +223,52 @@ class ProfileOfUnits:
         return found
 
 
+def recompiled(plan: Plan, made: Plan) -> Plan:
+    """A plan that was made again, with the keys that were selected for it, and what is said so."""
+    made = replace(made, shown=replace(made.shown, notes=plan.shown.notes))
+    if plan.counted.selected is None:
+        return made
+    return replace(made, counted=replace(made.counted, selected=plan.counted.selected))
+
+
+def _with_profile(plan: Plan, profile: Profile) -> Plan:
+    return replace(plan, contribution=replace(plan.contribution, profile=profile))
+
+
+def place_of(amount: Amount, bins: Histogram) -> GridQuantile:
+    """The choice of the level that so many units are above as stand out of the noise of bins."""
+    return GridQuantile(
+        epsilon=amount.epsilon,
+        rho=amount.rho,
+        share=1,
+        offset=-math.ceil(_TARGET[not amount.pure] * bins.noise.deviation(0)),
+        bound=amount.relation.changed,
+        cells=len(LEVELS),
+        relation=amount.relation,
+        prior=_PRIOR,
+    )
+
+
+def first_candidate(place: int) -> int:
+    """The least bound that is chosen, in rows: below it norms are not exact."""
+    return LEVELS[max(0, place - _BACK)]
+
+
 def single(plan: Plan) -> bool:
     """Whether one count is released: what is lost of it is known without looking where."""
-    counts = len(plan.statistics) == 1 and plan.statistics[0].counts
-    return counts and not plan.statistics[0].per_unit and not plan.groups
+    counts = len(plan.counted.statistics) == 1 and plan.counted.statistics[0].counts
+    return counts and not plan.counted.statistics[0].per_unit and not plan.counted.groups
 
 
-def _share(plan: Plan) -> float:
+def share_of_lost(plan: Plan) -> float:
     """The part of what is lost that tells in one number: each of many groups has some of it.
+
+    Of several groupings, where heavy units are is not asked: any number may lose all of it.
 
     Means and other ratios lose above and below; a tenth is left of what heavy units could move.
     """
-    cells = max(1, plan.cells or 1)
-    summed = any(isinstance(each, Linear) for each in plan.measures)
+    cells = max(1, plan.counted.cells or 1) if len(plan.counted.sets) == 1 else 1
+    summed = any(isinstance(each, Linear) for each in plan.shown.measures)
     return float(cells**-0.75) * (1.0 if summed else 0.1)
 
 
@@ -241,7 +276,7 @@ def least_row(plan: Plan, *, l2: bool) -> int:
     """The norm of a row that counts; of one that is only summed, a small part of the largest."""
     counted = [
         weight
-        for weight, each in zip(plan.weights, plan.statistics, strict=True)
+        for weight, each in zip(plan.weights, plan.counted.statistics, strict=True)
         if each.size == 1 and not each.missing
     ]
     return min(counted) if counted else max(1, _row(plan, l2=l2) >> 8)
@@ -249,21 +284,24 @@ def least_row(plan: Plan, *, l2: bool) -> int:
 
 def _row(plan: Plan, *, l2: bool) -> int:
     """The largest norm of one row."""
-    return replace(plan, rows=1, norm=None).bound(l2=l2)
+    return plan.with_rows(1).bound(l2=l2)
 
 
 def _norms(plan: Plan, *, l2: bool) -> Norms:
-    if len(plan.statistics) > 1 or plan.statistics[0].size > 1:
+    if len(plan.counted.statistics) > 1 or plan.counted.statistics[0].size > 1:
         return Norms.ANY
-    return Norms.ROOTS if plan.groups and l2 and len(plan.sets) == 1 else Norms.WHOLE
+    return (
+        Norms.ROOTS if plan.counted.groups and l2 and len(plan.counted.sets) == 1 else Norms.WHOLE
+    )
 
 
 def _sums(plan: Plan) -> list[int]:
     """The statistics whose columns are centred anew."""
-    return [place for place, each in enumerate(plan.statistics) if each.marks is not None]
+    return [place for place, each in enumerate(plan.counted.statistics) if each.marks is not None]
 
 
-def _chosen(drawn: object) -> list[int]:
+def chosen_of(drawn: object) -> list[int]:
+    """The cells that were drawn."""
     assert isinstance(drawn, list)
     return [int(each) for each in drawn]
 
@@ -276,7 +314,7 @@ def _by_level(rows: Rows) -> list[int]:
     return counts
 
 
-def _binned(counts: Sequence[int], place: int) -> list[int]:
+def binned(counts: Sequence[int], place: int) -> list[int]:
     """Units below the bins, and in each of them; the last is open above."""
     first = max(0, place - BELOW) + 1
     bins = [sum(counts[:first]), *counts[first : first + BINS]]
@@ -284,7 +322,7 @@ def _binned(counts: Sequence[int], place: int) -> list[int]:
     return bins
 
 
-def _candidates(profile: Profile, start: int) -> list[float]:
+def candidates(profile: Profile, start: int) -> list[float]:
     """Quarters of octaves and levels, whole numbers of the plan's norm."""
     last = LEVELS[min(profile.first + len(profile.bins), len(LEVELS)) - 1]
     least = profile.least_row

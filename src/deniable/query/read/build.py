@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any, Protocol
 
 import sqlglot
@@ -15,7 +15,7 @@ from deniable.answer import Answer
 from deniable.closed import REAL, exactly, frozen, read_mapping
 from deniable.errors import ParameterError, ParameterTypeError, QueryError
 from deniable.mechanisms.grid_quantile import read_share
-from deniable.privacy.exact import Number, whole
+from deniable.privacy.exact import Number, decimals, whole
 from deniable.privacy.guarantees import Guarantee, read_guarantee
 from deniable.query.read.catalogue import Options
 from deniable.query.show.explain import Explanation
@@ -73,7 +73,8 @@ def quantile(expression: str, share: Number) -> Aggregate:
     millionths = read_share(share) * 10**6
     if millionths.denominator != 1:
         raise ParameterError("share", share, "has six decimals at most")
-    text = format(Decimal(millionths.numerator).scaleb(-6).normalize(), "f")
+    with localcontext(decimals(60)):
+        text = format(Decimal(millionths.numerator).scaleb(-6).normalize(), "f")
     return Aggregate(f"QUANTILE_CONT({_expression(expression)}, {text})")
 
 
@@ -184,6 +185,14 @@ class Question:
         """Declare the values of a group: exactly these are shown, in this order."""
         read = {name.lower(): read_keys(given) for name, given in values.items()}
         return replace(self, options=replace(self.options, keys={**self.options.keys, **read}))
+
+    def new_keys(self) -> Question:
+        """Select the groups again, whatever was selected before."""
+        return replace(self, options=replace(self.options, new_keys=True))
+
+    def profile(self) -> Question:
+        """Estimate what one person adds, whatever was declared, and where the truth lies."""
+        return replace(self, options=replace(self.options, profile=True))
 
     def bounds(self, **pairs: tuple[Number, Number]) -> Question:
         """Declare bounds of columns for this question."""

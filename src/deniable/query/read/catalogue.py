@@ -11,8 +11,10 @@ from sqlglot.schema import MappingSchema
 
 from deniable.engines.literals import short
 from deniable.errors import QueryError
+from deniable.lazy import lazy
 from deniable.privacy.units import Relation as Neighbours
-from deniable.query.read.columns import BOUGHT, UNIT, Column, Place, Relation
+from deniable.query.plan.reach import Reaches
+from deniable.query.read.columns import BOUGHT, UNIT, Column, Relation
 from deniable.query.read.fan import Count, no_count
 from deniable.tables import (
     NUMERIC,
@@ -20,6 +22,7 @@ from deniable.tables import (
     Bounds,
     ColumnType,
     PrivateTable,
+    PublicTable,
     Schema,
     check_bounds,
     nearest,
@@ -36,8 +39,11 @@ class Options:
     keys: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     max_rows: int | None = None
     max_groups: int | None = None
+    new_keys: bool = False
+    profile: bool = False
+    """Whether what a person adds is estimated, whatever was declared."""
     centres: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    bought: Mapping[Place, Bounds] = field(default_factory=dict)
+    reaches: Reaches = field(default_factory=dict)
 
     def applied(self, name: str, column: Column) -> Column:
         """A column with what the question declares about its name."""
@@ -66,7 +72,14 @@ class Catalogue:
     schemas: Mapping[str, Schema]
     private: Mapping[str, PrivateTable]
     count: Count = no_count
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
 
+    @lazy
+    def plans(self) -> dict[tuple[str, tuple[str, ...], str], object]:
+        """Plans that were made, by the text, the names and the options of their questions."""
+        return {}
+
+    @lazy
     def sqlglot_schema(self) -> MappingSchema:
         """The names and types, in lower case, for the resolver; names are not read as SQL."""
         return MappingSchema(
@@ -78,6 +91,7 @@ class Catalogue:
             normalize=False,
         )
 
+    @lazy
     def numeric_columns(self) -> set[str]:
         """Names under which every table has numbers or booleans."""
         kinds: dict[str, set[ColumnType]] = {}
@@ -103,14 +117,12 @@ class Catalogue:
                 column.lower(),
                 Column(
                     kind,
-                    bounds=table.bounds.get(column, options.bought.get((name, column.lower()))),
+                    bounds=table.bounds.get(column),
                     grid=table.grid.get(column),
+                    places=schema.places.get(column),
                     keys=table.keys.get(column),
                     is_unit=column.lower() == unit,
                     private=True,
-                    lacks=((name, column.lower()),)
-                    if kind in NUMERIC and column.lower() != unit
-                    else (),
                 ),
             )
             for column, kind in schema.columns.items()
@@ -129,7 +141,7 @@ class Catalogue:
             columns=columns,
             population=table.population,
             tables=(name,),
-            rows=options.max_rows or table.max_rows or BOUGHT,
+            rows=BOUGHT if options.profile else options.max_rows or table.max_rows or BOUGHT,
             single=unit is None,
             cap=1 if unit is None else table.cap_rows,
             most=1 if unit is None else None,

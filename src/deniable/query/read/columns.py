@@ -10,11 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.leaves import MOST_BYTES
-from deniable.errors import ParameterError
 from deniable.tables import LONGEST_TEXT, Bounds, ColumnType
-
-Place = tuple[str, str]
-"""A private table, and a column of it."""
 
 BOUGHT = 0
 """A contribution bound that is not declared: it is bought with the first question."""
@@ -31,21 +27,14 @@ class Column:
     bounds: Bounds | None = None
     grid: Fraction | None = None
     keys: tuple[Any, ...] | None = None
+    least: Fraction | None = None
+    """Without bounds: what it is not below."""
     is_unit: bool = False
     private: bool = False
-    lacks: tuple[Place, ...] = ()
-    """Where it has no bounds: the columns of tables whose bounds would give it some."""
     excluded: frozenset[Any] = frozenset()
     """Keys that no row has, as conditions exclude them; NULL is never among them."""
-
-
-class UnboundedError(ParameterError):
-    """Bounds of columns are needed and not declared; they can be bought."""
-
-    def __init__(self, text: str, places: tuple[Place, ...]) -> None:
-        listed = ", ".join(column for _, column in places)
-        super().__init__("bounds", text, f"needs the bounds of {listed}")
-        self.places = places
+    places: int | None = None
+    """Its values are whole numbers of 10^-places, as far as a double tells; None if not known."""
 
 
 CELL = 16

@@ -16,13 +16,13 @@ from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.checks import no_unit, resolver
 from deniable.query.read.columns import UNIT, Column, Kept, Relation
 from deniable.query.read.excluded import narrowed
-from deniable.query.read.expressions import find_bounds, known_values, lacking
+from deniable.query.read.expressions import find_bounds, known_values, places_of
 from deniable.query.read.fan import first_rows
 from deniable.query.read.grouping import Set, grouped_by
 from deniable.query.read.per_unit import UnitRows, public_aggregate, window
 from deniable.query.read.places import placed, places_in
 from deniable.query.read.released import bare, check_public, over_released
-from deniable.query.read.resolve import parse, resolved
+from deniable.query.read.resolve import TOO_DEEP, Resolved, parse, resolved
 from deniable.query.read.sources import Named, Released, Sources, read_sources, union
 from deniable.query.read.values.operators import (
     Resolve,
@@ -46,6 +46,7 @@ _REFUSED = {
     "match": "MATCH_RECOGNIZE is not answered",
 }
 _MOST_NODES = 20_000
+_MOST_PLANS = 64  # kept in a session
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,25 @@ def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
 
 def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a parsed question."""
-    named, typed = resolved(tree, catalogue)
+    return compile_resolved(resolved(tree, catalogue), catalogue, options)
+
+
+def compile_resolved(asked: Resolved, catalogue: Catalogue, options: Options) -> Plan:
+    """The plan of a question; made once where no public table can grow in between."""
+    if catalogue.private.keys() != catalogue.schemas.keys():
+        return _planned(asked, catalogue, options)
+    plans, known_by = catalogue.plans, (asked.text, asked.typed, repr(options))
+    plan = plans.get(known_by)
+    if plan is None:
+        if len(plans) >= _MOST_PLANS:
+            plans.clear()
+        plan = plans[known_by] = _planned(asked, catalogue, options)
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def _planned(asked: Resolved, catalogue: Catalogue, options: Options) -> Plan:
+    named = asked.tree.copy()
     found = _compiled(named, catalogue, options)
     if isinstance(found, Relation):
         if not found.private:
@@ -88,15 +107,22 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
         )
     assert isinstance(found.plan, Plan)
     _check_options(named, catalogue, options)
-    outputs = zip(found.plan.outputs, typed, strict=True)
+    shown, tables = found.plan.shown, found.plan.tables
+    outputs = zip(shown.outputs, asked.typed, strict=True)
     plan = replace(
         found.plan,
-        outputs=tuple(replace(output, name=name) for output, name in outputs),
-        text=named.sql("duckdb"),
-        constants=constants_of(named),
-        veiled=is_veiled(named, catalogue.numeric_columns()),
-        promised=all(catalogue.private[name].most_rows is not None for name in found.plan.tables),
-        notes=(*found.plan.notes, *catalogue.notes(found.plan.tables)),
+        text=asked.text,
+        shown=replace(
+            shown,
+            outputs=tuple(replace(output, name=name) for output, name in outputs),
+            notes=(*shown.notes, *catalogue.notes(tables)),
+        ),
+        resources=replace(
+            found.plan.resources,
+            constants=constants_of(named),
+            veiled=is_veiled(named, catalogue.numeric_columns),
+            promised=all(catalogue.private[name].most_rows is not None for name in tables),
+        ),
     )
     plan.check_sizes()
     return plan
@@ -104,8 +130,8 @@ def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan
 
 def compile_rows(tree: exp.Expr, catalogue: Catalogue) -> Selected:
     """The rows of a SELECT, for what sums them itself: they are shown to nobody."""
-    named, typed = resolved(tree, catalogue, stars=True)
-    found = _compiled(named, catalogue, Options())
+    asked = resolved(tree, catalogue, stars=True)
+    found = _compiled(asked.tree, catalogue, Options())
     if isinstance(found, Released):
         raise QueryError(
             "rows are learned from, not aggregates: SELECT columns, or GROUP BY the unit to make "
@@ -116,10 +142,10 @@ def compile_rows(tree: exp.Expr, catalogue: Catalogue) -> Selected:
     catalogue.neighbours(found.tables)
     return Selected(
         found,
-        dict(zip(found.columns, typed, strict=True)),
-        text=named.sql("duckdb"),
-        constants=constants_of(named),
-        veiled=is_veiled(named, catalogue.numeric_columns()),
+        dict(zip(found.columns, asked.typed, strict=True)),
+        text=asked.text,
+        constants=constants_of(asked.tree),
+        veiled=is_veiled(asked.tree, catalogue.numeric_columns),
     )
 
 
@@ -135,7 +161,7 @@ def _compiled(named: exp.Expr, catalogue: Catalogue, options: Options) -> Relati
     except DeniableError:
         raise
     except RecursionError:
-        raise QueryError("the question is nested too deeply; write it in steps") from None
+        raise QueryError(TOO_DEEP) from None
     except Exception:  # whatever is not understood is refused, not answered
         raise QueryError("the question is not understood; write it in simpler steps") from None
 
@@ -313,7 +339,7 @@ class _Compiler:
             bounds=find_bounds(node, find),
             keys=known_values(node, find),
             private=True,
-            lacks=lacking(node, find),
+            places=places_of(node, find),
         )
         return finished(value), known
 

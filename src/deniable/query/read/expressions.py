@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
 
-from deniable.errors import ParameterError
 from deniable.privacy.exact import exact, sqrt_up
 from deniable.query.plan.width_bucket import BUCKETS
 from deniable.query.read.checks import COMPARISONS, columns_in
-from deniable.query.read.columns import Column, Place, UnboundedError
 from deniable.query.read.values.casts import decimal_sizes
 from deniable.query.read.values.operators import Resolve, read_value
 from deniable.tables import Bounds, ColumnType
@@ -27,43 +25,10 @@ _PARTS = {
     "HOUR": range(24),
     "MINUTE": range(60),
 }
-SUPPOSED: Bounds = (Fraction(-1), Fraction(1))
-"""Bounds of columns that are not known yet, to see what follows from them."""
-
-
-def bounds_of(node: exp.Expr, resolve: Resolve) -> Bounds:
-    """The interval in which an expression lies, by interval arithmetic on declared bounds."""
-    found = find_bounds(node, resolve)
-    if found is None:
-        places = lacking(node, resolve)
-        if places:
-            raise UnboundedError(node.sql("duckdb")[:60], places)
-        raise ParameterError(
-            "bounds",
-            node.sql("duckdb")[:60],
-            "no bounds follow for this expression; declare those of its columns "
-            "(bounds={'cost': (0, 500)}), or name it in a subquery and declare the name's",
-        )
-    return found
-
-
-def lacking(node: exp.Expr, resolve: Resolve) -> tuple[Place, ...]:
-    """The columns of tables whose bounds would give bounds to an expression without."""
-
-    def supposing(column: exp.Column) -> Column:
-        found = resolve(column)
-        return replace(found, bounds=SUPPOSED) if found.bounds is None and found.lacks else found
-
-    if find_bounds(node, resolve) is not None or find_bounds(node, supposing) is None:
-        return ()
-    without = [resolve(column) for column in columns_in(node)]
-    return tuple(
-        dict.fromkeys(place for each in without if each.bounds is None for place in each.lacks)
-    )
 
 
 def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
-    """The same, or None."""
+    """The interval in which an expression lies, by interval arithmetic on declared bounds."""
     if isinstance(node, exp.Paren):
         return find_bounds(node.this, resolve)
     if isinstance(node, exp.Column):
@@ -86,11 +51,90 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     ):
         known = part_values(node)
         return (Fraction(known[0]), Fraction(known[-1])) if known else None
-    if isinstance(node, exp.Binary | exp.Greatest | exp.Least):
+    if isinstance(node, exp.Greatest | exp.Least):
+        low, high = _ends(node, resolve)
+        return None if low is None or high is None else (low, high)
+    if isinstance(node, exp.Binary):
         parts = [find_bounds(child, resolve) for child in list(node.iter_expressions())]
         known_parts = [part for part in parts if part is not None]
         return _binary(node, known_parts) if len(known_parts) == len(parts) else None
     return None
+
+
+def _ends(node: exp.Expr, resolve: Resolve) -> tuple[Fraction | None, Fraction | None]:
+    """The ends of an expression that are known.
+
+    GREATEST and LEAST leave out NULL, whichever it is; a number in the question is none, and the
+    others come no further than it on one side.
+    """
+    if isinstance(node, exp.Paren):
+        return _ends(node.this, resolve)
+    if not isinstance(node, exp.Greatest | exp.Least):
+        found = find_bounds(node, resolve)
+        if found is None and isinstance(node, exp.Column):
+            return resolve(node).least, None
+        return (None, None) if found is None else found
+    nodes = list(node.iter_expressions())
+    lows, highs = zip(*(_ends(child, resolve) for child in nodes), strict=True)
+    fixed = [
+        value
+        for child, value in zip(nodes, lows, strict=True)
+        if value is not None
+        and isinstance(child.unnest(), exp.Literal | exp.Neg)
+        and not columns_in(child)
+    ]
+    if isinstance(node, exp.Least):
+        return _all(min, lows), (min(fixed) if fixed else _all(max, highs))
+    return (max(fixed) if fixed else _all(min, lows)), _all(max, highs)
+
+
+def _all(
+    chosen: Callable[[Sequence[Fraction]], Fraction], ends: Sequence[Fraction | None]
+) -> Fraction | None:
+    """The least or the greatest of ends, where all are known."""
+    known = [each for each in ends if each is not None]
+    return chosen(known) if len(known) == len(ends) else None
+
+
+MOST_PLACES = 6
+"""Of a decimal whose steps sums are made in; more are as good as any fraction."""
+
+
+def places_of(node: exp.Expr, resolve: Resolve) -> int | None:
+    """To how many decimal places the values of an expression are whole, where that follows.
+
+    What is nearest to such a number as a double, and sums and differences of those, round to it on
+    the grid of 10^-places: sums over that grid are exact.
+    """
+    if isinstance(node, exp.Column):
+        known = resolve(node)
+        return 0 if known.kind == ColumnType.INTEGER else most_places([known.places])
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _digits(Decimal(node.name))
+    if isinstance(node, exp.Case | exp.If):
+        return most_places([places_of(branch, resolve) for branch in _branches(node)])
+    if isinstance(node, exp.Paren | exp.Neg | exp.Abs):
+        return places_of(node.this, resolve)
+    if isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DType.DECIMAL:
+        return most_places([decimal_sizes(node.to)[1]])
+    parts = [places_of(child, resolve) for child in list(node.iter_expressions())]
+    if isinstance(node, exp.Add | exp.Sub | exp.Coalesce | exp.Greatest | exp.Least):
+        return most_places(parts)
+    if isinstance(node, exp.Mul) and 0 in parts:  # of two fractions it has more places
+        return most_places(parts)
+    return None
+
+
+def most_places(parts: list[int | None]) -> int | None:
+    """The places of what has one of these; None where one is not known, or has too many."""
+    known = [part for part in parts if part is not None and part <= MOST_PLACES]
+    return max(known) if known and len(known) == len(parts) else None
+
+
+def _digits(value: Decimal) -> int:
+    """The places of a constant."""
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else MOST_PLACES + 1
 
 
 def _branches(node: exp.Expr) -> list[exp.Expr]:
@@ -150,8 +194,6 @@ def _places(node: exp.Expr) -> int:
 
 
 def _binary(node: exp.Expr, parts: list[Bounds]) -> Bounds | None:
-    if isinstance(node, exp.Greatest | exp.Least):  # NULL is left out, whichever it is
-        return min(p[0] for p in parts), max(p[1] for p in parts)
     (a, b), (c, d) = parts
     if isinstance(node, exp.Add):
         return a + c, b + d

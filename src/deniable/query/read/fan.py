@@ -58,7 +58,7 @@ class Counts:
                 raise AssertionError("only public tables are counted")
             self._named[text] = {name for name in self._public if quoted(name) in text}
             step = Step(text, text)
-            with self._engine.snapshot([step]) as snapshot:
+            with self._engine.snapshot([step], only=self._public) as snapshot:
                 self._known[text] = _number(snapshot.run(step))
         return self._known[text]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from deniable.errors import QueryError
 from deniable.query.plan.rounding import half_up
 from deniable.query.read.checks import columns_in, no_unit
 from deniable.query.read.columns import UNIT, Column, bytes_of
+from deniable.query.read.expressions import places_of
 from deniable.query.read.sources import Sources
 from deniable.query.read.values.operators import Resolve, read_column
 from deniable.query.read.values.operators import condition as read_condition
@@ -28,6 +30,7 @@ _FARTHEST = "4398046511104e0"  # 2^42
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _SHIFTS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf)
+_COUNTED = Column(ColumnType.INTEGER, least=Fraction(0), private=True)
 
 
 def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
@@ -43,11 +46,11 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
             f"{node.key.upper()} within a unit is not answered; COUNT, SUM, AVG, MIN and MAX are"
         )
     if isinstance(node, exp.Count):
-        return _count(node, condition, find), Column(ColumnType.INTEGER, private=True)
+        return _count(node, condition, find), _COUNTED
     no_unit(node.this, find, name)
     if isinstance(node, exp.CountIf):
         kept = _when(read_condition(node.this, find, name), exp.Literal.number(1))
-        return exp.Count(this=_when(condition, kept)), Column(ColumnType.INTEGER, private=True)
+        return exp.Count(this=_when(condition, kept)), _COUNTED
     value = read_column(node.this, find, name)
     argument = _when(condition, finished(value))
     source = find(node.this) if isinstance(node.this, exp.Column) else Column(None, private=True)
@@ -57,14 +60,17 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
     if value.kind not in NUMERIC:
         raise QueryError(f"{name} within a unit is of numbers; CAST it first")
     whole = value.kind == ColumnType.INTEGER
-    total = exact_sum(argument, whole=whole)
+    places = None if whole else places_of(node.this, find)
+    per = _FIXED if places is None else 10**places
+    total = exact_sum(argument, whole=whole, per=per)
     if isinstance(node, exp.Sum):
-        return _as_number(total, whole=whole), Column(value.kind, private=True)
+        summed = _as_number(total, whole=whole, per=per)
+        return summed, Column(value.kind, private=True, places=places)
     counted = exp.Nullif(this=exp.Count(this=argument.copy()), expression=exp.Literal.number(0))
     # Of whole numbers the sum may need more than 64 bits where the mean does not.
-    number = cast_to(total if whole else _as_number(total, whole=False), "DOUBLE")
+    number = cast_to(total if whole else _as_number(total, whole=False, per=per), "DOUBLE")
     mean = exp.paren(exp.Div(this=number, expression=cast_to(counted, "DOUBLE")))
-    return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True, lacks=source.lacks)
+    return mean, Column(ColumnType.NUMBER, bounds=source.bounds, private=True)
 
 
 def public_aggregate(node: exp.Expr, find: Resolve) -> Value:
@@ -178,8 +184,8 @@ def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Ex
     return exp.Count(this=kept)
 
 
-def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
-    """A sum of canonical numbers that does not depend on the order of rows."""
+def exact_sum(argument: exp.Expr, *, whole: bool, per: int = _FIXED) -> exp.Expr:
+    """A sum of canonical numbers, so many steps to 1, that does not depend on the order of rows."""
     if whole:
         return exp.Sum(this=argument)
     number = argument
@@ -194,14 +200,14 @@ def exact_sum(argument: exp.Expr, *, whole: bool) -> exp.Expr:
         ],
         default=number,
     )
-    steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(f"{_FIXED}e0")))
+    steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(f"{per}e0")))
     return exp.Sum(this=exp.TryCast(this=steps, to=data_type("BIGINT")))
 
 
-def _as_number(total: exp.Expr, *, whole: bool) -> exp.Expr:
+def _as_number(total: exp.Expr, *, whole: bool, per: int = _FIXED) -> exp.Expr:
     if whole:
         return exp.TryCast(this=total, to=data_type("BIGINT"))
-    made = exp.Div(this=cast_to(total, "DOUBLE"), expression=exp.Literal.number(f"{_FIXED}e0"))
+    made = exp.Div(this=cast_to(total, "DOUBLE"), expression=exp.Literal.number(f"{per}e0"))
     return exp.paren(made)
 
 

@@ -24,21 +24,21 @@ def over_released(select: exp.Select, released: Released) -> Released:
             raise QueryError(f"{clause.upper()} over released numbers is not answered; {_ADVICE}")
     where, order = select.args.get("where"), select.args.get("order")
     limit, offset = whole_number(select, "limit"), whole_number(select, "offset")
-    cut = plan.limit is not None or plan.offset
+    cut = plan.shown.limit is not None or plan.shown.offset
     if cut and any(each is not None for each in (where, order, limit, offset)):
         raise QueryError(
             f"a SELECT over a LIMIT has no WHERE, ORDER BY, LIMIT or OFFSET; {_ADVICE}"
         )
-    known = {output.name: output for output in plan.outputs}
+    known = {output.name: output for output in plan.shown.outputs}
     outputs = tuple(_output(projection, known) for projection in select.expressions)
-    having = plan.having
+    having = plan.shown.having
     if where is not None:
         condition = exp.paren(_filled(where.this, known))
         having = (
             condition if having is None else exp.And(this=exp.paren(having), expression=condition)
         )
     own = {**known, **{output.name: output for output in outputs}}
-    ordered = plan.order
+    ordered = plan.shown.order
     if order is not None:
         ordered = tuple(
             exp.Ordered(
@@ -48,15 +48,15 @@ def over_released(select: exp.Select, released: Released) -> Released:
             )
             for each in order.expressions
         )
-    made = replace(
-        plan,
+    shown = replace(
+        plan.shown,
         outputs=outputs,
         having=having,
         order=ordered,
-        limit=plan.limit if limit is None else limit,
-        offset=plan.offset + (offset or 0),
+        limit=plan.shown.limit if limit is None else limit,
+        offset=plan.shown.offset + (offset or 0),
     )
-    return Released(made, tuple(output.name for output in outputs))
+    return Released(replace(plan, shown=shown), tuple(output.name for output in outputs))
 
 
 def _output(projection: exp.Expr, known: Mapping[str, Output]) -> Output:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from decimal import Decimal
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
 
 import sqlglot
 import sqlglot.dialects.duckdb  # else it is imported with the first question
@@ -12,6 +13,8 @@ from sqlglot.errors import OptimizeError, ParseError, TokenError
 from sqlglot.optimizer.qualify import qualify
 
 from deniable.errors import QueryError
+from deniable.lazy import lazy
+from deniable.privacy.exact import decimals
 from deniable.query.plan.width_bucket import width_bucket
 from deniable.query.read.catalogue import Catalogue
 from deniable.query.read.chains import halved
@@ -22,6 +25,7 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it would print the qu
 
 _LONGEST = 100_000
 _MOST_NODES = 4_000
+TOO_DEEP = "the question is nested too deeply; write it in steps"
 _WRITTEN = "deniable_written"
 
 
@@ -58,6 +62,24 @@ def parse(text: str) -> exp.Expr:
     return tree
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """A question in which every name is known."""
+
+    tree: exp.Expr
+    """With the table of each column, and a name for each output."""
+    typed: tuple[str, ...]
+    """The outermost names, as typed."""
+
+    @lazy
+    def text(self) -> str:
+        """As SQL that is written once."""
+        try:
+            return str(self.tree.sql("duckdb"))
+        except RecursionError:
+            raise QueryError(TOO_DEEP) from None
+
+
 def _uncommented(tree: exp.Expr) -> exp.Expr:
     """The tree without comments: nothing reaches an engine that was not read."""
     for node in tree.walk():
@@ -65,9 +87,7 @@ def _uncommented(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def resolved(
-    tree: exp.Expr, catalogue: Catalogue, *, stars: bool = False
-) -> tuple[exp.Expr, tuple[str, ...]]:
+def resolved(tree: exp.Expr, catalogue: Catalogue, *, stars: bool = False) -> Resolved:
     """Every column with its table, every output with a name; and the outermost names as typed.
 
     Names are in small letters in the tree: they are found whatever their case. With `stars`, * is
@@ -78,7 +98,7 @@ def resolved(
     using = [_using(select) for select in tree.find_all(exp.Select)]
     _check_stars(tree, allowed=stars)
     _check_expansion(tree)
-    schema = catalogue.sqlglot_schema()
+    schema = catalogue.sqlglot_schema
     known = {*catalogue.schemas, *(cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE))}
     for table in tree.find_all(exp.Table):
         if table.name.lower() not in known and isinstance(table.this, exp.Identifier):
@@ -113,7 +133,7 @@ def resolved(
             ours = node.parent_select is select and not node.meta.get(_WRITTEN)
             if ours and all(isinstance(each, exp.Column) and each.name in names for each in same):
                 node.replace(node.this)  # rows of the first table are kept: its value is the one
-    return made, typed
+    return Resolved(made, typed)
 
 
 def _check_stars(tree: exp.Expr, *, allowed: bool) -> None:
@@ -137,7 +157,8 @@ def _percentile(node: exp.Expr) -> exp.Expr:
         if not isinstance(share, exp.Literal) or share.is_string:
             raise QueryError("PERCENTILE_CONT takes one constant share between 0 and 1")
         try:
-            share = exp.Literal.number(str(1 - Decimal(share.name)))
+            with localcontext(decimals(60)):
+                share = exp.Literal.number(str(1 - Decimal(share.name)))
         except ArithmeticError:
             raise QueryError("PERCENTILE_CONT takes a share between 0 and 1") from None
     return type(node.this)(this=order[0].this, expression=share)

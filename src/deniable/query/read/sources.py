@@ -12,6 +12,7 @@ from deniable.engines.leaves import MOST_BYTES
 from deniable.errors import QueryError
 from deniable.query.read.checks import columns_in, no_unit, resolver
 from deniable.query.read.columns import BOUGHT, UNIT, Column, Kept, Relation
+from deniable.query.read.expressions import most_places
 from deniable.query.read.fan import (
     MOST_FAN,
     MOST_ROWS,
@@ -314,7 +315,7 @@ def _whose(relation: Relation, number: int) -> exp.Expr:
 def _both(one: Column, other: Column) -> Column:
     if one.kind is None or one.kind != other.kind or one.is_unit != other.is_unit:
         raise QueryError("columns of a UNION ALL have the same types, and the unit in one place")
-    bounds, sides = None, [each for each in (one, other) if each.bounds is None]
+    bounds = None
     if one.bounds is not None and other.bounds is not None:
         bounds = (min(one.bounds[0], other.bounds[0]), max(one.bounds[1], other.bounds[1]))
     keys = None
@@ -325,8 +326,6 @@ def _both(one: Column, other: Column) -> Column:
         bounds=bounds,
         keys=keys,
         grid=one.grid if one.grid == other.grid else None,
+        places=most_places([one.places, other.places]),
         excluded=one.excluded & other.excluded,
-        lacks=tuple(dict.fromkeys(place for each in sides for place in each.lacks))
-        if all(each.lacks for each in sides)
-        else (),
     )

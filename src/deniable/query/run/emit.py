@@ -11,22 +11,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from sqlglot import exp
 
+from deniable.engines.alike import Alike, added
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
+from deniable.mechanisms.keys import WEIGHT
+from deniable.query.plan.counted import Statistic, declared, names
 from deniable.query.plan.keys import answered, held, selected
-from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan, Statistic, declared, names
+from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
-_MOST_ADDED = 100
+_HALF = 2.0**63
 
 
-ROWS, UNITS = "deniable_rows", "deniable_units"
-HEAVY, PAIRS = "deniable_heavy", "deniable_pairs"
+ROWS, COUNTS, UNITS = "deniable_rows", "deniable_counts", "deniable_units"
+HEAVY, PAIRS, BASE = "deniable_heavy", "deniable_pairs", "deniable_base"
 # Common table expressions are named deniable_..., too: a table of the session has no such name.
 # floor(sqrt(q)(1 + 2^-50)) + 2 is above the root of any 126-bit q, however sqrt rounds.
 _ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
@@ -34,12 +39,31 @@ _ROOT = "(FLOOR(SQRT(q::DOUBLE) * (1 + 8.881784197001252e-16)) + 2)::HUGEINT"
 
 def totals_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times each bounded statistic; units with many rows are found first."""
-    return step_of(plan, _totals(plan, l2=l2), tables_of(plan, pairs=True, l2=l2))
+    step = step_of(plan, _totals(plan, l2=l2), tables_of(plan, pairs=True, l2=l2))
+    return replace(step, alike=_alike(plan, l2=l2))
+
+
+def _alike(plan: Plan, *, l2: bool) -> Alike | None:
+    """The step with one sum, where the library makes the rows: its sums differ in nothing.
+
+    Neither weights nor bounds follow from the other sums, unless the norm was estimated.
+    """
+    counted, staged = plan.counted, plan.counted.staged
+    if staged is None or plan.contribution.floor is not None:
+        return None
+    one = replace(plan, counted=counted.alone(0))
+    return Alike(
+        tuple(names("t", counted.statistics)),
+        _totals(one, l2=l2),
+        {**staged.tables, **tables_of(one, pairs=True, l2=l2)},
+        BASE,
+        _base(plan, every_group=True),
+    )
 
 
 def heavy_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times what is kept of each statistic of units beyond the bound."""
-    keys, stats = names("g", plan.groups), names("t", plan.statistics)
+    keys, stats = names("g", plan.counted.groups), names("t", plan.counted.statistics)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     kept = ", ".join(f"SUM({_kept(plan, name)})::HUGEINT AS {name}" for name in stats)
     select = (
@@ -57,7 +81,9 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
     """
     counts = [
         name
-        for name, each in zip(names("t", plan.statistics), plan.statistics, strict=True)
+        for name, each in zip(
+            names("t", plan.counted.statistics), plan.counted.statistics, strict=True
+        )
         if each.counts and not each.missing
     ]
     most = f"GREATEST({', '.join(counts)})" if len(counts) > 1 else counts[0]
@@ -75,37 +101,41 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
 
 def step_of(plan: Plan, select: str, tables: dict[str, str]) -> Step:
     """A statement about the rows of a plan."""
-    dense = frozenset({UNITS, HEAVY})
-    staged = {} if plan.staged is None else plan.staged.tables
+    dense = frozenset({UNITS, COUNTS})
+    staged = {} if plan.counted.staged is None else plan.counted.staged.tables
     rows = next(iter(staged.values()), None) or _base(plan.whole or plan)
-    return Step(select, rows, {**staged, **tables}, dense, plan.constants, plan.veiled)
+    return Step(
+        select, rows, {**staged, **tables}, dense, plan.resources.constants, plan.resources.veiled
+    )
 
 
 def tables_of(
     plan: Plan,
     *,
+    counts: bool = False,
     heavy: bool = False,
     pairs: bool = False,
     units: bool = False,
     l2: bool = True,
 ) -> dict[str, str]:
-    """The tables that a step needs: rows where they are kept, units with much in them, their sums.
+    """The tables that a step needs: rows where they are kept, how many rows units have, their sums.
 
-    Heavy units have more rows than count in full, undeclared groups included: more units than need
-    be. Where the norm was bought, they are those whose upper bound on it is above the floor, by a
-    margin for what floats lose.
+    Heavy units have more rows than count in full. Where the norm was bought, they are those whose
+    upper bound on it is above the floor, by a margin for what floats lose.
     """
     tables = {ROWS: _base(plan.whole or plan, every_group=True)} if plan.stored else {}
+    if counts:
+        tables[COUNTS] = _counts(plan)
     if plan.fits:
         return tables
-    bought = pairs and plan.floor is not None
+    bought = pairs and plan.contribution.floor is not None
     if units or bought:
         tables[UNITS] = _units_table(plan, l2=l2)
     if bought:
         tables[HEAVY] = f"SELECT u FROM {UNITS} WHERE {is_heavy(plan)}"
     elif heavy or pairs:
-        rows = ROWS if plan.stored else f"({_owners(plan)})"
-        tables[HEAVY] = f"SELECT u FROM {rows} GROUP BY u HAVING COUNT(*) > {plan.rows}"
+        tables[COUNTS] = _counts(plan)
+        tables[HEAVY] = f"SELECT u FROM {COUNTS} WHERE n > {plan.contribution.rows}"
     if pairs:
         tables[PAIRS] = _pairs(plan)
     return tables
@@ -113,13 +143,15 @@ def tables_of(
 
 def is_heavy(plan: Plan) -> str:
     """Whether the upper bound on a unit's norm is above the floor, or about there."""
-    assert plan.floor is not None
-    return f"b > {_double(plan.floor**2 * 0.999)}"
+    assert plan.contribution.floor is not None
+    return f"b > {double_text(plan.contribution.floor**2 * 0.999)}"
 
 
-def _owners(plan: Plan) -> str:
-    """Whose each row is."""
-    return str(plan.source.select(exp.alias_(plan.unit.copy(), "u")).sql("duckdb", copy=False))
+def _counts(plan: Plan) -> str:
+    """For each unit, how many of its rows count, whatever is summed of them."""
+    if not plan.stored:
+        plan = replace(plan, counted=plan.counted.bare)
+    return f"{with_base(plan)} SELECT u, COUNT(*) AS n FROM deniable_base GROUP BY u"
 
 
 def _units_table(plan: Plan, *, l2: bool) -> str:
@@ -133,45 +165,52 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
     most = _largest_row(plan, l2=l2)
     parts = []
     for name, statistic, weight in zip(
-        names("t", plan.statistics), plan.statistics, plan.weights, strict=True
+        names("t", plan.counted.statistics), plan.counted.statistics, plan.weights, strict=True
     ):
         if statistic.counts or statistic.per_unit:
             size = weight * weight if l2 else weight
-            parts.append(f"CASE WHEN {name} IS NULL THEN 0e0 ELSE {_double(size)} END")
+            parts.append(f"CASE WHEN {name} IS NULL THEN 0e0 ELSE {double_text(size)} END")
         else:
-            part = f"{_double(weight)} * COALESCE({name}, 0)::DOUBLE"
+            part = f"{double_text(weight)} * COALESCE({name}, 0)::DOUBLE"
             parts.append(f"({part}) * ({part})" if l2 else f"ABS({part})")
     row = f"SQRT({' + '.join(parts)})" if l2 else f"({' + '.join(parts)})"
     base = with_base(plan, every_group=True)
-    steps = f"CEIL({row} * {_double(_ROW_STEPS / most)})"
+    steps = f"CEIL({row} * {double_text(_ROW_STEPS / most)})"
     return (
-        f"{base}, deniable_sized AS (SELECT u, SUM({steps}) * {_double(most / _ROW_STEPS)} AS s "
-        f"FROM deniable_base{where_declared(plan)} GROUP BY u) "
+        f"{base}, deniable_sized AS (SELECT u, SUM({steps}) * {double_text(most / _ROW_STEPS)} "
+        f"AS s FROM deniable_base{where_declared(plan)} GROUP BY u) "
         "SELECT u, s * s AS b FROM deniable_sized"
     )
 
 
 def _largest_row(plan: Plan, *, l2: bool) -> float:
     """The largest norm of one row, and a little more, as floats round."""
-    sizes = [weight * each.size for weight, each in zip(plan.weights, plan.statistics, strict=True)]
+    sizes = [
+        weight * each.size
+        for weight, each in zip(plan.weights, plan.counted.statistics, strict=True)
+    ]
     most = math.sqrt(sum(size**2 for size in sizes)) if l2 else float(sum(sizes))
     return most * (1 + 2.0**-18)
 
 
-def _double(value: float) -> str:
+@lru_cache(maxsize=1024)
+def double_text(value: float) -> str:
+    """A double as the engine reads it."""
     return double_literal(Fraction(value)).sql("duckdb")
 
 
 def _pairs(plan: Plan) -> str:
     """The sums of heavy units, by group, undeclared ones included."""
-    grouped = "".join(f", {key}" for key in names("g", plan.groups))
+    grouped = "".join(f", {key}" for key in names("g", plan.counted.groups))
     sums = ", ".join(
         (
             f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
             if statistic.per_unit
             else f"{_total(name, statistic)}::HUGEINT AS {name}"
         )
-        for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True)
+        for name, statistic in zip(
+            names("t", plan.counted.statistics), plan.counted.statistics, strict=True
+        )
     )
     return (
         f"{with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM deniable_base "
@@ -185,7 +224,7 @@ def with_base(plan: Plan, *, every_group: bool = False) -> str:
         where = "" if every_group else where_declared(plan)
         return f"WITH deniable_base AS (SELECT * FROM {_stored(plan)}{where})"
     rows = _base(plan, every_group=every_group)
-    if plan.selected is not None and not every_group:
+    if plan.counted.selected is not None and not every_group:
         rows = f"SELECT * FROM ({rows}) AS every_group WHERE {selected(plan)}"
     return f"WITH deniable_base AS NOT MATERIALIZED ({rows})"
 
@@ -195,16 +234,17 @@ def _stored(plan: Plan) -> str:
     if plan.whole is None:
         return ROWS
     groups = [f"g{place} AS g{new}" for new, place in enumerate(plan.places)]
-    return f"(SELECT {', '.join(['u', *groups, *names('t', plan.statistics)])} FROM {ROWS}) AS rows"
+    listed = ", ".join(["u", *groups, *names("t", plan.counted.statistics)])
+    return f"(SELECT {listed} FROM {ROWS}) AS rows"
 
 
 def _totals(plan: Plan, *, l2: bool) -> str:
-    keys, stats = names("g", plan.groups), names("t", plan.statistics)
+    keys, stats = names("g", plan.counted.groups), names("t", plan.counted.statistics)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     picked = "".join(f"{key}, " for key in keys)
     sums = ", ".join(
         f"{_total(name, statistic)} AS {name}"
-        for name, statistic in zip(stats, plan.statistics, strict=True)
+        for name, statistic in zip(stats, plan.counted.statistics, strict=True)
     )
     base = with_base(plan, every_group=True)
     totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
@@ -233,43 +273,46 @@ def where_declared(plan: Plan) -> str:
     """Keep the declared groups, or those that were selected."""
     conditions = [
         group.declared_as(name)
-        for name, group in zip(names("g", plan.groups), plan.groups, strict=True)
+        for name, group in zip(names("g", plan.counted.groups), plan.counted.groups, strict=True)
         if group.keys is not None
     ]
-    if plan.selected is not None:
+    if plan.counted.selected is not None:
         conditions.append(selected(plan))
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _base(plan: Plan, *, every_group: bool = False) -> str:
     """One row for each row that counts; several steps of a plan have the same text."""
-    if every_group not in plan.written:
-        plan.written[every_group] = _written(plan, every_group=every_group)
-    return plan.written[every_group]
+    written, which = plan.counted.written, (plan.resources.promised, every_group)
+    if which not in written:
+        written[which] = _written(plan, every_group=every_group)
+    return written[which]
 
 
 def _written(plan: Plan, *, every_group: bool) -> str:
     """Whose each row is, in which group, with what numbers."""
-    sql = plan.source.copy()
-    sql.where(*plan.only, copy=False)
-    for group in plan.groups:
+    sql = plan.counted.source.copy()
+    sql.where(*plan.counted.only, copy=False)
+    for group in plan.counted.groups:
         if group.keys is None:
             sql.where(answered(group), copy=False)
         elif not every_group:
             sql.where(declared(exp.paren(group.sql.copy()), group.keys), copy=False)
-    columns = [exp.alias_(plan.unit.copy(), "u", copy=False)]
-    for name, group in zip(names("g", plan.groups), plan.groups, strict=True):
-        key = held(group) if plan.promised else group.sql.copy()
+    columns = [exp.alias_(plan.counted.unit.copy(), "u", copy=False)]
+    for name, group in zip(names("g", plan.counted.groups), plan.counted.groups, strict=True):
+        key = held(group) if plan.resources.promised else group.sql.copy()
         columns.append(exp.alias_(key, name, copy=False))
-    for name, statistic in zip(names("t", plan.statistics), plan.statistics, strict=True):
+    for name, statistic in zip(
+        names("t", plan.counted.statistics), plan.counted.statistics, strict=True
+    ):
         value = statistic.sql.copy()
-        if plan.staged is None and not statistic.counts and not statistic.per_unit:
+        if plan.counted.staged is None and not statistic.counts and not statistic.per_unit:
             # Whatever its type: only whole numbers are summed.
             value = exp.TryCast(this=value, to=data_type("BIGINT"))
         columns.append(exp.alias_(value, name, copy=False))
-    for name, value in zip(names("d", plan.distinct), plan.distinct, strict=True):
+    for name, value in zip(names("d", plan.counted.distinct), plan.counted.distinct, strict=True):
         columns.append(exp.alias_(value.copy(), name, copy=False))
-    for name, grid in zip(names("c", plan.grids), plan.grids, strict=True):
+    for name, grid in zip(names("c", plan.counted.grids), plan.counted.grids, strict=True):
         columns.append(exp.alias_(grid.sql.copy(), name, copy=False))
     return str(sql.select(*columns, copy=False).sql("duckdb", copy=False))
 
@@ -290,10 +333,24 @@ def _limit(plan: Plan, *, l2: bool) -> int:
 def norms_of(plan: Plan, *, l2: bool) -> str:
     """The pairs of units that may be beyond the bound, and the norms of those units.
 
-    Floats only say which units are surely within it, by a margin far above their rounding.
+    Floats only say which units are surely within it, by a margin far above their rounding. For one
+    of several groupings, a unit has the upper bound on its norm in any of them, a billionth more
+    than floats say: scaled by one factor, its sums by groups still add up to its totals.
     """
-    stats = names("t", plan.statistics)
+    stats = names("t", plan.counted.statistics)
     where = f"{where_declared(plan)} AND" if where_declared(plan) else " WHERE"
+    if plan.contribution.jointly:
+        norm = f"CEIL({'b' if l2 else 'SQRT(b)'} * {double_text(1 + 1e-9)})"
+        # In two parts of 63 bits: not every engine makes a longer whole number of a double.
+        high = f"FLOOR(x / {double_text(_HALF)})"
+        low = f"(x - {high} * {double_text(_HALF)})::HUGEINT"
+        whole = f"({high}::HUGEINT * {int(_HALF)}::HUGEINT + {low})::HUGEINT"
+        return (
+            f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}{where} TRUE), "
+            f"deniable_sizes AS (SELECT u, {norm} AS x FROM {UNITS} "
+            f"WHERE u IN (SELECT u FROM {HEAVY})), "
+            f"deniable_norms AS (SELECT u, {whole} AS q FROM deniable_sizes)"
+        )
     most = float(plan.bound(l2=l2) ** (2 if l2 else 1)) * 0.999
     return (
         f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
@@ -336,41 +393,37 @@ def size_of(plan: Plan, stats: Sequence[str], kind: str, *, l2: bool) -> str:
     if l2 and plan.coarse and kind == "HUGEINT":
         stats = [f"((ABS({name}) >> {plan.coarse}) + 1)" for name in stats]
     scaled = [f"{w} * {name}::{kind}" for name, w in zip(stats, plan.weights, strict=True)]
-    return _added([f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled])
-
-
-def _added(parts: Sequence[str]) -> str:
-    """A sum; one of many parts in brackets, or engines' statements would be nested too deeply."""
-    if len(parts) <= _MOST_ADDED:
-        return " + ".join(parts)
-    half = len(parts) // 2
-    return f"({_added(parts[:half])}) + ({_added(parts[half:])})"
+    return added([f"({each}) * ({each})" if l2 else f"ABS({each})" for each in scaled])
 
 
 def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
-    """SELECT groups, the number of units in each, every unit in at most `max_groups` of them.
+    """SELECT groups, the weight of units in each, every unit in at most `max_groups` of them.
 
     Which are kept is decided by a keyed hash of the unit and the group: the same on every run, and
-    nothing that data of others could change.
+    nothing that data of others could change. A unit of g groups adds ⌊2^16/√g⌋ to each. Doubles
+    give that: 2^32/g is no square of a whole number k, or is one and exact; if not, it is 1/g or
+    more apart from k², and so its root 2^-28 or more from k where g <= 2^20, while quotient and
+    root are rounded by less than 2^-35.
     """
-    keys = names("g", plan.groups)
+    keys = names("g", plan.counted.groups)
     text = _hashed([*_name(plan), *keys], secret)
     return step_of(
         plan,
         f"{with_base(plan)}, deniable_each AS (SELECT DISTINCT u, {', '.join(keys)} "
         "FROM deniable_base), "
         f"deniable_ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {text}, "
-        f"{', '.join(keys)}) AS n FROM deniable_each) "
-        f"SELECT {', '.join(keys)}, COUNT(*) AS units FROM deniable_ranked "
-        f"WHERE n - 1 < {max_groups} "
-        f"GROUP BY {', '.join(keys)}",
+        f"{', '.join(keys)}) AS n, COUNT(*) OVER (PARTITION BY u) AS g FROM deniable_each), "
+        f"deniable_kept AS (SELECT {', '.join(keys)}, CASE WHEN g > {max_groups} "
+        f"THEN {max_groups} ELSE g END AS g FROM deniable_ranked WHERE n - 1 < {max_groups}) "
+        f"SELECT {', '.join(keys)}, SUM(FLOOR(SQRT({double_text(float(WEIGHT**2))} / g::DOUBLE))"
+        f"::BIGINT)::HUGEINT AS steps FROM deniable_kept GROUP BY {', '.join(keys)}",
         tables_of(plan),
     )
 
 
 def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     """SELECT groups, COUNT(DISTINCT value), every unit with at most `rows` values in all."""
-    keys, value = names("g", plan.groups), f"d{number}"
+    keys, value = names("g", plan.counted.groups), f"d{number}"
     listed = "".join(f"{key}, " for key in keys)
     text = _hashed([*_name(plan), *keys, value], secret)
     return step_of(
@@ -382,7 +435,7 @@ def distinct_step(plan: Plan, number: int, secret: str) -> Step:
         f"ORDER BY {text}, {listed}{value}) "
         f"AS n FROM deniable_each) "
         f"SELECT {listed}COUNT(DISTINCT {value}) AS {value} FROM deniable_ranked "
-        f"WHERE n - 1 < {plan.rows}"
+        f"WHERE n - 1 < {plan.contribution.rows}"
         f"{' GROUP BY ' + ', '.join(keys) if keys else ''}",
         tables_of(plan),
     )
@@ -394,14 +447,14 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
     The rows of a unit in groups g make weights w_g. With all of one weight, they have the norm of
     the unit's counts by group times that; `rows` rows reach the norm `rows` in one group.
     """
-    keys, cell = names("g", plan.groups), f"c{number}"
+    keys, cell = names("g", plan.counted.groups), f"c{number}"
     listed = "".join(f"{key}, " for key in keys)
     kept = "".join(f"deniable_kept.{key}, " for key in keys)
     base = (
         f"{with_base(plan)}, deniable_kept AS (SELECT u, {listed}{cell} FROM deniable_base "
         f"WHERE NOT {cell} IS NULL)"
     )
-    if plan.one_row:
+    if plan.contribution.one_row:
         return step_of(
             plan,
             f"{base} SELECT {listed}{cell}, {SCALE} * COUNT(*) AS n FROM deniable_kept "
@@ -409,15 +462,18 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
             tables_of(plan),
         )
     size = "n::HUGEINT * n::HUGEINT" if l2 else "n::HUGEINT"
-    limit = plan.rows**2 if l2 else plan.rows
-    norm = _ROOT if l2 else "q"
+    rows = plan.contribution.rows
+    limit = rows**2 if l2 else rows
+    # The root in steps, rounded up: a unit keeps its bound but for a step a row.
+    fine = _ROOT.replace("SQRT(q::DOUBLE)", f"SQRT(q::DOUBLE) * {SCALE}")
+    norm = fine if l2 else f"(q * {SCALE})"
     grouped = "".join(f", {key}" for key in keys)
     return step_of(
         plan,
         f"{base}, deniable_each AS (SELECT u{grouped}, COUNT(*) AS n FROM deniable_kept "
         f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}), "
         f"deniable_norms AS (SELECT u, SUM({size})::HUGEINT AS q FROM deniable_each GROUP BY u), "
-        f"deniable_above AS (SELECT u, ({plan.rows * SCALE}::HUGEINT // {norm})::BIGINT AS w "
+        f"deniable_above AS (SELECT u, ({rows * SCALE**2}::HUGEINT // {norm})::BIGINT AS w "
         "FROM deniable_norms "
         f"WHERE q > {limit}) "
         f"SELECT {kept}deniable_kept.{cell}, SUM(COALESCE(deniable_above.w, {SCALE})) AS n "
@@ -430,7 +486,7 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
 
 def _name(plan: Plan) -> list[str]:
     """The unit's name, where it has one: rows are numbered as they come, which others decide."""
-    return ["u"] if plan.unit_has_name else []
+    return ["u"] if plan.contribution.unit_has_name else []
 
 
 def _hashed(columns: Sequence[str], secret: str) -> str:

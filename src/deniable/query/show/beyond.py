@@ -36,6 +36,18 @@ class Beyond:
     most: Floats
     likely: Floats
     one_sided: bool
+    few: bool = False
+    """Whether so few units are seen that draws of their tail are to be trusted less."""
+
+    def without(self, columns: Sequence[int]) -> Beyond:
+        """Nothing of these statistics is lost."""
+        kept = np.array([place not in columns for place in range(self.likely.shape[1])])
+        return replace(
+            self,
+            least=np.where(kept[None, :, None], self.least, 0.0),
+            most=np.where(kept[None, :, None], self.most, 0.0),
+            likely=np.where(kept[None], self.likely, 0.0),
+        )
 
     def picked(self, places: Sequence[int]) -> Beyond:
         """Of some rows only, in this order."""
@@ -69,7 +81,7 @@ def beyond_groups(
     What they lose there is drawn as if each were beyond the bound by a power law that has the right
     mean; no group loses more than all groups can together, κ times what is lost in norm.
     """
-    assert plan.profile is not None
+    assert plan.contribution.profile is not None
     spread = _Spread(plan, lost, x, heavy, l2)
     columns = range(x.shape[1])
     least, most, likely = (
@@ -86,7 +98,7 @@ def beyond_groups(
         likely[:, column] = spread.likely(column)
     counted = _counted(plan)
     if counted is not None:
-        for column, each in enumerate(plan.statistics):
+        for column, each in enumerate(plan.counted.statistics):
             if not each.counts and not each.per_unit:
                 far = each.size * most[:, counted]
                 least[:, column] = np.clip(least[:, column], -far, far)
@@ -94,10 +106,39 @@ def beyond_groups(
     return Beyond(least, most, likely, one_sided)
 
 
+def beyond_groupings(plan: Plan, lost: Lost, x: Floats, *, one_sided: bool) -> Beyond:
+    """Of several groupings, for which each unit is scaled by one factor.
+
+    A unit of norm ν, the sum of those of its rows, loses the part 1 - B/ν of each of its numbers,
+    none of which is above ν: what a number loses is Σ (ν - B)₊ at most, whatever its group. The
+    total of a lone count loses exactly that. It is put back where the others are.
+    """
+    profile, counted = plan.contribution.profile, plan.counted
+    assert profile is not None
+    rows = np.array([profile.least_row / weight for weight in plan.weights])
+    signed = np.array([not (each.counts or each.per_unit) for each in counted.statistics])
+    most = np.broadcast_to(rows[:, None] * lost.most, (*x.shape, len(lost.most))).copy()
+    least = np.where(signed[None, :, None], -most, 0.0)
+    likely = np.zeros(x.shape)
+    sizes = [math.prod(len(counted.groups[p].keys or ()) for p in each) for each in counted.sets]
+    middle = float(np.median(lost.least) + np.median(lost.most)) / 2
+    counts = len(counted.statistics) == 1 and counted.statistics[0].counts
+    for start, size, each in zip(np.cumsum([0, *sizes]), sizes, counted.sets, strict=False):
+        part = slice(int(start), int(start) + size)
+        if counts:
+            kept = np.maximum(x[part, 0], 0.0)
+            likely[part, 0] = middle * rows[0] * kept / max(float(kept.sum()), 1e-9)
+            if not each:
+                least[part, 0] = rows[0] * lost.least
+    return Beyond(least, most, likely, one_sided)
+
+
 def _counted(plan: Plan) -> int | None:
     """A statistic that counts every row."""
     places = [
-        n for n, s in enumerate(plan.statistics) if s.counts and not (s.per_unit or s.missing)
+        n
+        for n, s in enumerate(plan.counted.statistics)
+        if s.counts and not (s.per_unit or s.missing)
     ]
     return places[0] if places else None
 
@@ -106,17 +147,19 @@ class _Spread:
     """How what is lost is spread over groups."""
 
     def __init__(self, plan: Plan, lost: Lost, x: Floats, heavy: Heavy, l2: bool) -> None:
-        assert plan.profile is not None
+        assert plan.contribution.profile is not None
         self._plan, self._lost, self._x, self._heavy, self._l2 = plan, lost, x, heavy, l2
-        self._draws = Draws(plan.profile, plan.norm, heavy.kept.tolist())
-        self._rows = np.array([plan.profile.least_row / weight for weight in plan.weights])
+        self._draws = Draws(plan.contribution.profile, plan.contribution.norm, heavy.kept.tolist())
+        self._rows = np.array(
+            [plan.contribution.profile.least_row / weight for weight in plan.weights]
+        )
         self._picked = self._draws.order(len(lost.most))[:DRAWS]
         beyond = np.maximum(lost.beyond, 1e-3) * lost.bound
         self.up = np.minimum(lost.most / beyond, _STEEPEST)
         self.low = lost.least / beyond
 
     def _signed(self, column: int) -> bool:
-        each = self._plan.statistics[column]
+        each = self._plan.counted.statistics[column]
         return not (each.counts or each.per_unit)
 
     @lazy

@@ -15,17 +15,27 @@ from rich.text import Text
 
 from deniable.engines.base import Step
 from deniable.ledger.filters import Budget
+from deniable.mechanisms.keys import WEIGHT, KeySelection
 from deniable.privacy.composition import Composed, compose
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
-from deniable.query.plan.asked import Unknown
 from deniable.query.plan.measures import Linear, Located, Measure
 from deniable.query.plan.plan import SCALE, Plan
-from deniable.query.price.estimate import Keys
+from deniable.query.plan.tail import width
 from deniable.query.price.price import Priced
+from deniable.query.price.profile import share_of_lost
 from deniable.query.run.emit import KEY_PLACEHOLDER
-from deniable.query.show.shape import measure_of
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What is still to be estimated before a question can be answered, and its price."""
+
+    parts: tuple[str, ...]
+    loss: Loss
+    bounds: bool = True
+    """Whether the noise of the answer depends on it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,12 @@ class Explanation:
     threshold: int | None
     statements: tuple[str, ...]
     labels: tuple[str, ...] = ()
+    free: bool = False
+    """Whether it was answered before, and costs nothing."""
+    covered: bool = True
+    """Whether the budget pays for it."""
+    more: int = 0
+    """How many like it the budget pays for, this one included."""
 
     def to_json(self) -> str:
         """For machines."""
@@ -70,6 +86,9 @@ class Explanation:
             "contributions": self.contributions,
             "threshold": self.threshold,
             "labels": self.labels,
+            "free": self.free,
+            "covered": self.covered,
+            "more": self.more,
             "statements": self.statements,
         }
         return json.dumps(told, indent=2, ensure_ascii=False)
@@ -83,10 +102,18 @@ class Explanation:
         yield table
         yield Text(f"groups: {self.groups}")
         yield Text(f"one unit: {self.contributions}")
+        yield Text(f"budget: {self._budget()}")
         for label in self.labels:
             yield Text(f"note: {label}")
         for statement in self.statements:
             yield Text(f"SQL: {statement}")
+
+    def _budget(self) -> str:
+        if self.free:
+            return "given before: free"
+        if not self.covered:
+            return "does not cover it: ask for less, or have the owner top it up"
+        return f"covers it; {self.more:,} like it at this price, this one included"
 
     def __str__(self) -> str:
         console = Console(width=100, no_color=True, legacy_windows=False)
@@ -102,21 +129,21 @@ def explain(
     *,
     size: int | None,
     unknown: Sequence[Unknown] = (),
-    keys: Keys | None = None,
+    keys: KeySelection | None = None,
 ) -> Explanation:
     """Tell everything that is known before the question is asked; `unknown` is estimated first."""
     plan, noise = priced.plan, priced.noise
-    groups = plan.cells
+    groups = plan.counted.cells
     rows = None if size is None or groups is None else size / groups
 
     def column(name: str, measure: Measure | None) -> ColumnError:
         if measure is None:
             return ColumnError(name, "arithmetic on noisy numbers", None, "")
-        if unknown:
-            return ColumnError(name, "known once the bounds are estimated", None, "")
+        if any(each.bounds for each in unknown):
+            return _by_row(priced, name, measure)
         law = _law(priced, measure)
         if isinstance(measure, Linear):
-            return ColumnError(name, law, measure.half_width(noise, 0.95), "")
+            return _expected(priced, name, measure)
         if rows is None or isinstance(measure, Located):
             return ColumnError(name, law, None, "")
         x = np.zeros((1, len(noise)))
@@ -129,8 +156,8 @@ def explain(
         )
 
     columns = tuple(
-        column(output.name, measure_of(plan, output))
-        for output in plan.outputs
+        column(output.name, plan.shown.measure_of(output))
+        for output in plan.shown.outputs
         if output.group is None
     )
     loss = compose(*(each.loss for each in unknown), priced.loss) if unknown else priced.loss
@@ -139,27 +166,56 @@ def explain(
         guarantee=_guarantee(loss, budget),
         columns=columns,
         groups=_groups(priced, keys),
-        contributions=(_bought(unknown) if unknown else _contributions(priced)) + _multiplied(plan),
-        threshold=None if keys is None or unknown else keys.selection.threshold,
+        contributions=_told(priced, unknown) + _multiplied(plan),
+        threshold=None if keys is None else _people(keys),
         statements=tuple(
             dict.fromkeys(
                 text for step in priced.steps(KEY_PLACEHOLDER).values() for text in write(step)
             )
         ),
-        labels=plan.notes,
+        labels=plan.shown.notes,
     )
 
 
 def _counts(priced: Priced, place: int) -> bool:
-    statistics = priced.plan.statistics
+    statistics = priced.plan.counted.statistics
     if place >= len(statistics):
         return False
     return statistics[place].size == 1 and not statistics[place].missing
 
 
+def _by_row(priced: Priced, name: str, measure: Measure) -> ColumnError:
+    """While bounds are unknown: of counts, how wide noise is for each row that a unit adds."""
+    noise, asked = "known once the bounds are estimated", priced.plan.counted
+    counted = asked.statistics and all(each.counts for each in asked.statistics)
+    if not (isinstance(measure, Linear) and counted and not (asked.distinct or asked.ranks)):
+        return ColumnError(name, noise, None, "")
+    wide, each = measure.half_width(priced.noise, 0.95), "for each row that a person counts with"
+    return ColumnError(name, noise, wide, f"or more {each}: how many is estimated first")
+
+
+def _expected(priced: Priced, name: str, measure: Linear) -> ColumnError:
+    """A count or a sum: noise, and what an estimated bound takes away from one group."""
+    unit, statistics = priced.plan.contribution, priced.plan.counted.statistics
+    law, wide = _law(priced, measure), measure.half_width(priced.noise, 0.95)
+    told = unit.by_rows is not None and max(measure.columns(), default=0) >= len(statistics)
+    profile = unit.profile
+    if not told and (profile is None or unit.norm is None or wide == 0):
+        return ColumnError(name, law, wide, "")
+    counts = all(each.counts and not each.missing for each in statistics)
+    if told or not counts or profile is None or unit.norm is None:
+        return ColumnError(name, law, wide, "of noise; what is clipped is beside it")
+    if profile.few or profile.open_above:
+        return ColumnError(name, law, wide, "below it alone: too few people for an upper end")
+    cap = math.inf if unit.cap is None else unit.cap * profile.largest_row / profile.least_row
+    lost = profile.tail.beyond(unit.norm / profile.least_row, cap)
+    expected = width(lost, wide, share_of_lost(priced.plan)) / 2
+    return ColumnError(name, law, expected, "about the truth")
+
+
 def _law(priced: Priced, measure: Measure) -> str:
     if isinstance(measure, Located):
-        behind = len(priced.plan.statistics) + len(priced.plan.distinct)
+        behind = len(priced.plan.counted.statistics) + len(priced.plan.counted.distinct)
         law = priced.ranks[(measure.place - behind) // Located.WIDTH].value
         missed = law.rank_error(confidence=Fraction(19, 20)) / SCALE
         return f"exponential mechanism in {law.cells:,} cells, ± {missed:,.4g} rows of rank"
@@ -187,17 +243,33 @@ def _epsilon(loss: Loss, delta: Fraction) -> float:
     return loss.epsilon(delta=delta)
 
 
-def _groups(priced: Priced, keys: Keys | None) -> str:
+def _groups(priced: Priced, keys: KeySelection | None) -> str:
     plan = priced.plan
-    if not plan.groups:
+    if not plan.counted.groups:
         return "one"
+    if keys is None and plan.counted.selected is not None:
+        return f"{plan.counted.cells:,}, chosen privately before"
     if keys is None:
-        return f"{plan.cells:,}, all of them public: every one is shown, empty ones too"
-    chosen, several = keys.selection, keys.plan.max_groups
+        return f"{plan.counted.cells:,}, all of them public: every one is shown, empty ones too"
     return (
-        f"chosen privately: shown where {chosen.threshold:,} units or more are counted, under "
-        f"noise; a unit counts in {several:,} groups while they are chosen"
+        f"chosen privately: shown where {_people(keys):,} units or more are counted, under noise; "
+        f"a unit of g groups, {keys.max_groups:,} at most, counts with 1/√g in each"
     )
+
+
+def _people(keys: KeySelection) -> int:
+    """How many units of one group each show it with probability one half."""
+    return math.ceil(keys.threshold / WEIGHT)
+
+
+def _told(priced: Priced, unknown: Sequence[Unknown]) -> str:
+    """What one unit adds, or how that is found."""
+    if any(each.bounds for each in unknown):
+        return _bought(unknown)
+    above = "".join(
+        f"; how many have more is estimated first, for {each.loss.price}" for each in unknown
+    )
+    return _contributions(priced) + above
 
 
 def _bought(unknown: Sequence[Unknown]) -> str:
@@ -207,23 +279,28 @@ def _bought(unknown: Sequence[Unknown]) -> str:
 
 
 def _contributions(priced: Priced) -> str:
-    plan = priced.plan
-    if plan.one_row:
+    unit = priced.plan.contribution
+    if unit.one_row:
         return "is one row"
-    if plan.counts_units:
+    if priced.plan.counted.counts_units:
         return "counts once"
-    if plan.profile is not None and plan.norm is not None:
-        rows = plan.norm / plan.profile.largest_row
-        return f"counts with at most {rows:,.4g} rows, as was estimated privately before"
+    parts = []
+    if unit.profile is not None and unit.norm is not None:
+        rows = unit.norm / unit.profile.largest_row
+        parts.append(f"counts with at most {rows:,.4g} rows, as was estimated privately before")
+    if unit.by_rows is not None:
+        parts.append(f"is ranked or told apart with at most {unit.rows:,} rows, estimated before")
+    if parts:
+        return "; ".join(parts)
     return (
-        f"counts in full with up to {plan.rows:,} rows; one with more is scaled down to what "
-        f"{plan.rows:,} rows can add, all its numbers together"
+        f"counts in full with up to {unit.rows:,} rows; one with more is scaled down to what "
+        f"{unit.rows:,} rows can add, all its numbers together"
     )
 
 
 def _multiplied(plan: Plan) -> str:
     """How joins multiply rows, and what they leave out."""
-    parts = [plan.rows_left_out] if plan.left_out else []
-    if plan.fan > 1:
-        parts.insert(0, f"by its joins one row becomes up to {plan.fan:,}")
+    parts = [plan.contribution.rows_left_out] if plan.contribution.left_out else []
+    if plan.contribution.fan > 1:
+        parts.insert(0, f"by its joins one row becomes up to {plan.contribution.fan:,}")
     return "".join(f"; {part}" for part in parts)

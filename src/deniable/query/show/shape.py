@@ -20,23 +20,27 @@ from deniable.engines.literals import kind_of_value
 from deniable.engines.scratch import borrowed
 from deniable.errors import QueryError
 from deniable.intervals import Ends, Floats, Normal
-from deniable.query.plan.aggregates import measure_form
+from deniable.query.plan.counted import Group, names
 from deniable.query.plan.measures import (
     ColumnNoise,
+    Cross,
     Linear,
     Located,
     Measure,
     Ratio,
+    Spread,
     linearised,
 )
-from deniable.query.plan.plan import Group, Output, Plan, names
+from deniable.query.plan.plan import Output, Plan
 from deniable.query.read.columns import Column
 from deniable.query.read.grouping import agreeing
 from deniable.query.read.values.operators import condition, read_column
 from deniable.query.read.values.value import finished
 from deniable.query.show.beyond import Beyond
+from deniable.query.show.clipped import Clipped, OfCutRows, about
+from deniable.query.show.columns import TruthOfColumns
 from deniable.query.show.ends import Cut, Measured, Total
-from deniable.query.show.truth import AtLeast, Moved, TruthOfRatio, TruthOfSum
+from deniable.query.show.truth import Moved, TruthOfDistinct, TruthOfRatio, TruthOfSum
 from deniable.tables import SQL_TYPES, ColumnType
 
 _CHUNK = 500
@@ -53,11 +57,14 @@ class Noisy:
     noise: tuple[ColumnNoise, ...]
     cut: Cut | None = None
     beyond: Beyond | None = None
+    clipped: Clipped | None = None
 
     @property
     def restored(self) -> Floats:
         """The statistics, with what a bound took away put back."""
         made = self.x.copy()
+        if self.clipped is not None:
+            made[:, 0] += self.clipped.likely
         if self.beyond is not None:
             made[:, : self.beyond.likely.shape[1]] += self.beyond.likely
         return made
@@ -87,35 +94,66 @@ def shape(plan: Plan, noisy: Noisy) -> Shaped:
     noise: dict[str, Ends] = {}
     truth: dict[str, Ends] = {}
     total: dict[str, Ends] = {}
-    for output in plan.outputs:
+    for output in plan.shown.outputs:
         if not (_measures(output) and all(map(_is_number, data[output.name]))):
             continue
-        known = measure_of(plan, output)
+        known = plan.shown.measure_of(output)
         if known is None:
             each = _linearised(plan, noisy, x, output)
-            plain = Normal(each.middle[picked], each.deviation[picked])
+            plain = Normal(each.middle[picked], each.deviation[picked], each.gaussian)
             noise[output.name] = plain
             if beyond is not None:
                 truth[output.name] = _moved(plan, noisy, output, plain, picked)
+            elif noisy.clipped is not None:
+                truth[output.name] = OfCutRows(plain, noisy.clipped, rises=False)
             continue
         noise[output.name] = Measured(known, shown, noisy.noise)
-        if plan.estimated and _of_distinct(plan, known):
-            truth[output.name] = AtLeast(noise[output.name])
-        elif kept is not None and not isinstance(known, Located):
-            truth[output.name] = (
-                TruthOfSum(known, shown, noisy.noise, kept)
-                if isinstance(known, Linear)
-                else TruthOfRatio(known, shown, noisy.noise, kept)
-            )
+        about_truth = _truth(plan, noisy, known, shown, kept)
+        if about_truth is not None:
+            truth[output.name] = about_truth
         if cut is not None and isinstance(known, Linear | Ratio):
             total[output.name] = Total(known, cut)
     return Shaped(data, noise, truth, total)
 
 
+def _truth(
+    plan: Plan, noisy: Noisy, known: Measure, shown: Floats, kept: Beyond | None
+) -> Ends | None:
+    """The intervals of a measure about the truth; None where no bound took anything away."""
+    plain, unit, clipped = Measured(known, shown, noisy.noise), plan.contribution, noisy.clipped
+    if plan.once and set(known.columns()) <= set(plan.once):
+        return None
+    if unit.by_rows is not None and _of_distinct(plan, known):
+        return TruthOfDistinct(plain, unit.by_rows, unit.rows, unit.cap)
+    if kept is not None and plan.clips and not isinstance(known, Located):
+        return TruthOfColumns(known, shown, noisy.noise, kept)
+    if clipped is not None and _of_distinct(plan, known):
+        return OfCutRows(plain, clipped, rises=True)
+    if not isinstance(known, Linear | Ratio | Spread | Cross):
+        return None
+    if clipped is not None:
+        return about(known, shown, noisy.noise, clipped)
+    if kept is None:
+        return None
+    if isinstance(known, Linear):
+        return TruthOfSum(known, shown, noisy.noise, kept, _signed(plan, known))
+    return TruthOfRatio(known, shown, noisy.noise, kept)
+
+
+def _signed(plan: Plan, measure: Linear) -> bool:
+    """Whether a row may take away from a sum, by more than rounding."""
+    if measure.row is None:
+        statistics = plan.counted.statistics
+        once = [c < len(statistics) and statistics[c].per_unit for c, _ in measure.terms]
+        return not all(once) or any(weight < 0 for _, weight in measure.terms)
+    low, high = measure.row
+    return low < -1e-3 * high
+
+
 def _of_distinct(plan: Plan, measure: Measure) -> bool:
     """Whether different values are counted, of each unit so many only."""
-    first = len(plan.statistics)
-    return any(first <= column < first + len(plan.distinct) for column in measure.columns())
+    first = len(plan.counted.statistics)
+    return any(first <= column < first + len(plan.counted.distinct) for column in measure.columns())
 
 
 def _rows(
@@ -125,7 +163,7 @@ def _rows(
     released = _Released(plan, keys, x, restored)
     picked = _picked(plan, released)
     data = {}
-    for output in plan.outputs:
+    for output in plan.shown.outputs:
         values = released.evaluate(output.sql)
         data[output.name] = [values[place] for place in picked]
     return data, picked
@@ -139,34 +177,27 @@ def _measures(output: Output) -> set[int]:
 
 def _agreed(plan: Plan, x: Floats) -> Floats:
     """Sums over several groupings whose totals agree; what counts units once does not add up."""
-    if len(plan.sets) == 1:
+    if len(plan.counted.sets) == 1:
         return x
     made, ends = x.copy(), [0]
-    shapes = [[len(plan.groups[place].keys or ()) for place in each] for each in plan.sets]
+    shapes = [
+        [len(plan.counted.groups[place].keys or ()) for place in each] for each in plan.counted.sets
+    ]
     for sizes in shapes:
         ends.append(ends[-1] + math.prod(sizes))
     slices = [slice(*pair) for pair in pairwise(ends)]
     if ends[-1] != len(x):
         return x  # made-up numbers, before anything is asked
-    for column, statistic in enumerate(plan.statistics):
+    for column, statistic in enumerate(plan.counted.statistics):
         if not statistic.per_unit:
             tables = {
                 each: x[part, column].reshape(sizes)
-                for each, part, sizes in zip(plan.sets, slices, shapes, strict=True)
+                for each, part, sizes in zip(plan.counted.sets, slices, shapes, strict=True)
             }
             agreed = agreeing(tables)
-            for each, part in zip(plan.sets, slices, strict=True):
+            for each, part in zip(plan.counted.sets, slices, strict=True):
                 made[part, column] = agreed[each].ravel()
     return made
-
-
-def measure_of(plan: Plan, output: Output) -> Measure | None:
-    """The measure behind a column, if its interval is known."""
-
-    def found(name: str) -> Measure | None:
-        return plan.measures[int(name[1:])] if name[0] == "m" else None
-
-    return measure_form(output.sql, found)
 
 
 def _linearised(plan: Plan, noisy: Noisy, x: Floats, output: Output) -> Normal:
@@ -175,7 +206,7 @@ def _linearised(plan: Plan, noisy: Noisy, x: Floats, output: Output) -> Normal:
     def value(moved: Floats) -> Floats:
         return _value(plan, noisy.keys, moved, moved, output)
 
-    used = {c for place in _measures(output) for c in plan.measures[place].columns()}
+    used = {c for place in _measures(output) for c in plan.shown.measures[place].columns()}
     return linearised(value, x, noisy.noise, sorted(used))
 
 
@@ -220,18 +251,24 @@ class _Released:
     def __init__(
         self, plan: Plan, keys: list[tuple[Any, ...]], x: Floats, restored: Floats
     ) -> None:
-        self._groups = plan.groups
+        self._groups = plan.counted.groups
         self._columns: dict[str, Values] = {
-            name: [key[place] for key in keys] for place, name in enumerate(names("g", plan.groups))
+            name: [key[place] for key in keys]
+            for place, name in enumerate(names("g", plan.counted.groups))
         }
-        for name, measure in zip(names("m", plan.measures), plan.measures, strict=True):
-            used = restored if isinstance(measure, Linear) else x
+        for name, measure in zip(names("m", plan.shown.measures), plan.shown.measures, strict=True):
+            used = restored if plan.clips or isinstance(measure, Linear) else x
             self._columns[name] = measure.value(used).tolist()
-        sizes = [math.prod(len(plan.groups[p].keys or ()) for p in each) for each in plan.sets]
-        which = [each for each, size in zip(plan.sets, sizes, strict=True) for _ in range(size)]
-        for place, name in enumerate(names("s", plan.groups)):
+        sizes = [
+            math.prod(len(plan.counted.groups[p].keys or ()) for p in each)
+            for each in plan.counted.sets
+        ]
+        which = [
+            each for each, size in zip(plan.counted.sets, sizes, strict=True) for _ in range(size)
+        ]
+        for place, name in enumerate(names("s", plan.counted.groups)):
             self._columns[name] = [
-                int(place not in (which[n] if len(which) == len(keys) else plan.sets[0]))
+                int(place not in (which[n] if len(which) == len(keys) else plan.counted.sets[0]))
                 for n in range(len(keys))
             ]
         self._columns["i"] = list(range(len(keys)))
@@ -287,18 +324,18 @@ class _Released:
 def _picked(plan: Plan, released: _Released) -> list[int]:
     """The rows that HAVING, ORDER BY and LIMIT leave, in order."""
     everything = released.evaluate(exp.column("i"))
-    if plan.having is None and not plan.order:
-        end = None if plan.limit is None else plan.offset + plan.limit
-        return everything[plan.offset : end]
+    if plan.shown.having is None and not plan.shown.order:
+        end = None if plan.shown.limit is None else plan.shown.offset + plan.shown.limit
+        return everything[plan.shown.offset : end]
     text = "SELECT i FROM released"
-    if plan.having is not None:
-        text += f" WHERE {condition(plan.having, released.find, 'HAVING').sql('duckdb')}"
-    order = [_order_text(each, released) for each in plan.order]
+    if plan.shown.having is not None:
+        text += f" WHERE {condition(plan.shown.having, released.find, 'HAVING').sql('duckdb')}"
+    order = [_order_text(each, released) for each in plan.shown.order]
     text += f" ORDER BY {', '.join([*order, 'i'])}"
-    if plan.limit is not None:
-        text += f" LIMIT {plan.limit}"
-    if plan.offset:
-        text += f" OFFSET {plan.offset}"
+    if plan.shown.limit is not None:
+        text += f" LIMIT {plan.shown.limit}"
+    if plan.shown.offset:
+        text += f" OFFSET {plan.shown.offset}"
     return [row[0] for row in released.run(text)]
 
 
@@ -311,9 +348,9 @@ def _order_text(ordered: exp.Expr, released: _Released) -> str:
 def check_shape(plan: Plan) -> None:
     """Run the arithmetic on made-up numbers, so that faults show before anything is spent."""
     for missing in (False, True):
-        if not missing or any(None in (group.keys or ()) for group in plan.groups):
-            keys = [tuple(_sample(group, missing=missing) for group in plan.groups)]
-            x = _agreed(plan, np.full((1, plan.columns), 100.0))
+        if not missing or any(None in (group.keys or ()) for group in plan.counted.groups):
+            keys = [tuple(_sample(group, missing=missing) for group in plan.counted.groups)]
+            x = _agreed(plan, np.full((1, plan.counted.columns), 100.0))
             _rows(plan, keys, x, x)
 
 

@@ -7,18 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sqlglot import exp
 
 from deniable.answer import Answer
 from deniable.intervals import Floats
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.price import Price
 from deniable.query.plan.levels import Norms
-from deniable.query.plan.measures import ColumnNoise, Linear
+from deniable.query.plan.measures import ColumnNoise, Linear, Located
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.tail import UPPER_END, Profile
 from deniable.query.price.estimate import as_released
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import single
-from deniable.query.show.beyond import Beyond, Heavy, beyond_groups, beyond_one
+from deniable.query.show.beyond import Beyond, Heavy, beyond_groupings, beyond_groups, beyond_one
+from deniable.query.show.clipped import Clipped
+from deniable.query.show.columns import beyond_columns
 from deniable.query.show.ends import Cut
 from deniable.query.show.shape import Noisy, shape
 from deniable.release import Answer as Recorded
@@ -26,37 +29,45 @@ from deniable.release import Answer as Recorded
 _MUCH = 0.05  # of the rows: a declared bound that cuts off more is worth a word
 
 
-def shown(priced: Priced, recorded: Recorded, paid: Sequence[Loss] = ()) -> Answer:
+def shown(priced: Priced, recorded: Recorded, paid: Sequence[Price] = ()) -> Answer:
     """The answer, from what the ledger holds; `paid` was spent on estimates before it."""
     value = recorded.value
     assert isinstance(value, dict)
     plan = priced.plan
-    kinds = [group.kind for group in plan.groups]
+    kinds = [group.kind for group in plan.counted.groups]
     keys = [as_released(key, kinds) for key in value["keys"]]
-    x = np.zeros((len(keys), plan.columns))
+    x = np.zeros((len(keys), plan.counted.columns))
     for place, column in enumerate(value["columns"]):
-        x[:, place] = column
+        x[:, place] = [math.nan if each is None else each for each in column]
     cut, beyond = _cut(priced, x, value), _beyond(priced, x, value)
-    labels = tuple(_labels(priced, x, value, beyond))
-    shaped = shape(plan, Noisy(keys, x, priced.noise, cut, beyond))
+    clipped = _clipped(priced)
+    labels = dict.fromkeys((*_labels(priced, x, value, beyond), *_of_clipped(plan, x, clipped)))
+    shaped = shape(plan, Noisy(keys, x, priced.noise, cut, beyond, clipped))
     return Answer(
         data=shaped.data,
         noise=shaped.noise,
         truth=shaped.truth,
         total=shaped.total,
-        cost=sum((loss.price for loss in paid), recorded.cost),
+        cost=_cost(recorded, paid),
         number=recorded.number,
         head=recorded.head,
         repeated=recorded.repeated and not paid,
-        labels=labels,
+        labels=tuple(labels),
     )
 
 
-def nothing(plan: Plan, recorded: Recorded, paid: Sequence[Loss]) -> Answer:
+def _cost(recorded: Recorded, paid: Sequence[Price]) -> Price:
+    """What was paid now; of what was given before for nothing, what it cost then."""
+    new = [] if recorded.repeated and paid else [recorded.cost]
+    first, *rest = [*paid, *new]
+    return sum(rest, first)
+
+
+def nothing(plan: Plan, recorded: Recorded, paid: Sequence[Price]) -> Answer:
     """The answer where no group was selected; nothing more was spent."""
-    unknown = (ColumnNoise(math.nan, None),) * plan.columns
-    shaped = shape(plan, Noisy([], np.zeros((0, plan.columns)), unknown))
-    cost = sum((loss.price for loss in paid[1:]), paid[0].price) if paid else recorded.cost
+    unknown = (ColumnNoise(math.nan, None),) * plan.counted.columns
+    shaped = shape(plan, Noisy([], np.zeros((0, plan.counted.columns)), unknown))
+    cost = sum(paid[1:], paid[0]) if paid else recorded.cost
     return Answer(
         data=shaped.data,
         noise=shaped.noise,
@@ -72,42 +83,89 @@ def _labels(
     priced: Priced, x: Floats, stored: Mapping[str, Any], beyond: Beyond | None
 ) -> Iterator[str]:
     plan = priced.plan
-    if plan.profile is not None and beyond is not None:
-        yield from _of_profile(plan, plan.profile, x, beyond)
-    elif (share := _cut_share(priced, x, stored)) > _MUCH:
+    unit = plan.contribution
+    if unit.profile is not None and beyond is not None:
+        yield from _of_profile(plan, unit.profile, x, beyond)
+    yield from _of_reaches(plan)
+    yield from _of_ends(priced, x)
+    if unit.profile is None and (share := _cut_share(priced, x, stored)) > _MUCH:
         yield f"max_rows cuts off about {share:.0%} of the rows; leave it out to estimate it"
-    if plan.estimated and (plan.distinct or plan.ranks):
-        what = " and ".join(
-            each
-            for each, asked in (("distinct values", plan.distinct), ("quantiles", plan.ranks))
-            if asked
+    if unit.by_rows is not None:
+        yield from _of_rows(plan, unit.by_rows)
+    if unit.left_out and unit.cap is None:  # else that is promised not to happen
+        yield unit.rows_left_out
+    yield from plan.shown.notes
+
+
+def _clipped(priced: Priced) -> Clipped | None:
+    """What a declared bound took away."""
+    plan = priced.plan
+    above, counted = plan.contribution.above, plan.counted
+    if above is None:
+        return None
+    every = [each for each in counted.statistics if isinstance(each.sql, exp.Literal)]
+    alone = single(plan) and bool(every) and not (counted.distinct or counted.ranks)
+    counts = next(iter(_counts(plan)), None)
+    l2 = priced.joint is not None and priced.joint.norm == "l2"
+    row = 1.0 if counts is None else plan.bound(l2=l2) / above.rows / plan.weights[counts]
+    return Clipped(above, restores=alone, counts=counts, row=max(1.0, row))
+
+
+def _of_clipped(plan: Plan, x: Floats, clipped: Clipped | None) -> Iterator[str]:
+    """How many people a declared bound cuts, and what is made of it."""
+    if clipped is None:
+        return
+    above = clipped.above
+    rows = "1 row" if above.rows == 1 else f"{above.rows:,} rows"
+    sums = any(isinstance(each, Linear) for each in plan.shown.measures)
+    others = any(not isinstance(each, Linear) for each in plan.shown.measures)
+    advice = "promise cap_rows=, or ask with profile=True"
+    if above.unknown:
+        if sums:
+            yield f"at least: too few people to tell how many have more than {rows}; {advice}"
+        else:
+            yield f"of rows cut at {above.rows:,} per person; {advice}"
+        return
+    people = clipped.people
+    of = " of one group" if plan.counted.groups else ""
+    if people < 1:
+        yield f"nobody is seen with more than {rows}{of}"
+        return
+    put_back = ""
+    if clipped.likely >= 1:
+        share = clipped.likely / max(1.0, clipped.likely + float(x[:, 0].sum()))
+        put_back = f"; about {share:.1%} of rows clipped and put back"
+    yield f"at most {math.ceil(people):,} people have more than {rows}{of}{put_back}"
+    if not clipped.is_seldom and others:
+        yield f"of rows cut at {above.rows:,} per person, where no interval is given; {advice}"
+    elif clipped.is_seldom and not clipped.restores:
+        yield "what they have beyond that is taken to be like the rest"
+    if clipped.most(0.975) >= 1 and above.cap is None:
+        yield (
+            f"upper ends hold if beyond {_few(above.tail.seen)} rows the number of people falls "
+            "at least as fast as x^-1.2 and as just before, and nobody has more than a quarter"
         )
-        yield f"{what}: each person counts with at most {plan.rows:,} rows (estimated privately)"
-    if plan.left_out and plan.cap is None:  # else that is promised not to happen
-        yield plan.rows_left_out
-    yield from plan.notes
 
 
 def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iterator[str]:
     """The bound, how much it took away, and what the upper end rests on."""
-    assert plan.norm is not None
+    assert plan.contribution.norm is not None
     rows, heavy = (
-        plan.norm / profile.largest_row,
-        profile.tail.beyond(plan.norm / profile.least_row),
+        plan.contribution.norm / profile.largest_row,
+        profile.tail.beyond(plan.contribution.norm / profile.least_row),
     )
     people, lost = float(np.median(heavy.beyond)), float(np.median(heavy.least + heavy.most)) / 2
     kept = _kept(plan, profile, x)
     part = None if kept is None else lost / max(1.0, lost + kept)
-    restored = " and put back" if any(isinstance(m, Linear) for m in plan.measures) else ""
-    of = " of one group" if plan.groups and profile.norms != Norms.WHOLE else ""
+    restored = " and put back" if any(isinstance(m, Linear) for m in plan.shown.measures) else ""
+    usual = " of usual values" if plan.buys_norm else ""
+    of = " of one group" if plan.counted.groups and profile.norms != Norms.WHOLE else ""
     share = f", about {part:.1%} of rows clipped{restored}" if part is not None else ""
     yield (
-        f"each person counts with at most {_few(rows)} rows{of} (estimated privately); about "
+        f"each person counts with at most {_few(rows)} rows{usual}{of} (estimated privately); "
+        "about "
         f"{people:,.0f} have more{share}"
     )
-    if len(plan.sets) > 1:
-        yield "at least: several groupings have no upper ends; ask for each of them, or max_rows="
-        return
     if beyond.one_sided:
         least = UPPER_END * profile.deviation
         yield (
@@ -116,8 +174,78 @@ def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iter
         )
     else:
         seen = profile.tail.seen * profile.least_row / profile.largest_row
+        yield _assumed(max(rows, seen))
+
+
+def _of_rows(plan: Plan, profile: Profile) -> Iterator[str]:
+    """The same where values are ranked, or told apart."""
+    rows, asked = plan.contribution.rows, plan.counted
+    parts = (("distinct values", asked.distinct), ("quantiles", asked.ranks))
+    what = " and ".join(each for each, there in parts if there)
+    lost = profile.tail.beyond(rows)
+    yield (
+        f"{what}: each person counts with at most {rows:,} rows (estimated privately); about "
+        f"{np.median(lost.beyond):,.0f} have more"
+    )
+    if profile.few or profile.open_above:
         yield (
-            f"upper ends hold if beyond {_few(max(rows, seen))} rows the number of people falls at "
+            f"intervals of {what} are as wide as the bounds: narrower ones need max_rows=, or a "
+            f"larger epsilon, or about {UPPER_END * profile.deviation:,.0f} people at this one"
+        )
+    else:
+        yield _assumed(max(rows, profile.tail.seen))
+
+
+def _assumed(rows: float) -> str:
+    """What upper ends rest on."""
+    return (
+        f"upper ends hold if beyond {_few(rows)} rows the number of people falls at least as fast "
+        "as x^-1.2 and as just before, and nobody has more than a quarter"
+    )
+
+
+def _of_ends(priced: Priced, x: Floats) -> Iterator[str]:
+    """Which rank a MIN or MAX is, and where it is not told."""
+    plan = priced.plan
+    first = len(plan.counted.statistics) + len(plan.counted.distinct)
+    who = "people" if plan.contribution.one_row else "rows"
+    for output in plan.shown.outputs:
+        measure = plan.shown.measure_of(output)
+        if isinstance(measure, Located):
+            law = priced.ranks[(measure.place - first) // Located.WIDTH]
+            if law.rows is not None:
+                beyond = law.beyond / SCALE
+                missing = np.isnan(x[:, measure.place]).any()
+                none = f"; not told of fewer than about {2 * beyond:,.0f}" if missing else ""
+                yield f"{output.name}: up to about {beyond:,.0f} {who} lie beyond{none}"
+
+
+def _of_reaches(plan: Plan) -> Iterator[str]:
+    """Between which values columns count, and how many are beyond."""
+    for reach in plan.contribution.reaches.values():
+        low, high = (f"{float(each):,.6g}" for each in reach.bounds)
+        declare = f"declare bounds={{'{reach.name}': (low, high)}} for a smaller error"
+        if reach.usual is not None:
+            yield (
+                f"{reach.name}: no bounds are declared; what a person adds is bounded as a whole, "
+                f"about {float(reach.centre):,.6g} (estimated privately); {declare}"
+            )
+            continue
+        if reach.sides is None:
+            continue
+        if reach.ranked:
+            yield f"{reach.name}: ranked between {low} and {high} (estimated privately); {declare}"
+            continue
+        above, below = (float(np.median(reach.lost(side).beyond)) for side in (0, 1))
+        yield (
+            f"{reach.name}: values count from {low} to {high} (estimated privately); about "
+            f"{above:,.0f} are above and {below:,.0f} below; {declare}"
+        )
+        if any(reach.open):
+            yield f"{reach.name}: values reach farther than can be told; no interval holds them"
+            continue
+        yield (
+            f"intervals of {reach.name} hold if beyond what is seen the number of values falls at "
             "least as fast as x^-1.2 and as just before, and nobody has more than a quarter"
         )
 
@@ -128,32 +256,49 @@ def _few(rows: float) -> str:
 
 def _kept(plan: Plan, profile: Profile, x: Floats) -> float | None:
     """How much was kept, in norms of one row, where rows are counted."""
-    counts = [n for n, each in enumerate(plan.statistics) if each.counts and not each.missing]
+    counts = _counts(plan)
     if not counts:
         return None
     kept = float(np.maximum(x[:, counts[0]], 0.0).sum())
     return kept * plan.weights[counts[0]] / profile.least_row
 
 
+def _counts(plan: Plan) -> list[int]:
+    """The statistics that count rows."""
+    listed = enumerate(plan.counted.statistics)
+    return [place for place, each in listed if each.counts and not each.missing]
+
+
 def _beyond(priced: Priced, x: Floats, stored: Mapping[str, Any]) -> Beyond | None:
     """What a bound that was estimated took away."""
     plan = priced.plan
-    if plan.profile is None or plan.norm is None or priced.joint is None or not len(x):
+    if plan.clips and len(x):
+        return beyond_columns(plan, x, priced.noise)
+    if (
+        plan.contribution.profile is None
+        or plan.contribution.norm is None
+        or priced.joint is None
+        or not len(x)
+    ):
         return None
-    profile, l2 = plan.profile, priced.joint.norm == "l2"
-    cap = math.inf if plan.cap is None else plan.cap * profile.largest_row / profile.least_row
-    lost = profile.tail.beyond(plan.norm / profile.least_row, cap)
+    profile, l2 = plan.contribution.profile, priced.joint.norm == "l2"
+    cap = (
+        math.inf
+        if plan.contribution.cap is None or plan.buys_norm
+        else plan.contribution.cap * profile.largest_row / profile.least_row
+    )
+    lost = profile.tail.beyond(plan.contribution.norm / profile.least_row, cap)
     one_sided = profile.open_above or profile.few
     if single(plan):
         return beyond_one(lost, one_sided=one_sided)
-    statistics = x[:, : len(plan.statistics)]
-    if priced.heavy is None:  # several groupings: where heavy units are is not known
-        none = np.zeros((*statistics.shape, 1))
-        return Beyond(none, none, none[:, :, 0], one_sided=True)
+    statistics = x[:, : len(plan.counted.statistics)]
+    if priced.heavy is None:
+        return beyond_groupings(plan, lost, statistics, one_sided=one_sided)
     kept = np.array(stored["heavy"], dtype=float).T.reshape(statistics.shape)
     spread = [priced.heavy.deviation(n) / SCALE for n in range(statistics.shape[1])]
     heavy = Heavy(kept, np.array(spread))
-    return beyond_groups(plan, lost, statistics, heavy, l2=l2, one_sided=one_sided)
+    found = beyond_groups(plan, lost, statistics, heavy, l2=l2, one_sided=one_sided)
+    return found.without(plan.once)
 
 
 def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
@@ -169,9 +314,7 @@ def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
 
 def _cut_share(priced: Priced, x: Any, stored: Mapping[str, Any]) -> float:
     """The share of rows that a declared bound surely cuts off, where that was bought."""
-    counts = [
-        n for n, each in enumerate(priced.plan.statistics) if each.counts and not each.missing
-    ]
+    counts = _counts(priced.plan)
     if priced.cut is None or not counts:
         return 0.0
     least = float(stored["cut"]) - priced.cut.error(0, confidence=0.95) / SCALE

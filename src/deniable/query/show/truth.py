@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from deniable.intervals import Ends, Floats, Interval
-from deniable.query.plan.measures import ColumnNoise, Linear, Measure
+from deniable.query.plan.measures import ColumnNoise, Cross, Linear, Ratio, Spread
+from deniable.query.plan.tail import UPPER_RISK, Profile, lost_rows
 from deniable.query.show.beyond import Beyond
 
-_UPPER = 0.6  # of a tail's chance, for upper ends: bounds are chosen where draws look good
-_WIDE = 4.0  # times the number itself: an interval that says nothing
+WIDE = 4.0  # times the number itself: an interval that says nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,8 @@ class TruthOfSum:
     x: Floats
     noise: tuple[ColumnNoise, ...]
     beyond: Beyond
+    signed: bool
+    """Whether a row may take away from it."""
 
     def at(self, confidence: float) -> Interval:
         """Where the truth lies; above is open where nothing is known of the heaviest."""
@@ -40,21 +42,13 @@ class TruthOfSum:
                 low, high = low + np.minimum(*ends), high + np.maximum(*ends)
         spread, tail = self.measure.deviation(self.noise), (1 - confidence) / 2
         gaussian = all(self.noise[column].gaussian for column in self.measure.columns())
-        below = kept + _quantile(low, spread, tail, gaussian=gaussian)
-        above = kept + _quantile(high, spread, 1 - _UPPER * tail, gaussian=gaussian)
-        silent = above - below > _WIDE * np.abs(self.value())
+        below = kept + quantile_of(low, spread, tail, gaussian=gaussian)
+        above = kept + quantile_of(high, spread, 1 - UPPER_RISK * tail, gaussian=gaussian)
+        silent = above - below > WIDE * np.abs(self.value())
         unknown = self.beyond.one_sided | silent
-        if self._is_signed:  # what is lost may be on either side
+        if self.signed:  # what is lost may be on either side
             below = np.where(unknown, -math.inf, below)
         return below, np.where(unknown, math.inf, above)
-
-    @property
-    def _is_signed(self) -> bool:
-        """Whether a row may take away from it, by more than rounding."""
-        if self.measure.row is None:
-            return True
-        low, high = self.measure.row
-        return low < -1e-3 * high
 
     def value(self) -> Floats:
         """The number that is shown."""
@@ -68,7 +62,7 @@ class TruthOfSum:
 class TruthOfRatio:
     """What is no sum: the interval of noise, and how far what was taken away could move it."""
 
-    measure: Measure
+    measure: Ratio | Spread | Cross
     x: Floats
     noise: tuple[ColumnNoise, ...]
     beyond: Beyond
@@ -84,8 +78,12 @@ class TruthOfRatio:
             made[:, :columns] += self.beyond.most[:, :, draw]
             moved[:, draw] = self.measure.value(made) - middle
         moved = np.where(np.isfinite(moved), moved, 0.0)
-        below, above = np.quantile(moved, [tail, 1 - _UPPER * tail], axis=1)
-        return low + np.minimum(below, 0.0), high + np.maximum(above, 0.0)
+        below, above = np.quantile(moved, [tail, 1 - UPPER_RISK * tail], axis=1)
+        least, most = self.measure.reach
+        return (
+            np.clip(low + np.minimum(below, 0.0), least, most),
+            np.clip(high + np.maximum(above, 0.0), least, most),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +101,27 @@ class Moved:
 
 
 @dataclass(frozen=True, eq=False)
-class AtLeast:
-    """Lower ends alone: some of what is counted was left out, and nothing tells how much."""
+class TruthOfDistinct:
+    """A count of different values, of each unit so many only: no more are lost than rows."""
 
     before: Ends
+    profile: Profile
+    rows: int
+    cap: int | None
 
     def at(self, confidence: float) -> Interval:
-        """The lower ends of noise; above is open."""
-        low, _ = self.before.at(confidence)
-        return low, np.full_like(low, math.inf)
+        """The interval of noise, and above it what may be lost; open where nothing tells, or all.
+
+        A value is lost if every row that has it is; any of them may be in this group.
+        """
+        low, high = self.before.at(confidence)
+        lost = lost_rows(self.profile, self.rows, self.cap, confidence)
+        above = high + (math.inf if lost is None else lost)
+        silent = above - low > WIDE * np.abs((low + high) / 2)
+        return low, np.where(silent, math.inf, above)
 
 
-def _quantile(draws: Floats, spread: float, level: float, *, gaussian: bool) -> Floats:
+def quantile_of(draws: Floats, spread: float, level: float, *, gaussian: bool) -> Floats:
     """Quantiles of draws plus noise, row by row, by bisection of the mixture's distribution."""
     far = 12 * spread + 1e-9
     low, high = draws.min(axis=1) - far, draws.max(axis=1) + far

@@ -18,6 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from deniable.errors import ParameterError, TokenSpentError, TokenStoreError
+from deniable.ledger.stores.one_file import OneFile
+from deniable.ledger.stores.own import OwnEngine
 from deniable.service.tokens.checks import require_bytes
 
 _DIGEST_LENGTH = 32
@@ -62,13 +64,12 @@ class SpentFile:
     def __init__(self, path: str | Path) -> None:
         self._file = Path(path).absolute()
         self._create_file()
-        self._engine = self._connect()
-        self._process = os.getpid()
-        self._place = self._found_place()
+        self._place = OneFile(self._file)
+        self._own = OwnEngine(self._connect())
         try:
             self._create_table()
         except BaseException:
-            self._engine.dispose()
+            self._own.close()
             raise
 
     def spend(self, digest: bytes) -> None:
@@ -91,24 +92,21 @@ class SpentFile:
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self._own.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         """One writer at a time, in the file that was opened, told in our own words if it fails."""
-        if self._found_place() != self._place:
-            raise TokenStoreError(f"{self._file} was removed or replaced; nothing was accepted")
-        if self._process != os.getpid():  # connections do not outlive a fork
-            self._engine.dispose(close=False)
-            self._process = os.getpid()
+        self._check_place()
         try:
-            with self._engine.begin() as connection:
+            with self._own.connect() as connection, connection.begin():
                 yield connection
         except IntegrityError:
             raise
         except SQLAlchemyError as cause:
             said = str(getattr(cause, "orig", cause)).strip().split("\n")[0][:200]
             raise TokenStoreError(f"{self._file}: {said}; nothing was accepted") from None
+        self._check_place()  # nor was it put away meanwhile
 
     def _connect(self) -> sa.Engine:
         engine = sa.create_engine(
@@ -147,10 +145,6 @@ class SpentFile:
                 for statement in _SCHEMA:
                     connection.exec_driver_sql(statement)
 
-    def _found_place(self) -> tuple[int, int] | None:
-        """Which file it is, whatever its name."""
-        try:
-            found = self._file.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def _check_place(self) -> None:
+        if (fault := self._place.fault()) is not None:
+            raise TokenStoreError(f"{fault}; nothing was accepted")

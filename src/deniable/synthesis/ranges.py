@@ -8,23 +8,15 @@ cell of each. What is made of the noisy counts is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
 from deniable.answer import Answer
 from deniable.errors import NotAnsweredError
-from deniable.privacy.amount import Amount
-from deniable.privacy.composition import compose
-from deniable.query.plan.asked import Asked, Unknown
-from deniable.query.plan.plan import Plan
-from deniable.query.price.price import price
-from deniable.query.read.catalogue import Catalogue, Options
-from deniable.query.read.columns import UnboundedError
-from deniable.query.read.compile import compile_tree
-from deniable.query.read.expressions import SUPPOSED
+from deniable.query.read.catalogue import Options
 from deniable.query.read.resolve import parse
 from deniable.tables import MOST_WHOLE, Bounds, ColumnType
 
@@ -115,81 +107,7 @@ def _rounded(step: int, direction: object) -> Fraction:
     return Fraction(math.floor(exact) if direction is math.floor else math.ceil(exact)) * unit
 
 
-@dataclass(frozen=True)
-class Offered:
-    """A question whose columns lack bounds: what finds those, and the question, with its rest.
-
-    `main` has bounds that are made up, to see whether it can be asked.
-    """
-
-    ends: Mapping[Range, Sequence[Asked]]
-    rest: Amount
-    main: Asked
-
-    def unknown(self, known: Mapping[Range, Sequence[Answer | None]]) -> Unknown | None:
-        """What is not known yet and bought first, for what."""
-        asked = [
-            (each, end)
-            for each, ends in self.ends.items()
-            for end, found in zip(ends, known[each], strict=True)
-            if found is None
-        ]
-        if not asked:
-            return None
-        return Unknown(
-            tuple(dict.fromkeys(f"the values of {each.column}" for each, _ in asked)),
-            compose(*(price(end.plan, end.amount).loss for _, end in asked)),
-        )
-
-
-def planned(
-    tree: exp.Expr, catalogue: Catalogue, options: Options
-) -> tuple[Plan, tuple[Range, ...]]:
-    """The plan of a question, and the columns that it needs bounds of and that have none.
-
-    Those have made-up bounds in the plan.
-    """
-    found: dict[Range, Bounds] = {}
-    while True:
-        try:
-            plan = compile_tree(tree, catalogue, with_bounds(options, found))
-        except UnboundedError as missing:
-            found |= {_range(catalogue, *place): SUPPOSED for place in missing.places}
-        else:
-            return plan, tuple(found)
-
-
-def with_bounds(options: Options, bounds: Mapping[Range, Bounds]) -> Options:
-    """What a question declares, and bounds that were bought."""
-    found = {(each.table, each.column): pair for each, pair in bounds.items()}
-    return replace(options, bought={**options.bought, **found})
-
-
 def seen_cells(histogram: Answer) -> list[bool]:
     """Which cells stand out of the noise."""
     ends = histogram.noise["units"].at(_SURE)
     return [bool(low > 0) for low in ends[0]]
-
-
-def label(bounds: Mapping[Range, Bounds]) -> str:
-    """What an answer says of bounds that were bought."""
-    listed = (
-        f"{each.column} {float(low):,.10g} to {float(high):,.10g}"
-        for each, (low, high) in bounds.items()
-    )
-    return f"bounds bought: {', '.join(listed)} (values beyond are clamped)"
-
-
-def price_of_end(ranges: Sequence[Range], amount: Amount) -> Amount:
-    """What one histogram costs: a twentieth of the question's price for all of them, or less.
-
-    Prices are powers of two, so that questions of similar prices share what they buy.
-    """
-    ends = sum(len(each.questions()) for each in ranges)
-    return amount.of(Fraction(2) ** math.floor(math.log2(amount.value * _SHARE / ends) - 1e-9))
-
-
-def _range(catalogue: Catalogue, table: str, column: str) -> Range:
-    unit, schema = catalogue.private[table].unit, catalogue.schemas[table]
-    kind = schema.columns[schema.find(column)]
-    return Range(table, column, kind, unit.lower() if isinstance(unit, str) else None)

@@ -1,0 +1,237 @@
+"""Where the values of a column lie that has no declared bounds.
+
+Formal guarantee. A unit has one cell of the column's values, and one distance from a released
+centre, each decided by its own rows. The centre is the cell of the median, chosen by an exponential
+mechanism whose scores one unit moves by a half at most; the place of the farthest values is chosen
+by one whose scores one unit moves by one at most (`GridQuantile`); given both, a unit is in one of
+all bins on both sides together. All three are paid for before anything is read, and what is made of
+them is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from deniable.engines.base import LazySnapshot, Rows, Step
+from deniable.lazy import lazy
+from deniable.mechanisms.grid_quantile import GridQuantile
+from deniable.mechanisms.joint import additive
+from deniable.privacy.amount import Amount
+from deniable.privacy.composition import compose
+from deniable.privacy.losses.base import Loss
+from deniable.query.plan.distances import Distances, binned
+from deniable.query.plan.levels import FAR_LEVELS, LEAST
+from deniable.query.plan.plan import Plan
+from deniable.query.plan.reach import FARTHEST, Reach, Unbounded, found, supposed
+from deniable.query.price.estimate import Histogram, finer_share, less
+from deniable.query.price.profile import Recompile, chosen_of, recompiled
+from deniable.query.run.emit_columns import distances_step, signed_step
+from deniable.release import Door
+
+_CENTRE, _LEVELS = Fraction(1, 32), Fraction(5, 32)
+_PLACE = {True: Fraction(1, 16), False: Fraction(1, 32)}  # where bins follow, and where not
+_TARGET = 10.0  # noise of one bin: so many units lie beyond the place, or more
+_SURE = 6.0  # over the rate of the choice: of fewer units than that, an empty place is too likely
+_JOINT = math.sqrt(1.5) / 2  # noise of a sum beside a count, for each side of its centre
+_MANY = len(FAR_LEVELS)
+_ONE = FAR_LEVELS.index(LEAST.denominator)
+
+
+def _likely(near: int, levels: int = 2) -> tuple[int, ...]:
+    """A public guess: about as large as there, half as likely every so many levels from it."""
+    return tuple(max(1, round(2 ** (40 - abs(level - near) / levels))) for level in range(_MANY))
+
+
+_PRIOR = _likely(_ONE, 6)  # where nothing is known of the scale
+_SIGNED_PRIOR = (*reversed(_likely(_ONE, 4)), 1 << 40, *_likely(_ONE, 4))
+
+
+@dataclass(frozen=True)
+class ValuesOfColumn:
+    """The centre of a column's values, and how many of them lie how far from it."""
+
+    plan: Plan
+    column: Unbounded
+    centre: GridQuantile
+    place: GridQuantile
+    levels: Histogram | None
+    """None where units have several rows and sums are asked: their norms are looked at later."""
+    left: Amount
+    noise: float
+    """That of a sum's side, for a bound of one."""
+    compiled: Recompile
+
+    @classmethod
+    def of(cls, plan: Plan, amount: Amount, compiled: Recompile) -> ValuesOfColumn:
+        """Of the first column that lacks bounds, for its part of a quarter of the whole."""
+        column = plan.contribution.unbounded[0]
+        done, many = (
+            len(plan.contribution.reaches),
+            len(plan.contribution.reaches) + len(plan.contribution.unbounded),
+        )
+
+        def share(part: Fraction) -> Fraction:
+            return part / (many - done * (_CENTRE + _PLACE[True] + _LEVELS))
+
+        whole = plan.contribution.one_row or column.ranked
+        parts = (_CENTRE, _PLACE[whole], _LEVELS)
+        centre, place, bins = (finer_share(amount, share(part)) for part in parts)
+        levels = Histogram(additive(bins, 1))
+        left = less(amount, centre, place, *([bins] if whole else []))
+        changed = amount.relation.changed
+        aim = math.ceil(max(_TARGET * levels.noise.deviation(0), _SURE * changed / _rate(place)))
+        return cls(
+            plan=plan,
+            column=column,
+            centre=GridQuantile(
+                epsilon=centre.epsilon,
+                rho=centre.rho,
+                share=Fraction(1, 2),
+                bound=changed,
+                cells=len(_SIGNED_PRIOR),
+                relation=amount.relation,
+                prior=_SIGNED_PRIOR,
+            ),
+            place=GridQuantile(
+                epsilon=place.epsilon,
+                rho=place.rho,
+                share=1,
+                offset=-aim,
+                bound=changed,
+                cells=_MANY,
+                relation=amount.relation,
+            ),
+            levels=levels if whole else None,
+            left=left,
+            noise=changed * left.deviation * _JOINT,
+            compiled=compiled,
+        )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """In words."""
+        return (f"values of {self.column.name}",)
+
+    @property
+    def subject(self) -> str:
+        """The column."""
+        return self.column.text
+
+    @property
+    def loss(self) -> Loss:
+        """What all of it costs."""
+        bins = [] if self.levels is None else [self.levels.noise.loss]
+        return compose(self.centre.loss, self.place.loss, *bins)
+
+    def steps(self) -> list[Step]:
+        """What the engine runs, with a made-up centre."""
+        there = distances_step(self.plan, self.column, Fraction(0))
+        return [signed_step(self.plan, self.column), there]
+
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """A cell, a place, and noisy bins above and below."""
+        del secret
+        signed = partial(snapshot.run, signed_step(self.plan, self.column))
+        (cell,) = chosen_of(door.draw(self.centre, lambda: [_by_cell(signed())]))
+        step = distances_step(self.plan, self.column, self._middle(cell))
+        distances = partial(snapshot.run, step)
+        farthest = self._farthest(cell)
+        (place,) = chosen_of(door.draw(farthest, lambda: [_both(_by_side(distances()))]))
+        made: dict[str, object] = {"centre": cell, "place": place}
+        if self.levels is not None:
+            drawn: Any = door.draw(
+                self.levels.noise,
+                lambda: [[each] for side in _by_side(distances()) for each in binned(side, place)],
+            )
+            made["bins"] = [int(row[0]) for row in drawn]
+        return made
+
+    def _farthest(self, cell: int) -> GridQuantile:
+        """With a prior: values lie about as far from a released centre as that is large.
+
+        About 1 where it is 0. Whatever the data, going too far out is ever less likely.
+        """
+        level, place = abs(cell - _MANY) - 1, self.place
+        return GridQuantile.of_fields(
+            norm=place.norm,
+            amount=place.amount,
+            share=place.share,
+            offset=place.offset,
+            bound=place.bound,
+            cells=place.cells,
+            ends=place.ends,
+            relation=place.relation,
+            prior=_PRIOR if level < 0 else _likely(level),
+        )
+
+    def applied(self, stored: Any) -> Plan:
+        """With bounds for the column."""
+        sides = None
+        if self.levels is not None:
+            bins, deviation = stored["bins"], self.levels.noise.deviation(0)
+            half = len(bins) // 2
+            above, below = (
+                Distances(stored["place"], tuple(part), deviation)
+                for part in (bins[:half], bins[half:])
+            )
+            sides = (above, below)
+        centre, cells = self._middle(stored["centre"]), max(1, self.plan.counted.cells or 1)
+        share = float(cells**-0.75)
+        return self._with(
+            found(self.column, centre, stored["place"], sides, noise=self.noise, share=share)
+        )
+
+    def assumed(self) -> Plan:
+        """Bounds as wide as any, in steps."""
+        return self._supposed
+
+    @lazy
+    def _supposed(self) -> Plan:
+        return self._with(supposed(self.column, several=self.levels is None))
+
+    def _with(self, reach: Reach) -> Plan:
+        reaches: Mapping[str, Reach] = {**self.plan.contribution.reaches, self.column.text: reach}
+        return recompiled(self.plan, self.compiled({}, reaches))
+
+    def _middle(self, cell: int) -> Fraction:
+        """What stands for a cell of signed levels."""
+        level = abs(cell - _MANY) - 1
+        if level < 0:
+            return Fraction(0)
+        ends = FAR_LEVELS[level : level + 2]
+        size = min(Fraction(sum(ends), len(ends)) * LEAST, Fraction(FARTHEST, 2))
+        middle = size * (1 if cell > _MANY else -1)
+        return Fraction(round(middle)) if self.column.whole else middle
+
+
+def _rate(place: Amount) -> float:
+    """What one unit is worth in the choice of a place, if it moves scores by one."""
+    return float(place.choice_epsilon) / 2
+
+
+def _by_cell(rows: Rows) -> list[int]:
+    """How many units are in each signed cell."""
+    counts = [0] * len(_SIGNED_PRIOR)
+    for cell, units in rows:
+        counts[min(max(int(cell) + _MANY, 0), 2 * _MANY)] += int(units)
+    return counts
+
+
+def _by_side(rows: Rows) -> tuple[list[int], list[int]]:
+    """How many units are on each level, above and below; those nearer than all are first."""
+    counts = ([0] * (_MANY + 1), [0] * (_MANY + 1))
+    for cell, units in rows:
+        level, side = divmod(int(cell), 2)
+        counts[side][min(level, _MANY)] += int(units)
+    return counts
+
+
+def _both(sides: tuple[list[int], list[int]]) -> list[int]:
+    """On levels, whichever the side; what is nearer than all is on the first."""
+    near, *rest = (above + below for above, below in zip(*sides, strict=True))
+    return [near + rest[0], *rest[1:]]

@@ -1,0 +1,122 @@
+"""A question that estimates first holds all of its price from its first draw on."""
+
+import contextlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dp
+from deniable.ledger.entries import Kind, state_of
+from deniable.ledger.verify import verify
+from deniable.release import Door
+
+POPULATION = "clinic/patient"
+QUESTION = "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward"
+BUDGETS = {
+    "keys, profile": dp.ApproxDP(2.0, 1e-5),
+    "rows, pure": dp.PureDP(2),
+    "rows, ρ": dp.ZCDP(2),
+}
+
+
+def session(budget, **declared):
+    made_up = np.random.default_rng(5)
+    rows = pa.table(
+        {
+            "patient": made_up.integers(0, 800, 4000),
+            "ward": made_up.choice(["A", "B", "C"], 4000),
+            "cost": made_up.gamma(2.0, 30.0, 4000),
+        }
+    )
+    table = dp.PrivateTable(
+        rows, unit="patient", population=POPULATION, bounds={"cost": (0, 500)}, **declared
+    )
+    return dp.Session({"visits": table}, budget=budget, ledger=dp.Ledger(key=bytes(32)))
+
+
+def asked(name, amount=1):
+    """A session, and a question with that many estimates before it."""
+    budget = BUDGETS[name]
+    made = session(budget, **({} if "keys" in name else {"keys": {"ward": ["A", "B", "C"]}}))
+    words = {"rho": amount} if isinstance(budget, dp.ZCDP) else {"epsilon": amount}
+    return made, lambda: made.sql(QUESTION, **words)
+
+
+def rival(ledger, taken):
+    """Spend whatever is left, nearly."""
+    for price in (0.5, 0.1, 0.01):
+        with contextlib.suppress(dp.BudgetError):
+            while True:
+                ledger.reserve(POPULATION, dp.PureLoss(bound=price), who="rival", purpose="all")
+                taken.append(price)
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_nobody_takes_what_a_question_needs_once_it_has_begun(name, monkeypatch):
+    made, ask = asked(name)
+    ledger, taken, draw = made.parts.ledger, [], Door.draw
+
+    def raced(door, mechanism, read):
+        if not taken:
+            rival(ledger, taken)
+        return draw(door, mechanism, read)
+
+    monkeypatch.setattr(Door, "draw", raced)
+    answer = ask()
+    assert taken
+    assert len(answer["n"]) == 3
+    assert not ledger.balance(POPULATION).holds
+    kinds = [row.kind for row in ledger.history(POPULATION) if row.who == "analyst"]
+    assert kinds.count(Kind.SETTLE) == (2 if "keys" in name else 1)
+    assert kinds.count(Kind.RESERVE) == 1
+    verify(ledger, POPULATION)
+    made.close()
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_who_cannot_pay_all_of_it_pays_nothing(name):
+    made, ask = asked(name)
+    taken = []
+    rival(made.parts.ledger, taken)
+    before = made.parts.ledger.balance(POPULATION)
+    with pytest.raises(dp.BudgetError, match="nothing was spent"):
+        ask()
+    assert made.parts.ledger.balance(POPULATION) == before
+    made.close()
+
+
+def test_what_is_known_already_is_skipped_and_let_go():
+    """Groups and keys are shared by questions; the second one pays for what it lacks alone."""
+    made, ask = asked("keys, profile")
+    ask()
+    ledger = made.parts.ledger
+    before = ledger.balance(POPULATION).totals[0]
+    other = made.sql(QUESTION.replace("SUM(cost)", "AVG(cost)"), epsilon=1)
+    spent = ledger.balance(POPULATION).totals[0]
+    assert spent.rho - before.rho == other.cost.rho * 10**18
+    assert spent.delta == before.delta
+    assert not state_of(ledger._last(POPULATION)).holds
+    made.close()
+
+
+def test_no_group_is_shown_and_the_rest_is_let_go():
+    made, _ = asked("keys, profile")
+    few = "SELECT FLOOR(cost * 1000) AS k, COUNT(*) AS n FROM visits GROUP BY FLOOR(cost * 1000)"
+    answer = made.sql(few, epsilon=0.5)
+    assert len(answer["n"]) == 0
+    balance = made.parts.ledger.balance(POPULATION)
+    assert balance.holds == 0
+    assert balance.totals[0].rho == answer.cost.rho * 10**18
+    made.close()
+
+
+def test_a_price_beyond_one_loss_is_held_to_the_last_digit():
+    """Keys, rows above what is declared and the answer are paid from what was held for them."""
+    rows = pa.table({"u": range(60), "g": ["A", "a"] * 30})
+    table = dp.PrivateTable(rows, unit="u", population="p", max_rows=1, max_groups=1)
+    with dp.Session({"v": table}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger()) as session:
+        answer = session.sql("SELECT g, COUNT(*) AS n FROM v GROUP BY g", epsilon=1e7)
+    assert dict(zip(answer["g"], answer["n"], strict=True)) == pytest.approx(
+        {"A": 30, "a": 30}, abs=0.1
+    )
