@@ -52,7 +52,7 @@ def marginals(session, cliques):
         data = TableMarginals(
             coded_rows(parts.catalogue, "v", coded, None), snapshot, domain, Relation.ADD_REMOVE
         )
-        data.check(parts.engine)
+        data.check(parts.engine, parts.catalogue)
         return [data.exact(domain.clique(clique)).tolist() for clique in cliques]
 
 

@@ -150,9 +150,9 @@ def check(world: World, session: Session, query: Query, tally: Tally, *, closely
 
 
 def _check_answer(answer: Answer, charged: int, told: object, *, closely: bool) -> None:
-    right = {0} if answer.repeated else range(2, 12)  # more where something is estimated first
-    ranged = any("(estimated privately)" in label for label in answer.labels)
-    if charged not in (range(0, 100, 2) if ranged and not answer.repeated else right):
+    estimated = any("(estimated privately)" in label for label in answer.labels)
+    right = range(0 if estimated else 2, 12)  # one a part, and one more; none if all was known
+    if charged not in ({0} if answer.repeated else right):
         raise Breach(f"an answer makes {charged} entries in the ledger")
     if told is not None and not _foreseen(told, answer):
         raise Breach(f"explain gives {told!r}, the answer costs {answer.cost}")
