@@ -24,8 +24,10 @@ img{{max-width:100%}}</style>{body}</html>"""
 
 
 def write(name: str, title: str, body: str) -> None:
-    """Write one page."""
-    (TARGET / f"{name}.html").write_text(PAGE.format(title=html.escape(title), body=body))
+    """Write one page; its name may begin with a folder."""
+    place = TARGET / f"{name}.html"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(PAGE.format(title=html.escape(title), body=body))
 
 
 def render(text: str) -> str:
@@ -80,10 +82,11 @@ def main() -> int:
     """Build everything."""
     TARGET.mkdir(parents=True, exist_ok=True)
     proof = HERE.parent / "src" / "deniable" / "randomness" / "PROOF.md"
-    for page in [*HERE.glob("*.md"), proof]:
+    for page in [*HERE.rglob("*.md"), proof]:
         text = page.read_text().replace("../src/deniable/randomness/PROOF.md", "PROOF.md")
         body = render(text) + (pictures() if page.stem == "mechanisms" else "")
-        write(page.stem, page.stem, body)
+        folder = page.parent.relative_to(HERE) if page != proof else Path()
+        write(str(folder / page.stem), page.stem, body)
     write("reference", "reference", render(reference()))
     (TARGET / "index.html").write_text(
         (TARGET / "index.html")
