@@ -619,14 +619,23 @@ def by_code(home, folder):
     for option in ("ignoreCorruptFiles", "ignoreMissingFiles"):
         yield home.read.schema(kinds).option(option, "false").parquet(str(folder / "v.parquet"))
     yield files.parquet(str(folder / "v.parquet")).limit(1)
+    # A folder, two files, an external table: what one of them is may change what all mean.
+    (folder / "in").mkdir()
+    for name in ("a", "b"):
+        parquet.write_table(pa.table({"u": [1], "x": [2]}), folder / "in" / f"{name}.parquet")
+    yield files.parquet(str(folder / "in"))
+    yield files.parquet(*(str(folder / "in" / f"{name}.parquet") for name in ("a", "b")))
+    home.sql(f"CREATE OR REPLACE TEMP VIEW beside USING parquet OPTIONS (path '{folder / 'in'}')")
+    yield home.table("beside")
 
 
 def from_files(home, folder):
-    kinds = "u BIGINT, x BIGINT"
+    kinds, rows = "u BIGINT, x BIGINT", stored(home, "u BIGINT, x BIGINT", u=[1], x=[2])
     for form in ("parquet", "orc", "json"):
-        place = str(folder / f"of-{form}")
-        stored(home, kinds, u=[1], x=[2]).write.format(form).save(place)
-        yield home.read.schema(kinds).format(form).load(place)
+        place = folder / f"of-{form}"
+        rows.coalesce(1).write.format(form).save(str(place))
+        (file,) = place.glob("part-*")
+        yield home.read.schema(kinds).format(form).load(str(file))
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -671,7 +680,8 @@ def test_files_that_come_go_and_break_between_statements_change_nothing(
 
     monkeypatch.setattr(SparkSnapshot, "run", changed)
     question = "SELECT COUNT(DISTINCT u) AS n, MEDIAN(x) AS m FROM v"
-    with hospital_of(spark(home).frame(frame), bounds={"x": (0, 3)}) as session:
+    promised = {"bounds": {"x": (0, 3)}, "row_by_row": True}
+    with hospital_of(spark(home).frame(frame), **promised) as session:
         assert session.sql(question, epsilon=1e5)["n"][0] == pytest.approx(200, abs=0.5)
 
 
@@ -680,7 +690,7 @@ def test_one_persons_damaged_file_has_no_rows(home, tmp_path):
     parquet.write_table(pa.table({"u": ["a"], "x": ["no"]}), tmp_path / "a.parquet")
     (tmp_path / "c.parquet").write_bytes(b"PAR1 secret")
     frame = home.read.schema("u BIGINT, x BIGINT").parquet(str(tmp_path))
-    with hospital_of(spark(home).frame(frame)) as session:
+    with hospital_of(spark(home).frame(frame), row_by_row=True) as session:
         found = session.sql("SELECT COUNT(*) AS n FROM v", epsilon=1e7)["n"][0]
         assert found == pytest.approx(50, abs=0.1)
 

@@ -1,5 +1,6 @@
 """Files in Spark: no cell or line of one person takes another's rows away, or ends a question."""
 
+import contextlib
 import warnings
 from decimal import Decimal
 
@@ -70,7 +71,7 @@ def test_a_column_of_which_one_cell_could_take_others_along_is_left_out(
         place = tmp_path / str(far)
         place.mkdir()
         write(place, far)
-        frame = home.read.schema(f"u BIGINT, x {kind}").format(form).load(str(place))
+        frame = home.read.schema(f"u BIGINT, x {kind}").format(form).load(str(place / "a"))
         with pytest.warns(UserWarning, match="x left out"):
             schema, rows = counted(home, spark(home).frame(frame), "SELECT COUNT(u) AS n FROM v")
         found.append((list(schema.columns), rows))
@@ -86,7 +87,7 @@ def test_short_decimals_beyond_their_digits_change_no_other_row(home, tmp_path):
     stored = (tmp_path / "a").read_bytes()
     (tmp_path / "a").write_bytes(stored.replace((12345).to_bytes(6, "big"), b"\x7f" + b"\xff" * 5))
     session = home.newSession()
-    frame = session.read.schema("u BIGINT, x DECIMAL(12, 2)").parquet(str(tmp_path))
+    frame = session.read.schema("u BIGINT, x DECIMAL(12, 2)").parquet(str(tmp_path / "a"))
     source = spark(session).frame(frame)
     assert counted(session, source, "SELECT COUNT(*) AS n FROM v WHERE x = 1")[1] == 50
     for name, value in (
@@ -132,8 +133,57 @@ def test_two_ways_to_write_a_unit_are_not_one_person(home, tmp_path, version):
     renamed = folders.selectExpr("u AS x", "w AS u")
     lines = session.read.schema("u STRING, w BIGINT").json(str(tmp_path / "a.json"))
     for frame, exact in ((folders, {"w", "x"}), (renamed, {"u"}), (lines, {"w"})):
-        schema = Spark(spark(session)).add("v", spark(session).frame(frame), None, "u")
+        source = spark(session).frame(frame)
+        schema = Spark(spark(session)).add("v", source, None, "u", row_by_row=True)
         assert schema.exact == exact
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_one_persons_folder_decides_nothing_that_was_not_promised(home, tmp_path, version):
+    """It takes the files of all others away, and makes a column, once Spark looks there again."""
+    session = home.newSession()
+    if version == "v2":
+        session.conf.set("spark.sql.sources.useV1SourceList", "")
+
+    def counted_rows():
+        return session.read.schema("u BIGINT, x DOUBLE").parquet(str(tmp_path)).count()
+
+    rows = pa.table({"u": range(100), "x": [1.0] * 100})
+    parquet.write_table(rows, tmp_path / "all.parquet")
+    assert counted_rows() == 100
+    (tmp_path / "day=1").mkdir()
+    parquet.write_table(pa.table({"u": [999], "x": [1.0]}), tmp_path / "day=1" / "me.parquet")
+    assert counted_rows() == 1  # Spark's doing
+    for place in (tmp_path, tmp_path / "day=1"):
+        frame = session.read.schema("u BIGINT, x DOUBLE").parquet(str(place))
+        with pytest.raises(dp.ParameterError, match="one file or folder may change"):
+            Spark(spark(session)).add("v", spark(session).frame(frame), None, "u")
+    frame = session.read.schema("u BIGINT, x DOUBLE").parquet(str(tmp_path / "all.parquet"))
+    Spark(spark(session)).add("v", spark(session).frame(frame), None, "u")
+
+
+def test_tables_that_spark_manages_need_no_promise_and_external_ones_do(home, tmp_path):
+    rows = home.range(3).selectExpr("id AS u", "id AS x")
+    rows.write.format("parquet").save(str(tmp_path / "outside"))
+    with dropped(home, "managed", "external"):
+        rows.write.format("parquet").saveAsTable("managed")
+        home.sql(
+            "CREATE TABLE external (u BIGINT, x BIGINT) USING parquet "
+            f"LOCATION '{tmp_path / 'outside'}'"
+        )
+        assert counted(home, spark(home).table("managed"), "SELECT COUNT(*) AS n FROM v")[1] == 3
+        with pytest.raises(dp.ParameterError, match="external table"):
+            Spark(spark(home)).add("v", spark(home).table("external"), None, "u")
+        Spark(spark(home)).add("v", spark(home).table("external"), None, "u", row_by_row=True)
+
+
+@contextlib.contextmanager
+def dropped(home, *names):
+    try:
+        yield
+    finally:
+        for name in names:
+            home.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 def test_a_table_that_has_become_another_fails_the_question(home):

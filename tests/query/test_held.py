@@ -1,6 +1,7 @@
 """A question that estimates first holds all of its price from its first draw on."""
 
 import contextlib
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -120,3 +121,21 @@ def test_a_price_beyond_one_loss_is_held_to_the_last_digit():
     assert dict(zip(answer["g"], answer["n"], strict=True)) == pytest.approx(
         {"A": 30, "a": 30}, abs=0.1
     )
+
+
+@pytest.mark.parametrize("epsilon", [90, 640, 5_000])
+def test_what_is_held_covers_parts_of_a_large_pure_price(epsilon):
+    """Their ρ is as large as their ε, to the last digit: rounded up, it was larger."""
+    made_up = np.random.default_rng(6)
+    rows = pa.table({"patient": [f"p{n}" for n in range(300)], "cost": made_up.normal(5, 1, 300)})
+    table = dp.PrivateTable(rows, unit="patient", population=POPULATION)
+    with dp.Session({"v": table}, budget=dp.PureDP(10_000), ledger=dp.Ledger()) as asked_in:
+        answer = asked_in.sql("SELECT AVG(cost) AS m, COUNT(*) AS n FROM v", epsilon=epsilon)
+        assert answer.cost.epsilon == epsilon
+
+
+@pytest.mark.parametrize("whole", [1, 40, 81, 160, 640, 10**6])
+@pytest.mark.parametrize("parts", [2, 5, 16])
+def test_parts_of_a_pure_price_have_no_more_rho_than_all_of_it(whole, parts):
+    each = [dp.PureLoss(bound=Fraction(whole, parts)).price.rho] * parts
+    assert sum(each) <= dp.PureLoss(bound=whole).price.rho <= whole

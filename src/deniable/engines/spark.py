@@ -80,11 +80,13 @@ _SETTINGS = {
     "spark.sql.sources.v2.bucketing.enabled": "false",
 }
 _NOT_ROW_BY_ROW = (
-    "is computed, from other tables or by code (an RDD, a source of one's own), or one line can "
-    "end it or its file (CSV, XML, mode=FAILFAST, multiLine): what it shows of one person may hang "
-    "on others. Give the table "
-    "or files that it is made of; or, if each of its rows comes from one row of the same person, "
-    "without chance and without anything that can fail, say row_by_row=True"
+    "is computed, from other tables or by code (an RDD, a source of one's own), or is a folder, "
+    "several files or an external table (one file or folder may change what the others mean), or "
+    "one line can end it or its file (CSV, XML, mode=FAILFAST, multiLine): what it shows of one "
+    "person may hang on others. Give one file, a managed table (saveAsTable), Delta or Iceberg; "
+    "or, if each of its rows comes from one row of the same person, without chance and without "
+    "anything that can fail, and all files have the same columns at the same depth of folders, "
+    "say row_by_row=True"
 )
 _WATCHED = (
     "Spark's pages and event logs show exact numbers of rows to all who may open them: set {}, or "
@@ -252,7 +254,7 @@ class Spark:
             raise ParameterError("columns", name, "Spark knows its types; leave them out")
         with self._lock:
             opened = _attempt(f"table {name}", lambda: self._found(name, source))
-        if opened.stored is None and not row_by_row:
+        if not row_by_row and (opened.stored is None or opened.stored.several):
             raise ParameterError("source", source.name, _NOT_ROW_BY_ROW)
         kinds: dict[str, ColumnType] = {}
         exact, select = set(), exp.Select()

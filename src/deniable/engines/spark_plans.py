@@ -1,10 +1,14 @@
 """What a data frame of Spark reads: rows as they are stored, or what is computed.
 
 Behind a frame may stand any code: a function over an RDD, a source that somebody wrote. So what
-counts as stored is a closed list: files in formats that one line cannot end, Delta or Iceberg, and
-rows in memory. Whatever else a plan is made of is as a view is. CSV and XML are not among them:
-Spark gives up the rest of a file, other people's rows, after a line of too many cells or a record
-that does not close.
+counts as stored is a closed list: one file in a format that one line cannot end, tables that Spark
+manages, Delta or Iceberg, and rows in memory. Whatever else a plan is made of is as a view is.
+
+Several files, folders and external tables need their owner's promise. What such a place means
+Spark decides by all that lies there: a folder `day=1` of one person is a column for everybody, and
+files outside of such folders are not read any more; a list where others have numbers ends the
+question. CSV and XML are as views are: Spark gives up the rest of a file, other people's rows,
+after a line of too many cells or a record that does not close.
 """
 
 from __future__ import annotations
@@ -37,9 +41,9 @@ _BUILT_IN = {"Parquet": Form.PARQUET, "Orc": Form.ORC, "Json": Form.JSON, "Text"
 _FORMATS = {
     **{f"{_FILES}{form}.{name}FileFormat": form for name, form in _BUILT_IN.items()},
     f"{_SPARK}avro.AvroFileFormat": Form.AVRO,
-    f"{_SPARK}delta.DeltaParquetFileFormat": Form.PARQUET,
 }
 """How files are read in Spark's first way."""
+_DELTA = f"{_SPARK}delta.DeltaParquetFileFormat"
 _TABLES = {
     **{f"{_FILES}v2.{form}.{name}Table": form for name, form in _BUILT_IN.items()},
     f"{_SPARK}v2.avro.AvroTable": Form.AVRO,
@@ -74,6 +78,8 @@ class Stored:
 
     form: Form
     folders: frozenset[str] = frozenset()
+    several: bool = False
+    """Whether they lie in files of which one may change what the others mean."""
 
 
 def stored(frame: DataFrame) -> Stored | None:
@@ -83,7 +89,7 @@ def stored(frame: DataFrame) -> Stored | None:
     while _hands_on(node, meant):
         children = node.children()
         if not children.size():
-            found = _leaf(node, _named(plan.output()), meant)
+            found = _leaf(frame, node, _named(plan.output()), meant)
             return None if found and found.form != Form.MEMORY and _gives_up(frame) else found
         node = children.apply(0)
     return None
@@ -105,29 +111,53 @@ def _hands_on(node: Any, meant: dict[int, int]) -> bool:
     return kind in {*_ROWS, "LogicalRelation", "DataSourceV2Relation"}
 
 
-def _leaf(node: Any, named: Mapping[str, int], meant: Mapping[int, int]) -> Stored | None:
+def _leaf(
+    frame: DataFrame, node: Any, named: Mapping[str, int], meant: Mapping[int, int]
+) -> Stored | None:
     """What stands at the end of a plan."""
     kind = node.getClass().getSimpleName()
     if kind in _ROWS:
         return Stored(Form.MEMORY)
     if kind == "LogicalRelation":
-        if _class(node.relation()) != f"{_FILES}HadoopFsRelation":
+        relation = node.relation()
+        if _class(relation) != f"{_FILES}HadoopFsRelation":
             return None
-        form = _FORMATS.get(_class(node.relation().fileFormat()))
-        options, folders = _options(node.relation().options()), node.relation().partitionSchema()
+        options, files = _options(relation.options()), relation.location()
+        if _class(relation.fileFormat()) == _DELTA:
+            return None if _can_fail(options) else Stored(Form.PARQUET)
+        form, managed = _FORMATS.get(_class(relation.fileFormat())), _is_managed(node)
     else:
         table, options = node.table(), dict(node.options())
         if _class(table) in _KEPT_ELSEWHERE:
             return None if _can_fail(options) else Stored(_KEPT_ELSEWHERE[_class(table)])
-        form = _TABLES.get(_class(table))
-        folders = table.fileIndex().partitionSchema() if form is not None else None
+        form, managed = _TABLES.get(_class(table)), False
+        files = None if form is None else table.fileIndex()
     if form is None or _can_fail(options):
         return None
-    written = {name.lower() for name in folders.fieldNames()}
+    written = {name.lower() for name in files.partitionSchema().fieldNames()}
     numbers = {number for name, number in _named(node.output()).items() if name.lower() in written}
     return Stored(
-        form, frozenset(n for n, number in named.items() if _is(number, meant) in numbers)
+        form=form,
+        folders=frozenset(n for n, number in named.items() if _is(number, meant) in numbers),
+        several=not (managed or _is_one_file(frame, files)),
     )
+
+
+def _is_managed(node: Any) -> bool:
+    """Whether it is a table whose files Spark alone has written."""
+    known = node.catalogTable()
+    return bool(known.isDefined()) and str(known.get().tableType().name()) == "MANAGED"
+
+
+def _is_one_file(frame: DataFrame, files: Any) -> bool:
+    """Whether all rows are in one file, named by itself; one that is gone has no rows."""
+    places = files.rootPaths()
+    if places.size() != 1:
+        return False
+    place = places.apply(0)
+    known = frame.sparkSession._jsparkSession.sessionState().newHadoopConf()
+    system = place.getFileSystem(known)
+    return not (system.exists(place) and system.getFileStatus(place).isDirectory())
 
 
 def _is(number: int, meant: Mapping[int, int]) -> int:

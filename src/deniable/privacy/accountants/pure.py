@@ -42,11 +42,13 @@ def rho(pure: Fraction) -> Fraction:
     Randomised response has (α-1) D_α = ln cosh((α-1/2) ε) - ln cosh(ε/2). With w = (α-1/2)^2 the
     ratio D_α/α is the slope of the concave function w -> ln cosh(ε sqrt w) between 1/4 and w; it
     is largest as α -> 1, where it is the Kullback-Leibler divergence ε tanh(ε/2).
+
+    It is below ε. Rounded to ε at most, so that large parts of an ε have no more than all of it.
     """
     with localcontext(high_precision(pure)):
         shrink = (-decimal(pure)).exp()
         value = decimal(pure) * (1 - shrink) / (1 + shrink)
-    return rounded_up(Fraction(value) * (1 + Fraction(1, 10**35)))
+    return min(pure, rounded_up(Fraction(value) * (1 + Fraction(1, 10**35))))
 
 
 def mu(pure: float) -> float:

@@ -72,10 +72,10 @@ def discrete_laplace_rho(scale: Fraction, shift: int) -> Fraction:
     As above with F(s^2) = 2 cosh(sε) + (1-q) Σ cosh(s(ε-2th)), h = 1/scale, q = e^-h. Its zeros
     s = iy are those of a Blaschke product: (1-qζ) = ζ^Δ (ζ-q) at ζ = e^(2iyh) has solutions only on
     the unit circle, so every y is real, and the supremum is again the divergence
-    ε - (1 - e^-ε) h / sinh h.
+    ε - (1 - e^-ε) h / sinh h, which is below ε.
     """
     pure = shift / scale
     with localcontext(high_precision(min(pure, 1 / scale))):
         e, h = decimal(pure), decimal(1 / scale)
         value = e - (1 - (-e).exp()) * 2 * h / (h.exp() - (-h).exp())
-    return rounded_up(Fraction(value) * (1 + Fraction(1, 10**35)))
+    return min(pure, rounded_up(Fraction(value) * (1 + Fraction(1, 10**35))))
