@@ -11,7 +11,7 @@ FAST := tests/privacy tests/randomness tests/contracts tests/survey tests/ledger
 	tests/query/test_nonsense.py tests/query/test_places.py tests/query/test_plan.py \
 	tests/test_public_surface.py tests/test_release.py tests/test_release_in_two.py
 
-.PHONY: demo survey test test-fast check bench soak engines docs clean
+.PHONY: demo survey test test-fast check bench soak engines floors docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -84,8 +84,12 @@ soak: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 engines: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 	$(ONE_THREAD) $(BIN)/python tests/values/versions.py
 
+# The lowest versions that pyproject.toml names, and a smoke suite on them.
+floors: $(BIN)/python $(VENV)/.postgres $(VENV)/.java
+	$(ONE_THREAD) $(BIN)/python tests/floors.py
+
 docs: $(VENV)/.all
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-peers-audit .venv-engines build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers .venv-peers-audit .venv-engines .venv-floors build dist demo.png .pytest_cache .mypy_cache .ruff_cache
