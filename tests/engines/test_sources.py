@@ -361,7 +361,7 @@ class Framed(pandas.DataFrame):
 
 
 @pytest.mark.parametrize("made", [pandas.DataFrame, Framed])
-@pytest.mark.parametrize("last", [4, None, float("nan"), 4.5, "x", pandas.NA])
+@pytest.mark.parametrize("last", [4, None, float("nan"), 4.5, "x", pandas.NA, float("inf")])
 def test_one_cell_of_a_pandas_table_changes_no_other(made, last):
     """One missing value or fraction makes pandas hold the whole column otherwise."""
     for kind in ("integer", "text"):
@@ -377,6 +377,16 @@ def test_one_cell_of_a_pandas_table_changes_no_other(made, last):
             ("SELECT COUNT(DISTINCT u) AS n FROM t WHERE s IN ('1', '2', '3')", 3),
         ):
             assert asked(frame, question, columns=kinds) == least
+
+
+@pytest.mark.parametrize("kind", ["integer", "number", "text"])
+def test_a_complex_cell_of_a_pandas_table_changes_no_other(kind):
+    frame = pandas.DataFrame({"u": ["a", "b", "c"], "x": [1, 2, 1j]})
+    assert frame["x"].dtype.kind == "c"
+    kinds = {"u": "text", "x": kind}
+    two = "'2'" if kind == "text" else "2"
+    assert asked(frame, f"SELECT COUNT(*) AS n FROM t WHERE x = {two}", columns=kinds) == 1
+    assert asked(frame, "SELECT COUNT(x) AS n FROM t", columns=kinds) == 2
 
 
 class Everybody:

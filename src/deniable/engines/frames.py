@@ -116,10 +116,11 @@ def _check_exact(name: str, kind: ColumnType, column: Any) -> None:
     if kind not in {ColumnType.INTEGER, ColumnType.TEXT}:
         return
     values = getattr(column.dtype, "categories", column)  # each once, of a column of categories
-    if values.dtype.kind == "f":
-        rounded = bool((abs(values) >= _ROUNDED).any())
+    if values.dtype.kind in "fc":
+        sizes = abs(values)
+        rounded = bool(((sizes >= _ROUNDED) & (sizes < math.inf)).any())
     else:
-        fractions = (each for each in values if isinstance(each, float))
+        fractions = (each for each in values if isinstance(each, float) and math.isfinite(each))
         rounded = values.dtype.kind == "O" and any(abs(each) >= _ROUNDED for each in fractions)
     if rounded:
         raise ParameterError(
@@ -189,11 +190,16 @@ _AT_ONCE = {
 
 
 def _plain(value: Any) -> Any:
-    """A cell without NumPy's or pandas' clothes; None where it is missing."""
+    """A cell without NumPy's or pandas' clothes; None where it is missing.
+
+    One complex cell makes all numbers of a column complex: those are read as what they were.
+    """
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     if isinstance(value, str | bool | int | float | datetime | date):
         return value
+    if isinstance(value, complex):
+        return float(value.real) if value.imag == 0 else None
     item = getattr(value, "item", None)
     return item() if callable(item) and getattr(value, "ndim", 0) == 0 else value
 

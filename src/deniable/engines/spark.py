@@ -81,12 +81,12 @@ _SETTINGS = {
 }
 _NOT_ROW_BY_ROW = (
     "is computed, from other tables or by code (an RDD, a source of one's own), or is a folder, "
-    "several files or an external table (one file or folder may change what the others mean), or "
-    "one line can end it or its file (CSV, XML, mode=FAILFAST, multiLine): what it shows of one "
-    "person may hang on others. Give one file, a managed table (saveAsTable), Delta or Iceberg; "
-    "or, if each of its rows comes from one row of the same person, without chance and without "
-    "anything that can fail, and all files have the same columns at the same depth of folders, "
-    "say row_by_row=True"
+    "several files, JSON, an external table or rows in memory (one of them may change what the "
+    "others mean), or one line can end it or its file (CSV, XML, mode=FAILFAST, multiLine): what "
+    "it shows of one person may hang on others. Give one file, a managed table (saveAsTable), "
+    "Delta or Iceberg; or, if each of its rows comes from one row of the same person, without "
+    "chance and without anything that can fail, its types were declared, and all files have the "
+    "same columns at the same depth of folders, say row_by_row=True"
 )
 _WATCHED = (
     "Spark's pages and event logs show exact numbers of rows to all who may open them: set {}, or "

@@ -1,14 +1,15 @@
 """What a data frame of Spark reads: rows as they are stored, or what is computed.
 
 Behind a frame may stand any code: a function over an RDD, a source that somebody wrote. So what
-counts as stored is a closed list: one file in a format that one line cannot end, tables that Spark
-manages, Delta or Iceberg, and rows in memory. Whatever else a plan is made of is as a view is.
+counts as stored is a closed list: one file in a format that has its types and that one line cannot
+end, tables that Spark manages, Delta or Iceberg. Whatever else a plan is made of is as a view is.
 
-Several files, folders and external tables need their owner's promise. What such a place means
-Spark decides by all that lies there: a folder `day=1` of one person is a column for everybody, and
-files outside of such folders are not read any more; a list where others have numbers ends the
-question. CSV and XML are as views are: Spark gives up the rest of a file, other people's rows,
-after a line of too many cells or a record that does not close.
+Several files, folders, external tables, JSON and rows in memory need their owner's promise. What a
+folder means Spark decides by all that lies there: a folder `day=1` of one person is a column for
+everybody, and files outside of such folders are not read any more; a list where others have numbers
+ends the question. JSON that is read without a schema, and tables of pandas, have types that follow
+their cells; a plan does not tell. CSV and XML are as views are: Spark gives up the rest of a file,
+other people's rows, after a line of too many cells or a record that does not close.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Stored:
     form: Form
     folders: frozenset[str] = frozenset()
     several: bool = False
-    """Whether they lie in files of which one may change what the others mean."""
+    """Whether one file, or one cell, of them may change what the others mean."""
 
 
 def stored(frame: DataFrame) -> Stored | None:
@@ -117,7 +118,7 @@ def _leaf(
     """What stands at the end of a plan."""
     kind = node.getClass().getSimpleName()
     if kind in _ROWS:
-        return Stored(Form.MEMORY)
+        return Stored(Form.MEMORY, several=kind != "Range")
     if kind == "LogicalRelation":
         relation = node.relation()
         if _class(relation) != f"{_FILES}HadoopFsRelation":
@@ -139,7 +140,7 @@ def _leaf(
     return Stored(
         form=form,
         folders=frozenset(n for n, number in named.items() if _is(number, meant) in numbers),
-        several=not (managed or _is_one_file(frame, files)),
+        several=not (managed or (form != Form.JSON and _is_one_file(frame, files))),
     )
 
 
