@@ -71,6 +71,11 @@ class Profile:
         return self.bins[-1] >= STANDS_OUT * self.deviation
 
     @property
+    def last(self) -> float:
+        """The number of rows from which the last bin is open above."""
+        return float(positions(self.norms, self.first, len(self.bins))[-1])
+
+    @property
     def tail(self) -> Tail:
         """Draws of the numbers of units, given these bins."""
         return _tail(self)
