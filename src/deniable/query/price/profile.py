@@ -106,8 +106,17 @@ class ProfileOfUnits:
         return self.levels.noise.norm == "l2"
 
     def steps(self) -> list[Step]:
-        """What the engine runs, with made-up bounds."""
+        """What the engine runs, with made-up bounds.
+
+        Rows that are stored are stored anew once columns are centred elsewhere: engines are to know
+        that their source is read twice.
+        """
         made = [values_step(self.plan, place, _CELLS) for place in _sums(self.plan)]
+        if made and self.plan.stored:
+            apart = [1 << 60, *[0] * (_CELLS - 1)]
+            for means in (apart, apart[::-1]):  # one of them is not where they are centred now
+                moved = self._recentred([means] * len(_sums(self.plan)))
+                made.append(upper_step(moved, 1, l2=self.l2))
         made.append(upper_step(self.plan, 1, l2=self.l2))
         if not self._upper_is_exact:
             made.append(levels_step(self.plan.with_rows(1).with_norm(1), 1, l2=self.l2))
