@@ -34,6 +34,7 @@ _ANYBODY = 4.0
 UPPER_END = 30.0  # noise of one bin: fewer units than that have no upper end
 UPPER_RISK = 0.6  # of a tail's chance, for upper ends: bounds are chosen where draws look good
 _MOST_DRAWN = 120
+_TAIL = 0.025
 _LEAST = 1e-6
 
 
@@ -283,3 +284,15 @@ def width(lost: Lost, noise: float, share: float) -> float:
     """How wide an interval will be, noise being within ± `noise` with 95 %."""
     middle, far, near, least = lost.ends(share)
     return float(middle - least + math.hypot(noise, far - middle) + math.hypot(noise, least - near))
+
+
+def farther_end(lost: Lost, noise: float, share: float) -> float:
+    """How far the farther end of a 95 % interval will be from the number that is shown.
+
+    That is with half of what may be lost put back, and half of what surely is.
+    """
+    middle, _, near, least = lost.ends(share)
+    level = 1 - UPPER_RISK * _TAIL
+    far = float(np.quantile(share * lost.most, level))
+    above = math.hypot(noise * float(ndtri(level) / ndtri(1 - _TAIL)), far - middle)
+    return float((middle - least) / 2 + max(above, math.hypot(noise, least - near)))
