@@ -6,6 +6,9 @@ import pytest
 from pyarrow import csv, parquet
 
 import deniable as dp
+from deniable.query.plan import tail as tail_module
+from deniable.query.plan.levels import BINS, LEVELS, Norms
+from deniable.query.plan.tail import Profile
 
 SHARES = np.array([0.4, 0.2, 0.12, 0.1, 0.08, 0.05, 0.03, 0.02])
 
@@ -53,3 +56,50 @@ def test_files_whose_rows_are_kept_while_columns_are_centred(tmp_path, question,
     assert row["n_low"] <= len(who) <= row["n_high"]
     assert row["m_low"] <= x.mean() <= row["m_high"]
     assert row["m_high"] - row["m_low"] < 10  # about where they lie, and not about 70
+
+
+@pytest.mark.parametrize("seed", [5, 10, 11])
+def test_heavy_people_who_live_together_are_within_what_may_be_lost(seed):
+    """The heaviest fiftieth live in one of ten groups each: a hump of norms behind all others.
+
+    Bins are made up with noise of a fixed seed: what follows from them is no matter of chance.
+    """
+    rng, groups = np.random.default_rng(seed), 10
+    rows = (np.floor(2 * (rng.pareto(2.5, 5_000) + 1)) - 1).astype(int)
+    spread = rng.multinomial(rows, np.full(groups, 1 / groups))
+    norms = np.sqrt((spread**2).sum(axis=1))
+    heavy = np.argsort(-rows)[:100]
+    norms[heavy] = rows[heavy]
+    level = np.searchsorted(LEVELS, norms, side="right") - 1
+    noise = 10.8
+    bins = np.bincount(level, minlength=BINS)[:BINS] + np.round(noise * rng.normal(size=BINS))
+    lost = float(np.maximum(norms - 8, 0).sum())
+
+    def most(slack):
+        profile = Profile(Norms.ROOTS, 0, 0, tuple(map(int, bins)), noise, 1, 1, slack=slack)
+        return float(np.quantile(profile.tail.beyond(8.0).most, 0.985))
+
+    assert most(0) < lost < most(2)
+
+
+@pytest.mark.parametrize(
+    ("groups", "budget", "slack"),
+    [
+        (1, dp.ApproxDP(100, 1e-6), 0),
+        (3, dp.ApproxDP(100, 1e-6), 1),
+        (20, dp.ApproxDP(100, 1e-6), 2),
+        (20, dp.PureDP(100), 0),
+    ],
+)
+def test_norms_of_several_groups_may_have_a_hump(groups, budget, slack, monkeypatch):
+    """Of one group, and of sums of absolute values, equally many rows have equal norms."""
+    seen = []
+    tail = tail_module._tail
+    monkeypatch.setattr(tail_module, "_tail", lambda each: seen.append(each.slack) or tail(each))
+    who = np.repeat(np.arange(1_000), 2)
+    data = pa.table({"who": who, "g": np.arange(2_000) % groups})
+    table = dp.PrivateTable(data, unit="who", population="p", keys={"g": range(groups)})
+    by = "" if groups == 1 else " GROUP BY g"
+    with dp.Session({"t": table}, budget=budget, ledger=dp.Ledger()) as session:
+        session.sql(f"SELECT COUNT(*) AS n FROM t{by}", epsilon=5)
+    assert set(seen) == {slack}
