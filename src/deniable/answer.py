@@ -17,7 +17,16 @@ from rich.text import Text
 
 from deniable import plots
 from deniable.errors import MissingExtraError, ParameterError
-from deniable.intervals import Ends, Floats, Interval, Mended, Normal, normal_quantile, same
+from deniable.intervals import (
+    Ends,
+    Floats,
+    Holding,
+    Interval,
+    Mended,
+    Normal,
+    normal_quantile,
+    same,
+)
 from deniable.privacy.exact import Number, probability
 from deniable.privacy.price import Price
 
@@ -97,10 +106,9 @@ class Answer:
 
         Where the answer has a column of such a name itself, a `_` is put behind that of the end.
         Each interval holds with about this probability by itself. It is about the truth: what plain
-        SQL gives on values clamped to their bounds. Where a bound on people's rows was estimated,
-        noise and what that took away are in it together; an end that nothing supports is infinite,
-        and labels say what upper ends rest on. Where `max_rows` was declared, it is about rows up
-        to there.
+        SQL gives on values clamped to their bounds. Noise and what a bound on people's rows took
+        away are in it together, be that bound estimated or declared; an end that nothing supports
+        is infinite, and labels say what upper ends rest on.
 
         With kind="noise", it is about the number before noise, rows being cut as they were. Counts
         and sums have the exact interval of the noise's law, means and ratios Fieller's, other
@@ -165,7 +173,9 @@ class Answer:
 
         `total` is an answer of one row about the same rows, asked apart. Each column that both have
         (whatever the case of its name) is adjusted by generalised least squares, which is
-        post-processing, and free; intervals shrink accordingly. They rest on normal noise.
+        post-processing, and free. Intervals of noise shrink accordingly, and rest on normal noise.
+        Where a bound took something away, intervals about the truth stay as they were: what is
+        lost of parts and of their total is no noise that averages out.
         """
         if len(total) != 1:
             raise ParameterError("total", len(total), "must be an answer of one row")
@@ -182,14 +192,18 @@ class Answer:
         return np.array(self.data[name], dtype=np.float64)
 
     def _deviation(self, name: str) -> Floats:
-        low, high = self._about(name).at(0.95)
+        low, high = self.noise[name].at(0.95)
         return np.asarray((high - low) / 2 / _Z95)
 
-    def _with(self, name: str, values: Floats, deviation: Floats) -> Answer:
-        """The same answer with other values, of normal noise, in one column."""
+    def _moved(self, name: str, by: Floats, deviation: Floats) -> Answer:
+        """The same answer with a column moved by so much, of normal noise."""
+        low, high = self.noise[name].at(0.95)
+        values = self._floats(name) + by
         data = {**self.data, name: values.tolist()}
-        noise = {**self.noise, name: Normal(values, deviation)}
-        truth = {other: ends for other, ends in self.truth.items() if other != name}
+        noise = {**self.noise, name: Normal((low + high) / 2 + by, deviation)}
+        truth = dict(self.truth)
+        if name in truth:
+            truth[name] = Holding(truth[name], values)
         label = f"{name} sums to its total"
         return replace(self, data=data, noise=noise, truth=truth, labels=(*self.labels, label))
 
@@ -234,24 +248,23 @@ class Answer:
         return "\n".join(lines) + "\n"
 
     def plot(self, path: str | Path, *, column: str | None = None) -> Path:
-        """Bars with their 95 % intervals; a line with a band where the first column is a date."""
+        """Bars with their 95 % intervals; a line with a band where the first column is a date.
+
+        An end that is open reaches to the edge of the picture.
+        """
         numbers = self.numbers
         chosen = next(iter(numbers), None) if column is None else _called(column, numbers)
         if chosen is None:
             raise ParameterError("column", column, f"choose one of {', '.join(numbers) or 'none'}")
-        low, high = self._about(chosen).at(0.95)
-        values = self._floats(chosen)
-        half = np.nan_to_num((high - low) / 2, posinf=0.0)
+        ends, values = self._about(chosen).at(0.95), self._floats(chosen)
         keys = [name for name in self.columns if name not in numbers]
         labels = [", ".join(_clean(_key(row[key])) for key in keys) for row in self]
         title = f"{chosen}{' by ' + ', '.join(keys) if keys else ''}, 95 % intervals"
         if keys and all(isinstance(value, date) for value in self.data[keys[0]]):
             return plots.line_with_band(
-                labels, values, half, title=title, y_label=chosen, path=path
+                labels, values, ends, title=title, y_label=chosen, path=path
             )
-        return plots.bars_with_errors(
-            labels, values.tolist(), half.tolist(), title=title, path=path
-        )
+        return plots.bars_between(labels, values, ends, title=title, path=path)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
@@ -307,8 +320,8 @@ def _agreed(parts: Answer, total: Answer, name: str, other: str) -> tuple[Answer
     missing, all_noise = t[0] - x.sum(), square.sum() + tau[0]
     left = np.sqrt(square * (1 - square / all_noise))
     return (
-        parts._with(name, x + missing * square / all_noise, left),
-        total._with(other, t - missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
+        parts._moved(name, missing * square / all_noise, left),
+        total._moved(other, -missing * tau / all_noise, np.sqrt(tau * (1 - tau / all_noise))),
     )
 
 

@@ -60,6 +60,19 @@ class Mended:
         return rounding(made) if self.integer else made
 
 
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """Intervals of numbers that were moved afterwards: as they were, stretched to hold these."""
+
+    before: Ends
+    numbers: Floats
+
+    def at(self, confidence: float) -> Interval:
+        """The ends as they were, or the numbers where those lie outside."""
+        low, high = self.before.at(confidence)
+        return np.fmin(low, self.numbers), np.fmax(high, self.numbers)
+
+
 def normal_quantile(confidence: float) -> float:
     """z with P(|Z| <= z) = confidence."""
     return -NormalDist().inv_cdf((1 - confidence) / 2)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from deniable.errors import MissingExtraError
 
 Values = Sequence[float] | npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
 
 _INK, _BAR = "#1f2933", "#4c8dae"
 # Curves differ in dash as well as in colour, so that they survive a grey print.
@@ -36,19 +37,61 @@ def bars_with_errors(
     return _save(figure, path)
 
 
+def bars_between(
+    labels: Sequence[str],
+    values: Values,
+    ends: tuple[Values, Values],
+    *,
+    title: str,
+    path: str | Path,
+) -> Path:
+    """Draw a bar for each value with the ends of its interval, open ones at the edge."""
+    figure, axes = _canvas()
+    places, middle = np.arange(len(labels)), np.nan_to_num(np.asarray(values, dtype=float))
+    low, high, edges = _closed(middle, ends)
+    apart = np.maximum([middle - low, high - middle], 0.0)
+    axes.bar(places, middle, yerr=apart, capsize=4, color=_BAR, ecolor=_INK)
+    if edges is not None:
+        axes.set_ylim(*edges)
+    axes.set_xticks(places, [_plain(label) for label in labels])
+    axes.set_title(_plain(title), loc="left")
+    return _save(figure, path)
+
+
+def _closed(
+    middle: Floats, ends: tuple[Values, Values]
+) -> tuple[Floats, Floats, tuple[float, float] | None]:
+    """Ends of intervals with open ones at the edges of the picture, and those edges, if any are."""
+    low, high = (np.asarray(each, dtype=float) for each in ends)
+    known = np.concatenate([[0.0], middle, low[np.isfinite(low)], high[np.isfinite(high)]])
+    wide = 0.1 * max(float(known.max() - known.min()), 1.0)
+    edges = float(known.min()) - wide * bool(known.min() < 0), float(known.max()) + wide
+    if np.isfinite(low).all() and np.isfinite(high).all():
+        return low, high, None
+    below, above = edges[0] - wide, edges[1]
+    return (
+        np.where(np.isfinite(low), low, below),
+        np.where(np.isfinite(high), high, above),
+        (below if not np.isfinite(low).all() else edges[0], above),
+    )
+
+
 def line_with_band(
     labels: Sequence[str],
     values: Values,
-    half_widths: Values,
+    ends: tuple[Values, Values],
     *,
     title: str,
     y_label: str,
     path: str | Path,
 ) -> Path:
-    """Draw values in the order of their labels, with a band around them."""
+    """Draw values in the order of their labels, with a band around them, open ends at the edge."""
     figure, axes = _canvas()
-    x, middle, wide = np.arange(len(labels)), np.asarray(values), np.asarray(half_widths)
-    axes.fill_between(x, middle - wide, middle + wide, color=_BAR, alpha=0.3, linewidth=0)
+    x, middle = np.arange(len(labels)), np.nan_to_num(np.asarray(values, dtype=float))
+    low, high, edges = _closed(middle, ends)
+    axes.fill_between(x, low, high, color=_BAR, alpha=0.3, linewidth=0)
+    if edges is not None:
+        axes.set_ylim(*edges)
     axes.plot(x, middle, color=_INK, marker="o", markersize=3)
     step = max(1, len(labels) // 12)
     shown = [_plain(label) for label in labels][::step]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
+from deniable import plots
 from deniable.intervals import Normal, same
 
 WHO, WARD = [i % 200 for i in range(2000)], ["ABC"[i % 3] for i in range(2000)]
@@ -357,3 +358,56 @@ def test_ends_of_intervals_do_not_take_the_place_of_columns(second):
     assert [column for name, column in shown.items() if name not in answer.columns] == ends
     assert len({name.lower() for name in shown}) == len(shown) == 7
     assert answer.to_csv().splitlines()[0].split(",") == list(shown)
+
+
+def open_answer():
+    """Two wards, of which one has no upper end."""
+    values, ends = np.array([100.0, 50.0]), (np.array([90.0, 45.0]), np.array([np.inf, 80.0]))
+    return dp.Answer(
+        data={"ward": ["A", "B"], "n": values.tolist()},
+        noise={"n": Normal(values, np.array([4.0, 4.0]))},
+        truth={"n": Fixed(*ends)},
+        cost=dp.Price(None, Fraction(1), Fraction(0)),
+        number=1,
+        head="",
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fixed:
+    low: np.ndarray
+    high: np.ndarray
+
+    def at(self, confidence):
+        assert 0 < confidence < 1
+        return self.low, self.high
+
+
+def test_parts_that_sum_to_their_total_keep_what_is_known_of_the_truth():
+    parts = open_answer()
+    total = dataclasses.replace(
+        parts,
+        data={"n": [170.0]},
+        noise={"n": Normal(np.array([170.0]), np.array([4.0]))},
+        truth={"n": Fixed(np.array([160.0]), np.array([np.inf]))},
+    )
+    made, whole = parts.summing_to(total)
+    assert sum(made["n"]) == pytest.approx(whole["n"][0])
+    low, high = made.interval_of("n")
+    assert low.tolist() == [90.0, 45.0]
+    assert high.tolist() == [np.inf, 80.0]
+    narrow, wide = (each.interval_of("n", kind="noise") for each in (made, parts))
+    assert (narrow[1] - narrow[0] < wide[1] - wide[0]).all()
+    far, _ = parts.summing_to(dataclasses.replace(total, data={"n": [900.0]}))
+    assert far.interval_of("n")[1].tolist() == [np.inf, far["n"][1]]  # it holds the number shown
+
+
+def test_open_ends_are_drawn_to_the_edge_of_the_picture(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "_save", lambda figure, path: drawn.append(figure) or path)
+    open_answer().plot(tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    bars = axes.containers[0].lines[2][0].get_segments()
+    (low, high), (lower, higher) = ([y for _, y in bar] for bar in bars)
+    assert (low, lower, higher) == (90, 45, 80)
+    assert high == pytest.approx(axes.get_ylim()[1])

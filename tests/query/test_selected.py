@@ -37,6 +37,15 @@ def delta(answer):
     return float(answer.cost.delta)
 
 
+def test_what_is_said_to_be_left_is_not_cut_short_by_delta():
+    """A selection takes a part of the δ that is left: ρ alone says how many more there are."""
+    with session(dp.ApproxDP(300, 1e-6)) as opened:
+        answer = opened.sql(BY_WARD, epsilon=0.5)
+        left = opened.remaining["p"]
+    assert answer.cost.delta > 0
+    assert left.more(answer.cost) == left.remaining["rho"] // answer.cost.rho > 100
+
+
 def asked_often(many):
     """So many questions that select keys, on one budget at ε = 0.01."""
     with session() as asked:

@@ -474,7 +474,7 @@ def test_answers_go_anywhere(tmp_path):
         answer["nothing"]
     parts, whole = answer.summing_to(total)
     assert sum(parts["n"]) == pytest.approx(whole["n"][0])
-    narrow, wide = parts.interval_of("n", 0.95), answer.interval_of("n", 0.95)
+    narrow, wide = (each.interval_of("n", 0.95, "noise") for each in (parts, answer))
     assert (narrow[1] - narrow[0] < wide[1] - wide[0]).all()
     mended = answer.consistent(non_negative=True, integer=True)
     assert all(n == int(n) >= 0 for n in mended["n"])

@@ -172,6 +172,28 @@ def test_a_few_people_have_lower_ends_alone():
     assert at_least >= 5
 
 
+def test_of_few_people_means_and_arithmetic_promise_nothing_that_heavy_people_could_undo():
+    """Who has many rows is unlike the others: a mean of kept rows is far from that of all."""
+    rng, answered = np.random.default_rng(11), 0
+    for _ in range(8):
+        rows = np.ceil(rng.lognormal(1, 1.5, 200)).astype(int)
+        who = np.repeat(np.arange(200), rows)
+        x = np.where(rows[who] > np.quantile(rows, 0.9), 190.0, 10.0)
+        with opened(pa.table({"who": who, "x": x}), keys={}) as session:
+            try:
+                mean = session.sql("SELECT AVG(x) AS m, VARIANCE(x) AS v FROM t", epsilon=1)
+                share = session.sql("SELECT 1e6 / COUNT(*) AS s FROM t", epsilon=1)
+            except dp.NotAnsweredError:
+                continue
+        (row,) = [*mean.intervals().to_pylist()]
+        assert row["m_low"] <= x.mean() <= row["m_high"]
+        assert row["v_low"] <= x.var(ddof=1) <= row["v_high"]
+        assert share.intervals()["s_low"].to_pylist() == [-math.inf]
+        assert any(label.startswith("an interval needs max_rows=") for label in mean.labels)
+        answered += 1
+    assert answered >= 2
+
+
 def test_people_beyond_the_last_level_open_the_upper_end():
     """A fiftieth of them have a thousand rows, the others one: no two-sided interval is right."""
     bins = (5_000, *[0] * 12, 100)

@@ -253,7 +253,7 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield "row = true" if draft.unit is None else f"unit = {quoted(draft.unit)}"
     yield 'version = "1"  # change it whenever the data change: old answers are not repeated then'
     if draft.unit is not None:
-        yield "# max_rows =    how many rows of one unit count in full; without it, that is bought"
+        yield "# max_rows =    how many rows of one unit count in full; else it is estimated"
     yield "# max_groups =  in how many groups one unit counts, where groups are no declared keys"
     yield "# size =        the number of rows, if that is public; it helps to foresee errors"
     yield ""

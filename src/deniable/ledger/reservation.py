@@ -67,14 +67,17 @@ class Balance:
     """How many questions hold something for a second part."""
 
     def more(self, cost: Price) -> int:
-        """How many more releases of this cost it pays for."""
+        """How many more releases of this cost it pays for.
+
+        δ never ends: what chooses groups takes a part of what is left of it, not the same again.
+        """
 
         def times(name: str, price: Fraction | None) -> float:
             if name not in self.remaining or price is None:
                 return 0
             return math.inf if price == 0 else self.remaining[name] // price
 
-        delta = times("delta", cost.delta) if "delta" in self.remaining else math.inf
+        delta = 0 if cost.delta and self.remaining.get("delta") == 0 else math.inf
         return int(max(times("epsilon", cost.epsilon), min(times("rho", cost.rho), delta)))
 
 

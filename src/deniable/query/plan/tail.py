@@ -34,6 +34,7 @@ _ANYBODY = 4.0
 UPPER_END = 30.0  # noise of one bin: fewer units than that have no upper end
 UPPER_RISK = 0.6  # of a tail's chance, for upper ends: bounds are chosen where draws look good
 _MOST_DRAWN = 120
+_TAIL = 0.025
 _LEAST = 1e-6
 
 
@@ -53,6 +54,8 @@ class Profile:
     """The norm of one row, in that of the plan."""
     largest_row: int
     """The largest norm of one row."""
+    slack: int = 0
+    """For how many levels beyond what is seen numbers of units may stay, and fall after that."""
 
     @property
     def anybody(self) -> bool:
@@ -69,6 +72,11 @@ class Profile:
     def open_above(self) -> bool:
         """Whether units stand out in the last bin, so that nothing tells how heavy they are."""
         return self.bins[-1] >= STANDS_OUT * self.deviation
+
+    @property
+    def last(self) -> float:
+        """The number of rows from which the last bin is open above."""
+        return float(positions(self.norms, self.first, len(self.bins))[-1])
 
     @property
     def tail(self) -> Tail:
@@ -109,8 +117,11 @@ class Lost:
 class Tail:
     """Draws of S(x), the number of units at or above a norm of x rows, for x on levels."""
 
-    def __init__(self, x: Floats, units: Floats, end: int, draws: Draws) -> None:
+    def __init__(
+        self, x: Floats, units: Floats, end: int, draws: Draws, sure: int | None = None
+    ) -> None:
         self.x, self.units, self.end = x, units, end
+        self._sure = end - 1 if sure is None else sure  # the last level at which units stand out
         back = max(0, end - _BACK)
         fall = np.log(np.maximum(units[:, back], _LEAST) / np.maximum(units[:, end], 1e-9))
         index = np.clip(fall / math.log(x[end] / x[back]), LEAST_INDEX, 60.0)
@@ -151,7 +162,7 @@ class Tail:
         most = self._area(bound, self.end, 0, power)
         far = np.maximum(heavy, max(bound, top)) ** power - max(bound, top) ** power
         most = most + self._times * far.sum(1)
-        least = self._area(bound, self.end - 1, 1, power)
+        least = self._area(bound, self._sure, 1, power)
         beyond = self._at(bound) if bound < top else self._times * (heavy > bound).sum(1)
         return Lost(bound, most, least, beyond)
 
@@ -191,9 +202,8 @@ class Tail:
 @lru_cache(maxsize=16)
 def _tail(profile: Profile) -> Tail:
     x = positions(profile.norms, profile.first, len(profile.bins))
-    return _made(
-        x, profile.bins, profile.deviation, Draws(profile.first, profile.below, profile.bins)
-    )
+    draws = Draws(profile.first, profile.below, profile.bins)
+    return _made(x, profile.bins, profile.deviation, draws, profile.slack)
 
 
 @lru_cache(maxsize=64)
@@ -202,21 +212,23 @@ def tail_of(x: tuple[float, ...], bins: tuple[int, ...], deviation: float) -> Ta
     return _made(np.array(x), bins, deviation, Draws(x, bins))
 
 
-def _made(x: Floats, bins: tuple[int, ...], deviation: float, draws: Draws) -> Tail:
-    units, seen = _drawn(x, np.array(bins, dtype=float), deviation, draws)
-    return Tail(x, units, min(seen + 1, len(x) - 1), draws)
+def _made(x: Floats, bins: tuple[int, ...], deviation: float, draws: Draws, slack: int = 0) -> Tail:
+    units, seen = _drawn(x, np.array(bins, dtype=float), deviation, draws, slack)
+    last = len(x) - 1
+    return Tail(x, units, min(seen + 1 + slack, last), draws, min(seen, last - 1))
 
 
-def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws) -> tuple[Floats, int]:
+def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws, slack: int) -> tuple[Floats, int]:
     """Particles of S at each position, and the last level at which units stand out.
 
     A particle filter from the first level up: the next S lies on the line through the last ones,
-    or anywhere below; beyond what is seen, not above that line but by chance.
+    or anywhere below; beyond what is seen and the slack, not above that line but by chance.
     """
     size, many = PARTICLES, len(bins)
     suffix = np.cumsum(bins[::-1])[::-1]
     out = np.nonzero(suffix >= STANDS_OUT * sd * np.sqrt(np.arange(many, 0, -1)))[0]
     seen = int(out[-1]) if len(out) else 0
+    free_up_to = seen + slack
     s = np.zeros((size, many))
     spread = 2 * sd * math.sqrt(many) * np.linspace(-1, 1, size)[draws.order(size)]
     s[:, 0] = np.maximum(bins.sum() + spread, 1)
@@ -228,10 +240,10 @@ def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws) -> tuple[Floats, in
             slope = np.maximum(fall / math.log(x[j] / x[back]), 0)
         keep = np.exp(-slope * step)
         line = now * keep
-        top = now if j + 1 <= seen else np.minimum(now, line + np.sqrt(line * (1 - keep)))
+        top = now if j + 1 <= free_up_to else np.minimum(now, line + np.sqrt(line * (1 - keep)))
         mean = now - bins[j]
         low, high = ndtr(-mean / sd), ndtr((top - mean) / sd)
-        straight = np.where((line < sd) & (j + 1 > seen), 1.0, _STRAIGHT if j else 0.0)
+        straight = np.where((line < sd) & (j + 1 > free_up_to), 1.0, _STRAIGHT if j else 0.0)
         on = straight * np.exp(-0.5 * ((mean - line) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
         off = (1 - straight) * np.maximum(high - low, 0) / np.maximum(top, 1e-9)
         both = on + off + 1e-300
@@ -278,3 +290,15 @@ def width(lost: Lost, noise: float, share: float) -> float:
     """How wide an interval will be, noise being within ± `noise` with 95 %."""
     middle, far, near, least = lost.ends(share)
     return float(middle - least + math.hypot(noise, far - middle) + math.hypot(noise, least - near))
+
+
+def farther_end(lost: Lost, noise: float, share: float) -> float:
+    """How far the farther end of a 95 % interval will be from the number that is shown.
+
+    That is with half of what may be lost put back, and half of what surely is.
+    """
+    middle, _, near, least = lost.ends(share)
+    level = 1 - UPPER_RISK * _TAIL
+    far = float(np.quantile(share * lost.most, level))
+    above = math.hypot(noise * float(ndtri(level) / ndtri(1 - _TAIL)), far - middle)
+    return float((middle - least) / 2 + max(above, math.hypot(noise, least - near)))

@@ -35,6 +35,7 @@ from deniable.release import Door
 PLACE_SHARE, LEVELS_SHARE, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
 HEAVY_SHARE = Fraction(1, 6)  # of what is left after these: an eighth of the whole
 _TARGET = {True: 10, False: 20}  # noise of one bin: so many units lie above the place, by norm
+_OCTAVE = 2  # levels
 _BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02
@@ -106,8 +107,17 @@ class ProfileOfUnits:
         return self.levels.noise.norm == "l2"
 
     def steps(self) -> list[Step]:
-        """What the engine runs, with made-up bounds."""
+        """What the engine runs, with made-up bounds.
+
+        Rows that are stored are stored anew once columns are centred elsewhere: engines are to know
+        that their source is read twice.
+        """
         made = [values_step(self.plan, place, _CELLS) for place in _sums(self.plan)]
+        if made and self.plan.stored:
+            apart = [1 << 60, *[0] * (_CELLS - 1)]
+            for means in (apart, apart[::-1]):  # one of them is not where they are centred now
+                moved = self._recentred([means] * len(_sums(self.plan)))
+                made.append(upper_step(moved, 1, l2=self.l2))
         made.append(upper_step(self.plan, 1, l2=self.l2))
         if not self._upper_is_exact:
             made.append(levels_step(self.plan.with_rows(1).with_norm(1), 1, l2=self.l2))
@@ -165,6 +175,7 @@ class ProfileOfUnits:
             least_row=least,
             # Where columns have no bounds a row may be anything: what is usual counts as one.
             largest_row=least if plan.buys_norm else max(1, _row(plan, l2=self.l2)),
+            slack=_slack(plan, l2=self.l2),
         )
         plan = _with_profile(plan, profile)
         if not profile.anybody:
@@ -293,6 +304,19 @@ def _norms(plan: Plan, *, l2: bool) -> Norms:
     return (
         Norms.ROOTS if plan.counted.groups and l2 and len(plan.counted.sets) == 1 else Norms.WHOLE
     )
+
+
+def _slack(plan: Plan, *, l2: bool) -> int:
+    """For how many levels beyond what is seen numbers of units need not fall.
+
+    Euclidean norms of equally many rows differ by up to the root of the number of groups: units
+    that live in one group are a hump of their own, behind the others, and as wide. An octave holds
+    most of those humps, not all: every table without any pays for it with wider upper ends.
+    """
+    cells = (plan.counted.cells or 1) if plan.counted.groups else 1
+    if not l2 or len(plan.counted.sets) > 1:
+        return 0
+    return min(_OCTAVE, cells.bit_length() - 1)
 
 
 def _sums(plan: Plan) -> list[int]:

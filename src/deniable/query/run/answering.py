@@ -253,7 +253,7 @@ class Answering:
         return NotAnsweredError(
             f"not answered: at this price fewer than about {least:,.0f} people (up to {most:,.0f}, "
             f"if they differ much) cannot be told from none. Charged: {spent}. Declare {declare} "
-            "(then nothing is estimated), or ask with a larger epsilon"
+            "(then no bound is estimated), or ask with a larger epsilon"
         )
 
     def _estimated(

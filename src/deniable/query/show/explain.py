@@ -22,7 +22,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
 from deniable.query.plan.measures import Linear, Located, Measure
 from deniable.query.plan.plan import SCALE, Plan
-from deniable.query.plan.tail import width
+from deniable.query.plan.tail import farther_end
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import share_of_lost
 from deniable.query.run.emit import KEY_PLACEHOLDER
@@ -209,7 +209,7 @@ def _expected(priced: Priced, name: str, measure: Linear) -> ColumnError:
         return ColumnError(name, law, wide, "below it alone: too few people for an upper end")
     cap = math.inf if unit.cap is None else unit.cap * profile.largest_row / profile.least_row
     lost = profile.tail.beyond(unit.norm / profile.least_row, cap)
-    expected = width(lost, wide, share_of_lost(priced.plan)) / 2
+    expected = farther_end(lost, wide, share_of_lost(priced.plan))
     return ColumnError(name, law, expected, "about the truth")
 
 

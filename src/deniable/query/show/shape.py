@@ -137,7 +137,7 @@ def _truth(
         return None
     if isinstance(known, Linear):
         return TruthOfSum(known, shown, noisy.noise, kept, _signed(plan, known))
-    return TruthOfRatio(known, shown, noisy.noise, kept)
+    return TruthOfRatio(known, shown, noisy.noise, kept, bounded=not plan.buys_norm)
 
 
 def _signed(plan: Plan, measure: Linear) -> bool:
@@ -218,9 +218,15 @@ def _value(
 
 
 def _moved(plan: Plan, noisy: Noisy, output: Output, plain: Normal, picked: list[int]) -> Moved:
-    """How far arithmetic moves where as much is lost as may be, or as little."""
+    """How far arithmetic moves where as much is lost as may be, or as little.
+
+    Where nothing bounds what is lost, neither end is known: the number may rise by it, or fall.
+    """
     beyond = noisy.beyond
     assert beyond is not None
+    if beyond.one_sided:
+        anywhere = np.full(len(picked), math.inf)
+        return Moved(plain, anywhere, anywhere)
     columns, ends = beyond.likely.shape[1], []
     for draws, level in ((beyond.least, 0.025), (beyond.most, 0.985)):
         made = noisy.x.copy()
@@ -229,7 +235,7 @@ def _moved(plan: Plan, noisy: Noisy, output: Output, plain: Normal, picked: list
         ends.append(np.where(np.isfinite(value), value, math.inf))
     below = -np.minimum(np.minimum(*ends), 0.0)
     above = np.maximum(np.maximum(*ends), 0.0)
-    return Moved(plain, below, np.where(beyond.one_sided, math.inf, above))
+    return Moved(plain, below, above)
 
 
 def _is_number(value: Any) -> bool:

@@ -167,14 +167,27 @@ def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iter
         f"{people:,.0f} have more{share}"
     )
     if beyond.one_sided:
-        least = UPPER_END * profile.deviation
-        yield (
-            "at least: an upper end needs max_rows=, or a larger epsilon, or about "
-            f"{least:,.0f} people at this one"
-        )
+        yield _without_ends(plan, profile)
     else:
         seen = profile.tail.seen * profile.least_row / profile.largest_row
         yield _assumed(max(rows, seen))
+
+
+def _without_ends(plan: Plan, profile: Profile) -> str:
+    """Why sums have no upper end and other numbers no interval, and what would give them one."""
+    sums = [isinstance(each, Linear) for each in plan.shown.measures]
+    what = "at least: an upper end" if all(sums) else "an interval"
+    what = what if all(sums) or not any(sums) else f"at least: an upper end, or {what} of the rest,"
+    if profile.few:
+        return (
+            f"{what} needs max_rows=, or a larger epsilon, or about "
+            f"{UPPER_END * profile.deviation:,.0f} people at this one"
+        )
+    return (
+        f"{what} needs max_rows=, or a larger epsilon: people stand out in the last bin, from "
+        f"{_few(profile.last * profile.least_row / profile.largest_row)} rows on, and nothing "
+        "tells how many rows they have"
+    )
 
 
 def _of_rows(plan: Plan, profile: Profile) -> Iterator[str]:

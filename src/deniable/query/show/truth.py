@@ -66,9 +66,18 @@ class TruthOfRatio:
     x: Floats
     noise: tuple[ColumnNoise, ...]
     beyond: Beyond
+    bounded: bool
+    """Whether the columns it is made of have declared bounds."""
 
     def at(self, confidence: float) -> Interval:
-        """Where the truth lies, as far as heavy units are like those that are seen."""
+        """Where the truth lies, as far as heavy units are like those that are seen.
+
+        Where nothing tells how much is lost, almost all rows may be of units that are like no
+        others: anything that bounds allow.
+        """
+        if self.beyond.one_sided:
+            least, most = self._possible
+            return np.full(len(self.x), least), np.full(len(self.x), most)
         low, high = self.measure.interval(self.x, self.noise, confidence)
         middle, tail = self.measure.value(self.x), (1 - confidence) / 2
         columns, draws = self.beyond.most.shape[1:]
@@ -84,6 +93,13 @@ class TruthOfRatio:
             np.clip(low + np.minimum(below, 0.0), least, most),
             np.clip(high + np.maximum(above, 0.0), least, most),
         )
+
+    @property
+    def _possible(self) -> tuple[float, float]:
+        """Where it lies whatever the data are."""
+        if self.bounded or (isinstance(self.measure, Cross) and self.measure.squares is not None):
+            return self.measure.reach
+        return (0.0 if isinstance(self.measure, Spread) else -math.inf), math.inf
 
 
 @dataclass(frozen=True, eq=False)
