@@ -7,12 +7,12 @@ import deniable as dp
 from clinic import CLINIC, reserve
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
-from deniable.ledger.stores import sql
+from deniable.ledger.stores import own, sql
 
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(sql, "_PATIENCE", 1)  # seconds that who writes waits for a lock
+    monkeypatch.setattr(own, "PATIENCE", 1)  # seconds that who writes waits for a lock
     with Ledger(tmp_path / "ledger.db") as made:
         made.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
         for _ in range(3):

@@ -43,15 +43,15 @@ from deniable.ledger.key import load_key, read_key
 from deniable.ledger.memory import memory_of
 from deniable.ledger.plain import answer_data, plain, question_digest, read_name
 from deniable.ledger.record import tight_epsilon
-from deniable.ledger.recorded import recorded
-from deniable.ledger.referring import after_entry_about
 from deniable.ledger.reservation import (
     Balance,
     Recorded,
     Reservation,
     Second,
+    after_entry_about,
     balance_of,
     read_hold,
+    recorded,
 )
 from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.stores.memory import MemoryStore

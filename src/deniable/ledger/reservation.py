@@ -1,14 +1,21 @@
-"""What a ledger hands out: a price that is spent, an answer that is kept, and what is left."""
+"""What a ledger hands out: a price that is spent, an answer that is kept, and what is left.
+
+Answers are found by the digest of their question, and checked before they are told.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from deniable.ledger.entries import Row, head_of, state_of
+from deniable.errors import DoorError, LedgerTamperedError
+from deniable.ledger import policy
+from deniable.ledger.entries import ANSWERS, Kind, Row, State, day_of, has_ended, head_of, state_of
 from deniable.ledger.filters import Budget, Totals
+from deniable.ledger.stores.base import LedgerStore, View
+from deniable.ledger.watch import Watch
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
 from deniable.privacy.wire import loss_from_json, loss_to_json
@@ -107,3 +114,53 @@ def read_hold(hold: Loss | None) -> tuple[Loss | None, dict[str, object]]:
     rest = loss_from_json(text)
     stated("hold", (rest,))
     return rest, {"hold": text}
+
+
+def recorded(
+    watch: Watch, store: LedgerStore, population: str, digest: str
+) -> Iterator[tuple[Row, Recorded]]:
+    """The answers to a question, with the entries that reserved their prices, in order."""
+    watch.settle(population)
+    for row in store.asked(population, digest):
+        second = row.question == digest  # it asks this, and answers something else
+        if row.kind in ANSWERS and row.refers is not None and not second:
+            asked = store.row(population, row.refers)
+            if asked is None or watch.authentic(asked, store).question != digest:
+                raise LedgerTamperedError(f"entry {row.number} of {population!r} answers nothing")
+            kept = watch.authentic(row, store)
+            day = day_of(asked.data["state"]["time"])
+            yield asked, Recorded(kept.data["answer"], row.refers, head_of(row), True, day)
+
+
+def after_entry_about(
+    watch: Watch,
+    reservation: Reservation,
+    *,
+    kind: Kind,
+    before: Row,
+    view: View,
+    drawn: Loss | None = None,
+    second: tuple[Loss | None, Loss | None] = (None, None),
+    question: str | None = None,
+) -> State:
+    """The state after the next entry, one about a reservation that has not ended.
+
+    `drawn` is what is about to be drawn of it; `second` is the next part and what is held after
+    that, and `question` what that part asks.
+    """
+    name, number = reservation.population, reservation.number
+    mine = view.row(name, number)
+    if mine is None or head_of(watch.authentic(mine, view)) != reservation.head:
+        raise DoorError(f"{name!r} has no such reservation in this ledger")
+    state = state_of(before)
+    if drawn is not None:
+        return policy.door_drawn(state, number, loss_from_json(mine.data["loss"]), drawn)
+    if mine.data["resumable"]:
+        return policy.door_ended(state, number)
+    if has_ended(view.referring(name, number)):
+        raise DoorError(f"reservation {number} has ended already")
+    if kind != Kind.SETTLE:
+        return policy.hold_kept(state, number)
+    if question is not None and question == mine.question:
+        raise DoorError("the second part of a question must be another question")
+    return policy.settled(state, number, *second, at=before.number + 1)

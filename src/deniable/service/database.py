@@ -18,17 +18,15 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from deniable.errors import LedgerError, MissingExtraError, ParameterError, SurveyStoreError
-from deniable.ledger.stores.one_file import OneFile
-from deniable.ledger.stores.own import OwnEngine
+from deniable.ledger.stores.own import PATIENCE, OneFile, OwnEngine
 from deniable.ledger.stores.postgres import Home, check_tables, find_home, pin
 from deniable.randomness.fork import unforked
 from deniable.service.tables import METADATA, SURVEYS
 
-_PATIENCE = 60  # seconds that a writer waits for others
 _TURN = 0x64656E69  # the number of the lock in Postgres
 _TAKE_TURN = sa.text(
     "SELECT set_config('synchronous_commit', 'on', true), "
-    f"set_config('lock_timeout', '{_PATIENCE}s', true), pg_advisory_xact_lock({_TURN})"
+    f"set_config('lock_timeout', '{PATIENCE}s', true), pg_advisory_xact_lock({_TURN})"
 )
 
 
@@ -177,7 +175,7 @@ def _sqlite(file: Path, *, create: bool) -> sa.Engine:
             raise ParameterError("store", str(file), f"cannot be made: {cause.strerror}") from None
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),
-        connect_args={"timeout": _PATIENCE},
+        connect_args={"timeout": PATIENCE},
         hide_parameters=True,
         max_overflow=-1,
     )

@@ -21,11 +21,9 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
 from deniable.ledger.stores.base import Decide
-from deniable.ledger.stores.one_file import OneFile
-from deniable.ledger.stores.own import OwnEngine
+from deniable.ledger.stores.own import OneFile, OwnEngine, durable
 from deniable.ledger.stores.postgres import Home, check_tables, copy_theirs, find_home, pin
 
-_PATIENCE = 60  # seconds that a writer waits for others
 _TRIES = 5
 
 _metadata = sa.MetaData()
@@ -260,20 +258,7 @@ class SqlStore:
                 raise MissingExtraError("ledgers in Postgres", "postgres") from None
             except SQLAlchemyError:
                 raise LedgerError("a ledger in Postgres is reached by postgresql://...") from None
-        engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE})
-
-        @sa.event.listens_for(engine, "connect")
-        def configure(connection: object, _: object) -> None:
-            # The driver must not open transactions itself; commits are synced, their folder too.
-            connection.isolation_level = None  # type: ignore[attr-defined]
-            connection.execute("PRAGMA synchronous = EXTRA")  # type: ignore[attr-defined]
-
-        @sa.event.listens_for(engine, "begin")
-        def begin(connection: sa.Connection) -> None:
-            writes = connection.get_execution_options().get("deniable_write")
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-        return engine
+        return durable(url)
 
     def _check_place(self) -> None:
         """Spend nothing where it would not be found again."""

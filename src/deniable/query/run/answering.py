@@ -114,13 +114,11 @@ class Answering:
     def _digest_of(self, estimate: Estimate) -> dict[str, object]:
         return digest_of_estimate(estimate, self.planner.catalogue)
 
-    def _needed(self, asked: Asked, ready: Ready) -> Estimate | None:
-        return needed(ready.plan, ready.left, self.planner.budget, asked.compiled)
-
     def _known_so_far(self, asked: Asked, ready: Ready | None = None) -> Ready:
         """What the ledger knows of what is estimated first, up to what it does not know."""
         ready = Ready(asked.plan, asked.amount) if ready is None else ready
-        while (estimate := self._needed(asked, ready)) is not None:
+        budget, compiled = self.planner.budget, asked.compiled
+        while (estimate := needed(ready.plan, ready.left, budget, compiled)) is not None:
             found = self._kept(asked, estimate)
             if found is None:
                 return replace(ready, missing=estimate)
@@ -303,11 +301,6 @@ class Answering:
         rest = _held(estimate)
         purpose = f"sql: {' and '.join(estimate.parts)} of units"
         return Second(estimate.loss, self._digest_of(estimate), purpose, rest)
-
-    def _afford(self, asked: Asked, ready: Ready) -> None:
-        """Refuse a question whose estimates could be paid, but not the rest."""
-        losses = self._losses(asked, ready)
-        self.ledger.afford(asked.plan.population, losses, who=self.who)
 
     def _secret(self, digest: Mapping[str, object]) -> str:
         """The key of the hash by which groups of heavy units are kept: secret, and lasting."""

@@ -148,7 +148,12 @@ def is_heavy(plan: Plan) -> str:
 
 
 def _counts(plan: Plan) -> str:
-    """For each unit, how many of its rows count, whatever is summed of them."""
+    """For each unit, how many of its rows count, whatever is summed of them.
+
+    Marginals of the same rows share one table: who has few of them has few in any marginal.
+    """
+    if plan.whole is not None:
+        return f"SELECT u, COUNT(*) AS n FROM {ROWS} GROUP BY u"
     if not plan.stored:
         plan = replace(plan, counted=plan.counted.bare)
     return f"{with_base(plan)} SELECT u, COUNT(*) AS n FROM deniable_base GROUP BY u"

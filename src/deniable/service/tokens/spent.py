@@ -18,12 +18,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from deniable.errors import ParameterError, TokenSpentError, TokenStoreError
-from deniable.ledger.stores.one_file import OneFile
-from deniable.ledger.stores.own import OwnEngine
+from deniable.ledger.stores.own import OneFile, OwnEngine, durable
 from deniable.service.tokens.checks import require_bytes
 
 _DIGEST_LENGTH = 32
-_PATIENCE = 60  # seconds that a writer waits for others
 _VERSION = 1
 
 SPENT = sa.Table(
@@ -65,7 +63,8 @@ class SpentFile:
         self._file = Path(path).absolute()
         self._create_file()
         self._place = OneFile(self._file)
-        self._own = OwnEngine(self._connect())
+        url = sa.URL.create("sqlite", database=str(self._file))
+        self._own = OwnEngine(durable(url).execution_options(deniable_write=True))
         try:
             self._create_table()
         except BaseException:
@@ -107,23 +106,6 @@ class SpentFile:
             said = str(getattr(cause, "orig", cause)).strip().split("\n")[0][:200]
             raise TokenStoreError(f"{self._file}: {said}; nothing was accepted") from None
         self._check_place()  # nor was it put away meanwhile
-
-    def _connect(self) -> sa.Engine:
-        engine = sa.create_engine(
-            sa.URL.create("sqlite", database=str(self._file)), connect_args={"timeout": _PATIENCE}
-        )
-
-        @sa.event.listens_for(engine, "connect")
-        def configure(connection: object, _: object) -> None:
-            # The driver must not open transactions itself; commits are synced, their folder too.
-            connection.isolation_level = None  # type: ignore[attr-defined]
-            connection.execute("PRAGMA synchronous = EXTRA")  # type: ignore[attr-defined]
-
-        @sa.event.listens_for(engine, "begin")
-        def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-        return engine
 
     def _create_file(self) -> None:
         try:
