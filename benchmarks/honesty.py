@@ -3,12 +3,12 @@
     python benchmarks/honesty.py [--check] [--cells 200] [--runs 40] [--seed 1] [--data FOLDER]
 
 A cell is a law of rows per person, a number of people, a number of groups, people spread over them
-or the heaviest together in one, a price, keys declared or selected, and an aggregate. Cells are
-drawn by the seed, which is printed. In each run the table is made anew and asked through
-`Session.sql`, as a user asks. Twelve laws are those on which constants were chosen, with other
-seeds; seven are held out. With --data, public tables too (diabetes130, cdnow, nycflights13 of a
-folder of CSV files): ten questions of a newcomer each, by the path of the commands; and NHEFS
-(wt82_71 where qsmk = 0), a mean without bounds.
+or the heaviest together in one, a price, keys declared or selected, an aggregate, and values: skew,
+of both signs, or larger for people with many rows. Cells are drawn by the seed, which is printed.
+In each run the table is made anew and asked through `Session.sql`, as a user asks. Twelve laws are
+those on which constants were chosen, with other seeds; seven are held out. With --data, public
+tables too (diabetes130, cdnow, nycflights13 of a folder of CSV files): ten questions of a newcomer
+each, by the path of the commands; and NHEFS (wt82_71 where qsmk = 0), a mean without bounds.
 
 Columns without bounds: means of values of several laws, each row a person, at ε = 1. The bounds of
 a column are estimated; the width is half of the interval's, in the column's unit.
@@ -18,11 +18,11 @@ questions were not answered, how many have a lower end alone, the median width o
 fixed bound, known for free (four of its root mean squared errors), CPU seconds a question.
 
 Bars, each respecting its binomial error (Clopper & Pearson, 1e-4): lower ends hold 96.5 %; two ends
-90 % for one number from 500 people at ε = 1, 85 % by groups that are spread; at most 2 % are not
-answered from 300 people at ε = 1; numbers of public tables 94 %. The same of cells in which
-`max_rows=20` is declared: where it cuts off nobody, some, or a few heavy people. A hump of heavy
-people that noise hides, 50 of 5,000, is missed, as the label's assumption says; it has no bar.
-Means of columns without bounds 95 %, and of NHEFS a half-width of 1.5 at most.
+90 % for one count from 500 people at ε = 1, 85 % for others and by groups that are spread; at most
+2 % are not answered from 300 people at ε = 1; numbers of public tables 94 %. The same of cells in
+which `max_rows=20` is declared: where it cuts off nobody, some, or a few heavy people. A hump of
+heavy people that noise hides, 50 of 5,000, is missed, as the label's assumption says; it has no
+bar. Means of columns without bounds 95 %, and of NHEFS a half-width of 1.5 at most.
 """
 
 from __future__ import annotations
@@ -86,6 +86,13 @@ HEAVY = "Poisson 3, and 1 in 100 with 60 rows"
 ONLY_DECLARED: dict[str, Law] = {
     HEAVY: lambda rng, n: np.where(rng.random(n) < 0.01, 60.0, np.maximum(rng.poisson(3, n), 1.0))
 }
+VALUES: dict[str, Callable[[np.random.Generator, Floats], Floats]] = {
+    "skew values": lambda rng, rows: rng.gamma(2, 10, len(rows)).clip(0, 200),
+    "signed values": lambda rng, rows: rng.normal(5, 30, len(rows)).clip(-200, 200),
+    "values by rows": lambda _, rows: np.where(rows > np.quantile(rows, 0.5), 190.0, 10.0),
+}
+"""Of rows, by how many rows their people have."""
+SKEW, SIGNED, _ = VALUES
 AGGREGATES = ("COUNT(*)", "SUM(x)", "AVG(x)", "VARIANCE(x)")
 UNITS = (100, 300, 1_000, 5_000, 50_000)
 GROUPS = (1, 3, 10, 100)
@@ -103,6 +110,7 @@ class Cell:
     price: str
     selected: bool
     aggregate: str
+    values: str = SKEW
     max_rows: int | None = None
 
     @property
@@ -114,6 +122,15 @@ class Cell:
     def budget(self) -> dp.PureDP | dp.ApproxDP:
         """A budget that never ends."""
         return dp.PureDP(1e6) if self.price.startswith("pure") else dp.ApproxDP(1e6, DELTA)
+
+    @property
+    def name(self) -> str:
+        """As it is reported."""
+        where = "" if self.groups == 1 else f", {self.groups} groups"
+        where += ", concentrated" if self.concentrated else ""
+        where += ", selected" if self.selected else ""
+        of = "" if self.values == SKEW else f" of {self.values}"
+        return f"{self.law}, {self.units:,} people{where}, {self.price}, {self.aggregate}{of}"
 
     @property
     def question(self) -> str:
@@ -152,7 +169,7 @@ def cells(seed: int, many: int) -> list[Cell]:
     every = [
         Cell(*each)
         for each in itertools.product(
-            laws, UNITS, GROUPS, (False, True), PRICES, (False, True), AGGREGATES
+            laws, UNITS, GROUPS, (False, True), PRICES, (False, True), AGGREGATES, VALUES
         )
     ]
     sensible = [
@@ -161,6 +178,7 @@ def cells(seed: int, many: int) -> list[Cell]:
         if not (cell.groups == 1 and (cell.concentrated or cell.selected))
         and not (cell.price.startswith("pure") and cell.selected)
         and cell.units >= 30 * cell.groups
+        and not (cell.aggregate == "COUNT(*)" and cell.values != SKEW)
     ]
     picked = np.random.default_rng(seed).choice(len(sensible), min(many, len(sensible)), False)
     return [sensible[place] for place in sorted(picked)]
@@ -170,7 +188,7 @@ def declared() -> list[Cell]:
     """Cells with `max_rows` declared: generous, tight, and with a few heavy people beyond."""
     laws = ("Poisson 10", "geometric 10", "lognormal 1.5, 1", "Pareto 2", "Pareto 1.6", HEAVY)
     return [
-        Cell(law, units, groups, False, price, False, aggregate, 20)
+        Cell(law, units, groups, False, price, False, aggregate, max_rows=20)
         for law in laws
         for units, groups, price, aggregate in (
             (500, 1, "ε 1", "COUNT(*)"),
@@ -195,7 +213,7 @@ def table(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
         home = np.full(cell.units, -1)
         home[heavy] = rng.integers(cell.groups // 2, cell.groups, len(heavy))
         group = np.where(home[who] >= 0, home[who], group)
-    return {"who": who, "g": group, "x": rng.gamma(2, 10, len(who)).clip(0, 200)}
+    return {"who": who, "g": group, "x": VALUES[cell.values](rng, rows[who].astype(float))}
 
 
 def truth(cell: Cell, data: dict[str, Any], group: int | None) -> float:
@@ -230,7 +248,7 @@ def measured(cell: Cell, runs: int, seed: int) -> Tally:
             pa.table(data),
             unit="who",
             population="p",
-            bounds={"x": (0, 200)},
+            bounds={"x": (-200 if cell.values == SIGNED else 0, 200)},
             keys=keys,
             max_rows=cell.max_rows,
         )
@@ -268,13 +286,13 @@ def missed(cell: Cell, tally: Tally) -> list[str]:
 
     if short(tally.lower_held, tally.lower, 0.965):
         found.append("lower ends")
-    usual = cell.price == "ε 1" and cell.aggregate == "COUNT(*)" and not cell.concentrated
+    usual, counts = cell.price == "ε 1" and not cell.concentrated, cell.aggregate == "COUNT(*)"
     hidden = cell.law == HEAVY and cell.units <= 5_000
     if usual and cell.units >= 500 and not hidden:
-        bar = 0.9 if cell.groups == 1 else 0.85
+        bar = 0.9 if cell.groups == 1 and counts else 0.85
         if short(tally.held, tally.two, bar):
             found.append("two ends")
-    if usual and cell.units >= 300 and not cell.selected:
+    if usual and counts and cell.units >= 300 and not cell.selected:
         answered = tally.asked - tally.refused
         if upper(answered, tally.asked) < 0.98:
             found.append("not answered")
@@ -390,20 +408,14 @@ def main() -> int:
     found, short = [], list[str]()
     for cell in cells(arguments.seed, arguments.cells):
         tally = measured(cell, arguments.runs, arguments.seed)
-        where = "" if cell.groups == 1 else f", {cell.groups} groups"
-        where += ", concentrated" if cell.concentrated else ""
-        where += ", selected" if cell.selected else ""
-        name = f"{cell.law}, {cell.units:,} people{where}, {cell.price}, {cell.aggregate}"
-        found.append((name, tally))
-        short += [f"{name}: {bar}" for bar in missed(cell, tally)]
+        found.append((cell.name, tally))
+        short += [f"{cell.name}: {bar}" for bar in missed(cell, tally)]
     report(found, "made-up tables")
     bounded = []
     for cell in declared()[: arguments.cells]:
         tally = measured(cell, arguments.runs, arguments.seed)
-        where = "" if cell.groups == 1 else f", {cell.groups} groups"
-        name = f"{cell.law}, {cell.units:,} people{where}, {cell.price}, {cell.aggregate}"
-        bounded.append((name, tally))
-        short += [f"max_rows=20, {name}: {bar}" for bar in missed(cell, tally)]
+        bounded.append((cell.name, tally))
+        short += [f"max_rows=20, {cell.name}: {bar}" for bar in missed(cell, tally)]
     report(bounded, "max_rows=20 declared")
     found += bounded
     if arguments.data is not None:
