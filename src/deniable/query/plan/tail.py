@@ -74,7 +74,7 @@ class Profile:
         return self.bins[-1] >= STANDS_OUT * self.deviation
 
     @property
-    def last(self) -> float:
+    def open_from(self) -> float:
         """The number of rows from which the last bin is open above."""
         return float(positions(self.norms, self.first, len(self.bins))[-1])
 

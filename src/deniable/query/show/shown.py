@@ -185,7 +185,7 @@ def _without_ends(plan: Plan, profile: Profile) -> str:
         )
     return (
         f"{what} needs max_rows=, or a larger epsilon: people stand out in the last bin, from "
-        f"{_few(profile.last * profile.least_row / profile.largest_row)} rows on, and nothing "
+        f"{_few(profile.open_from * profile.least_row / profile.largest_row)} rows on, and nothing "
         "tells how many rows they have"
     )
 
