@@ -125,10 +125,10 @@ def home():
             yield session
 
 
-def hospital(source):
+def hospital(source, **declared):
     ends = {"x": (-1000, 1000), "i": (-100, 100), "j": (-100, 100)}
     private = dp.PrivateTable(
-        source, unit="u", population="p", max_rows=2, max_groups=6, bounds=ends
+        source, unit="u", population="p", max_rows=2, max_groups=6, bounds=ends, **declared
     )
     return dp.Session(
         {"v": private}, budget=dp.ApproxDP(1e9, 1e-6), ledger=dp.Ledger(key=bytes(32))
@@ -138,7 +138,8 @@ def hospital(source):
 @pytest.fixture(scope="module")
 def both(home):
     frame = home.createDataFrame(HOSTILE, schema=schema())
-    with hospital(HOSTILE) as known, hospital(spark(home).frame(frame)) as asked:
+    promised = hospital(spark(home).frame(frame), row_by_row=True)
+    with hospital(HOSTILE) as known, promised as asked:
         yield known, asked
 
 
@@ -298,7 +299,8 @@ def test_settings_of_the_users_session_change_nothing_and_stay(home):
     frame = other.createDataFrame(HOSTILE, schema=schema())
     frame.createOrReplaceTempView("theirs")
     questions = [QUESTIONS[0], "SELECT DATE_TRUNC('day', t) AS k, COUNT(*) AS n FROM v GROUP BY k"]
-    with hospital(HOSTILE) as known, hospital(spark(other).table("theirs")) as asked:
+    promised = hospital(spark(other).table("theirs"), row_by_row=True)
+    with hospital(HOSTILE) as known, promised as asked:
         for question in questions:
             assert exact(asked, question) == exact(known, question)
     assert {name: other.conf.get(name) for name in theirs} == theirs
@@ -469,8 +471,8 @@ def test_each_side_of_a_join_is_cut_to_the_first_rows_of_a_unit(home):
     frame = home.createDataFrame(table, schema="u bigint, x bigint")
     question = "SELECT COUNT(*) AS n FROM v AS a JOIN v AS b ON a.u = b.u WHERE a.x = 0 AND b.x > 5"
     found = []
-    for source in (table, spark(home).frame(frame)):
-        private = dp.PrivateTable(source, unit="u", population="p", max_rows=3_162)
+    for source, declared in ((table, {}), (spark(home).frame(frame), {"row_by_row": True})):
+        private = dp.PrivateTable(source, unit="u", population="p", max_rows=3_162, **declared)
         budget = dp.ApproxDP(1e9, 1e-6)
         with dp.Session({"v": private}, budget=budget, ledger=dp.Ledger(key=bytes(32))) as session:
             found.append(session.sql(question, epsilon=9e8)["n"][0])
