@@ -21,7 +21,7 @@ def test_the_demo_shows_four_answers_the_budget_and_a_picture(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("± 95 %") == 4
     assert done.stdout.count(" ± ") > 20
-    assert "left: 11 more questions at this price" in done.stdout
+    assert "left: 24 more questions at this price" in done.stdout
     assert "10 releases charged, 10 answered; the chain holds" in done.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 5_000
