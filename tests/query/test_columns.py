@@ -252,14 +252,23 @@ def test_budgets_of_another_kind_are_refused_for_nothing():
 @pytest.mark.parametrize("unit", ["who", dp.ROW])
 @pytest.mark.parametrize("price", ["rho", "epsilon"])
 def test_too_few_people_are_not_answered_and_a_quarter_was_charged(unit, price):
-    few = {name: column[:30] for name, column in table().items()}
+    """Noise alone looks like somebody once in a few hundred times, and not four times in a row."""
+    few = {name: column[:3] for name, column in table().items()}
     budget = dp.ZCDP(1000) if price == "rho" else dp.PureDP(1000)
-    with session(few, unit=unit, budget=budget) as asked:
-        before = asked.remaining["people"].remaining[price]
-        with pytest.raises(dp.NotAnsweredError, match=r"not answered.* Charged: ") as refused:
-            asked.sql("SELECT SUM(x) AS s FROM t", **{price: Fraction(1, 10)})
-        after = asked.remaining["people"].remaining[price]
-    assert "bounds={'x': (low, high)}" in str(refused.value)
+    refused = None
+    for _ in range(4):
+        with session(few, unit=unit, budget=budget) as asked:
+            before = asked.remaining["people"].remaining[price]
+            try:
+                asked.sql("SELECT SUM(x) AS s FROM t", **{price: Fraction(1, 10)})
+            except dp.NotAnsweredError as error:
+                refused = str(error)
+                after = asked.remaining["people"].remaining[price]
+                break
+    assert refused is not None
+    assert "not answered" in refused
+    assert " Charged: " in refused
+    assert "bounds={'x': (low, high)}" in refused
     assert Fraction(1, 10) < (before - after) * 10 <= Fraction(1, 4)
 
 
