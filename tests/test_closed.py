@@ -197,8 +197,9 @@ def mechanisms():
     deeper = dp.post_process(dp.post_process(unlisted, abs), abs)
     round_about = dp.post_process(COUNT, abs)
     object.__setattr__(round_about, "mechanism", round_about)
-    measure = sys.modules["deniable.synthesis.measure"]
-    inside = [measure._Choice(COUNT, 2), measure._Opening(measure._Opening(COUNT))]
+    inside = [dp.TopK(dp.Exponential(epsilon=1, sensitivity=1), 2) for _ in range(2)]
+    object.__setattr__(inside[0], "selector", COUNT)
+    object.__setattr__(inside[1], "selector", below(dp.Exponential, inside[1].selector))
     named = type("Geometric", (Mine,), {"__module__": dp.Geometric.__module__})()
     others = [sly, unlisted, deeper, round_about, *inside, dp.post_process(inside[0], abs)]
     own = [Mine(), loud, wrapped, spoilt, named, Looks(dp.Geometric), dp.SubsampleAggregate, None]
@@ -488,6 +489,7 @@ ENTRIES = {
         "aggregate": FREE,
         "bounds": (numbers, lambda s, v: aggregate(bounds=(v, 10))),
         "default": (numbers, lambda s, v: aggregate(default=v)),
+        "function": (lambda: [None, 5, "max"], lambda s, v: aggregate(function=v)),
         "reach": (wholes, lambda s, v: aggregate(reach=v)),
         "timeout": (numbers, lambda s, v: aggregate(timeout=v)),
         "relation": FREE,
@@ -508,6 +510,7 @@ ENTRIES = {
 
 def aggregate(**changed):
     given = {"epsilon": 1, "blocks": 3, "aggregate": "mean", "bounds": (0, 10), "default": 1}
+    given["function"] = max
     return dp.SubsampleAggregate(**{**given, **changed})
 
 
@@ -645,10 +648,9 @@ def test_prices_are_not_remembered_for_a_look_alike():
 def test_a_door_asks_only_its_own_streams(ledger):
     ledger.open(PEOPLE, dp.Budget(dp.PureDP(10)), who="owner")
     here = dp.Gate(ledger, PEOPLE, "ana")
-    opening = sys.modules["deniable.synthesis.measure"]._Opening
     vector = dp.SparseVector(epsilon=1, threshold=1, sensitivity=1)
     mine, other = (here.open(vector.loss, purpose="x") for _ in range(2))
-    drawn = mine.draw(opening(vector), lambda: None)
+    drawn = mine.draw(vector, list)
     assert mine.ask(drawn, lambda: 10**9)
     for stranger in (drawn, stream()):
         with pytest.raises(dp.DoorError, match="its own draws"):

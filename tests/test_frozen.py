@@ -19,12 +19,12 @@ from deniable.mechanisms.keys import KeySelection
 from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.losses.base import Loss
 from deniable.release import _read_draw, shielded
-from deniable.synthesis.measure import _Choice, _Opening
 from test_closed import fractions_of_objects
 
 LINE = ((0, 1, 2), (1, 0, 1), (2, 1, 0))
 CHOICE = {"epsilon": 1, "sensitivity": 1}
 STREAM = {"epsilon": 1, "threshold": 5, "sensitivity": 1, "positives": 2}
+PROPOSAL = {"epsilon": 1, "delta": 0.1, "bound": 1}
 LEARNED = (
     ("guarantee", dp.ApproxDP(1, 1e-6)),
     ("bounds", ((0.0,), (1.0,))),
@@ -67,6 +67,26 @@ GIVEN = {
     dp.PlanarLaplace: [{"epsilon": 0.3, "sensitivity": 0.7}],
     dp.Quantile: [{"epsilon": 1, "share": 0.5, "bounds": (0, 10), "reach": 2}],
     dp.RandomizedResponse: [{"epsilon": 0.1, "categories": ("a", "b", "c")}],
+    dp.Exponential: [CHOICE, {**CHOICE, "monotone": True}],
+    dp.PermuteAndFlip: [CHOICE],
+    dp.ReportNoisyMax: [CHOICE, {**CHOICE, "noise": "gumbel"}],
+    dp.SparseVector: [STREAM],
+    dp.ProposeTestRelease: [
+        PROPOSAL,
+        {**PROPOSAL, "function": len},
+        {**PROPOSAL, "function": "median", "bounds": (0, 10)},
+    ],
+    dp.SubsampleAggregate: [
+        {
+            "epsilon": 1,
+            "blocks": 3,
+            "aggregate": "median",
+            "bounds": (0, 10),
+            "default": 5,
+            "function": max,
+            "reach": 2,
+        }
+    ],
     SampledSum: [{"rate": 0.5, "bound": 10, "sigma": 30}],
     dp.TruncatedGeometric: [{"epsilon": 0.3, "sensitivity": 2, "lower": -4, "upper": 90}],
 }
@@ -79,8 +99,7 @@ def wrapped():
     return [
         dp.post_process(dp.Geometric(epsilon=0.3, sensitivity=2), abs),
         dp.post_process(dp.post_process(dp.Laplace(epsilon=1, sensitivity=1), abs), abs),
-        _Choice(dp.Exponential(**CHOICE), 3),
-        _Opening(dp.SparseVector(**STREAM)),
+        dp.TopK(dp.PermuteAndFlip(**CHOICE), 3),
         _Whole("PerturbedLogisticRegression", LEARNED, Ranges((0.0,), (1.0,), 1.0)),
     ]
 
@@ -231,11 +250,6 @@ ARGUMENTS = [
     pytest.param(kind, given, name, id=f"{kind.__name__}-{name}")
     for kind, many in {
         **GIVEN,
-        dp.Exponential: [CHOICE],
-        dp.PermuteAndFlip: [CHOICE],
-        dp.ReportNoisyMax: [CHOICE],
-        dp.SparseVector: [STREAM],
-        dp.ProposeTestRelease: [{"epsilon": 1, "delta": 0.1, "bound": 1}],
         dp.PureDP: [{"epsilon": 1}],
         dp.ApproxDP: [{"epsilon": 1, "delta": 0.1}],
         dp.ZCDP: [{"rho": 1}],

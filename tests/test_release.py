@@ -13,7 +13,6 @@ from deniable.ledger.entries import Kind
 from deniable.ledger.verify import verify
 from deniable.randomness.fork import fork
 from deniable.release import Answer, Door
-from deniable.synthesis.measure import _Opening
 
 PEOPLE = "clinic/patient"
 KEY = bytes(32)
@@ -197,10 +196,10 @@ def test_a_child_that_is_forked_within_a_draw_draws_nothing(gate, opening):
     """One charge, one draw: noise of the child's own would be a second one."""
     mechanism = COUNT
     if opening:  # a stream of the child's own would answer again
-        mechanism = _Opening(dp.SparseVector(epsilon=0.01, threshold=5, sensitivity=1))
+        mechanism = dp.SparseVector(epsilon=0.01, threshold=5, sensitivity=1)
     door, me, drawn = gate.open(mechanism.loss, purpose="once"), os.getpid(), None
     try:
-        drawn = door.draw(mechanism, lambda: [fork(), None if opening else 3][1])
+        drawn = door.draw(mechanism, lambda: [fork(), [] if opening else 3][1])
     except dp.ReleaseFailedError:
         if os.getpid() != me:
             os._exit(7)

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from deniable.mechanisms.propose_test_release import ProposeTestRelease
     from deniable.mechanisms.quantile import Quantile
     from deniable.mechanisms.response import RandomizedResponse
-    from deniable.mechanisms.selection import Exponential, PermuteAndFlip, TopK
+    from deniable.mechanisms.selection import Exponential, PermuteAndFlip, Scores, TopK
     from deniable.mechanisms.sparse_vector import SparseVector
     from deniable.mechanisms.subsample import SubsampleAggregate
     from deniable.mechanisms.truncated import TruncatedGeometric
@@ -221,6 +221,7 @@ __all__ = [
     "Ridge",
     "SGDClassifier",
     "SampledLoss",
+    "Scores",
     "Session",
     "SmallDB",
     "SparseVector",
@@ -408,6 +409,7 @@ _HOMES = {
     "deniable.mechanisms.selection": (
         "Exponential",
         "PermuteAndFlip",
+        "Scores",
         "TopK",
     ),
     "deniable.mechanisms.sparse_vector": ("SparseVector",),

@@ -34,9 +34,8 @@ REAL = WHOLE | {float, Fraction, Decimal, *(k for k in _SCALARS if issubclass(k,
 
 TEXT = frozenset({str, np.str_})
 
-_PLAIN = (
-    REAL | TEXT | {bool, bytes, range, date, datetime, NoneType, FunctionType, BuiltinFunctionType}
-)
+_CODE = frozenset({FunctionType, BuiltinFunctionType, type(np.mean)})
+_PLAIN = REAL | TEXT | _CODE | {bool, bytes, range, date, datetime, NoneType}
 
 MECHANISMS = frozenset(
     {
@@ -54,23 +53,34 @@ MECHANISMS = frozenset(
         "deniable.mechanisms.laplace:Geometric",
         "deniable.mechanisms.laplace:Laplace",
         "deniable.mechanisms.metric:MetricExponential",
+        "deniable.mechanisms.noisy_max:ReportNoisyMax",
         "deniable.mechanisms.planar:PlanarLaplace",
+        "deniable.mechanisms.propose_test_release:ProposeTestRelease",
         "deniable.mechanisms.quantile:Quantile",
         "deniable.mechanisms.response:RandomizedResponse",
         "deniable.mechanisms.sampled_sum:SampledSum",
+        "deniable.mechanisms.selection:Exponential",
+        "deniable.mechanisms.selection:PermuteAndFlip",
+        "deniable.mechanisms.selection:TopK",
+        "deniable.mechanisms.sparse_vector:SparseVector",
+        "deniable.mechanisms.subsample:SubsampleAggregate",
         "deniable.mechanisms.truncated:TruncatedGeometric",
-        "deniable.synthesis.measure:_Choice",
-        "deniable.synthesis.measure:_Opening",
     }
 )
 """What a door draws with."""
 
 _INSIDE = {
-    "deniable.mechanisms.base:PostProcessed": MECHANISMS,
-    "deniable.synthesis.measure:_Choice": {"deniable.mechanisms.selection:Exponential"},
-    "deniable.synthesis.measure:_Opening": {"deniable.mechanisms.sparse_vector:SparseVector"},
+    "deniable.mechanisms.base:PostProcessed": ("mechanism", MECHANISMS),
+    "deniable.mechanisms.selection:TopK": (
+        "selector",
+        {
+            "deniable.mechanisms.noisy_max:ReportNoisyMax",
+            "deniable.mechanisms.selection:Exponential",
+            "deniable.mechanisms.selection:PermuteAndFlip",
+        },
+    ),
 }
-"""What may stand in those that draw with another one."""
+"""What may stand in those that draw with another one, and under which name."""
 
 
 def exactly(value: Value, kinds: Collection[type], argument: str, wanted: str) -> Value:
@@ -102,7 +112,10 @@ def _is_listed(value: object, listed: Collection[str]) -> bool:
     name = _name(type(value))
     if name not in listed or not _is_ours(type(value)):
         return False
-    return name not in _INSIDE or _is_listed(vars(value).get("mechanism"), _INSIDE[name])
+    if name not in _INSIDE:
+        return True
+    field, inside = _INSIDE[name]
+    return _is_listed(vars(value).get(field), inside)
 
 
 def frozen(value: Any, argument: str) -> Any:
@@ -137,9 +150,10 @@ def frozen(value: Any, argument: str) -> Any:
             raise
         except Exception:
             raise ParameterTypeError(argument, kind.__name__, "is none any more") from None
-    raise ParameterTypeError(
-        argument, kind.__name__, "must be made of plain numbers, text and this library's own types"
-    )
+    wanted = "must be made of plain numbers, text and this library's own types"
+    if callable(value):
+        wanted = "must hold plain functions: write this one with def or lambda"
+    raise ParameterTypeError(argument, kind.__name__, wanted)
 
 
 def read_mapping(value: object, argument: str, wanted: str) -> dict[str, Any]:

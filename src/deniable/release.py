@@ -32,6 +32,7 @@ from deniable.errors import (
     DoorError,
     EngineError,
     LedgerError,
+    ParameterError,
     ParameterTypeError,
     ReleaseFailedError,
     is_stop,
@@ -41,6 +42,7 @@ from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.plain import plain
 from deniable.ledger.reservation import Recorded, Reservation, Second
+from deniable.mechanisms.base import Labelled
 from deniable.mechanisms.sparse_vector import SparseStream
 from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.price import Price
@@ -248,7 +250,7 @@ class Door:
 
         A function after a mechanism may give another stream, which nobody has paid for.
         """
-        if type(made) is SparseStream and made.mechanism is getattr(drawn, "mechanism", None):
+        if type(made) is SparseStream and made.mechanism is drawn:
             self._streams.append(made)
         return made
 
@@ -455,13 +457,17 @@ class Gate:
         purpose: str,
         question: Mapping[str, object] | None = None,
     ) -> Answer:
-        """One draw through a door of its own: reserve, read, draw, record."""
+        """One draw through a door of its own: reserve, read, draw, record.
+
+        Any mechanism of the library will do. Of a sparse vector the answers to all values that
+        `read` gives are recorded: False, or True, or in its place the number.
+        """
         drawn = _read_draw(mechanism, read)
         door = self.open(drawn.loss, purpose=purpose, question=question)
         if isinstance(door, Answer):
             return door
         with door:
-            return door.close(door.draw(drawn, read))
+            return door.close(_told_value(door.draw(drawn, read)))
 
 
 def _read_draw(
@@ -480,7 +486,23 @@ def _read_draw(
         raise ParameterTypeError(
             "read", type(read).__name__, "must be a function without arguments"
         )
+    if isinstance(drawn, Labelled):
+        try:
+            plain(drawn.labels)
+        except LedgerError:
+            raise ParameterError(
+                "mechanism", type(drawn).__name__, "must name what it reports by text or numbers"
+            ) from None
     made: Releases[Value_contra] = drawn
+    return made
+
+
+def _told_value(made: object) -> object:
+    """What a draw gave, as a ledger keeps it."""
+    if type(made) is SparseStream:
+        return [each.above if each.value is None else each.value for each in made.answers]
+    if type(made) is dict and not all(isinstance(name, str) for name in made):
+        return list(made.items())
     return made
 
 

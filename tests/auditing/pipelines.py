@@ -107,7 +107,6 @@ def quantile(data, release, relation):
     return release(mechanism, [clean(value) for value, _ in data])
 
 
-# Those below are no single `release(value)`, and so are used bare even beside a gate.
 def choices(data, release, relation):
     best = [
         dp.Exponential(epsilon=1, sensitivity=1, relation=relation),
@@ -115,18 +114,19 @@ def choices(data, release, relation):
         dp.ReportNoisyMax(epsilon=1, sensitivity=1, relation=relation),
         dp.ReportNoisyMax(epsilon=1, sensitivity=1, noise="gumbel", relation=relation),
     ]
-    chosen = [mechanism.choose(GROUPS, counts(data)) for mechanism in best]
+    chosen = [release(mechanism, dp.Scores(GROUPS, counts(data))) for mechanism in best]
     two = dp.TopK(dp.Exponential(epsilon=1, sensitivity=1, relation=relation), 2)
-    return len(set(chosen + two.choose(GROUPS, counts(data))))
+    return len(set(chosen + release(two, dp.Scores(GROUPS, counts(data)))))
 
 
 def monotone_choice(data, release, relation):
     mechanism = dp.Exponential(
         epsilon=1, sensitivity=1, monotone=relation == "add_remove", relation=relation
     )
-    return len(mechanism.choose(GROUPS, np.array(counts(data))))
+    return len(release(mechanism, dp.Scores(GROUPS, np.array(counts(data)))))
 
 
+# Asked value by value, and so used bare even beside a gate.
 def stream(data, release, relation):
     opened = dp.SparseVector(
         epsilon=1,
@@ -147,24 +147,31 @@ def stream(data, release, relation):
 
 def propose(data, release, relation):
     mechanism = dp.ProposeTestRelease(epsilon=1, delta=0.01, bound=10, relation=relation)
-    return mechanism.release(total(data), min(len(data), 12)) or 0.0
+    return release(mechanism, (total(data), min(len(data), 12))) or 0.0
 
 
 def robust_median(data, release, relation):
     if relation != "replace":
         return 0
-    mechanism = dp.ProposeTestRelease(epsilon=1, delta=0.01, bound=3)
     values = [clean(value) for value, _ in data]
-    return (mechanism.median(values, bounds=(0, 10)) or 0.0) + (
-        mechanism.scale(values, bounds=(0, 10)) or 0.0
+    median, scale = (
+        dp.ProposeTestRelease(epsilon=1, delta=0.01, bound=3, function=each, bounds=(0, 10))
+        for each in ("median", "scale")
     )
+    return (release(median, values) or 0.0) + (release(scale, values) or 0.0)
 
 
 def blocks(data, release, relation):
     mechanism = dp.SubsampleAggregate(
-        epsilon=1, blocks=2, aggregate="mean", bounds=(0, 10), default=0, relation=relation
+        epsilon=1,
+        blocks=2,
+        aggregate="mean",
+        bounds=(0, 10),
+        default=0,
+        function=np.mean,
+        relation=relation,
     )
-    return mechanism.release([clean(value) for value, _ in data], np.mean)
+    return release(mechanism, [clean(value) for value, _ in data])
 
 
 def descent(data, release, relation):
@@ -172,7 +179,7 @@ def descent(data, release, relation):
         "absolute", guarantee=dp.PureDP(1), width=1, radius=1, size=5, steps=2, relation=relation
     )
     rows = [[value] for value, _ in data] or np.empty((0, 1))
-    return mechanism.release((rows, [1.0] * len(data)))
+    return release(mechanism, (rows, [1.0] * len(data)))
 
 
 STEPS = (

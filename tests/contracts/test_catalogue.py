@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import math
 import pickle
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,94 +11,87 @@ import numpy as np
 import pytest
 
 import deniable as dp
+from deniable.auditing.gaps import gap, plain_subject, view
+from deniable.auditing.targets import default_pairs
 from deniable.randomness import noise as noise_module
 from deniable.randomness.source import SecureSource
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A mechanism, a way to use it on private data, and uses it must refuse."""
+    """A mechanism, a private value that it releases, and values that it must refuse."""
 
     mechanism: Any
-    use: Callable[[Any], Any]
-    refused: tuple[Callable[[Any], Any], ...]
+    value: Any
+    refused: tuple[Any, ...]
+
+    def use(self, mechanism: Any) -> Any:
+        """What is told; of a stream, its answers."""
+        released = mechanism.release(self.value)
+        return released.answers if isinstance(mechanism, dp.SparseVector) else released
 
 
 LINE = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
 MANY = list(range(200))
 
 
-def releases(value: Any) -> Callable[[Any], Any]:
-    return lambda mechanism: mechanism.release(value)
+def scored(scores: Any) -> dp.Scores:
+    return dp.Scores("abc", scores)
 
 
-def chooses(scores: Any) -> Callable[[Any], Any]:
-    return lambda mechanism: mechanism.choose("abc", scores)
-
-
-BAD_SCORES = tuple(chooses(s) for s in ([math.nan, 1.0, 2.0], [], ["x", "y", "z"], None))
-BAD_INTEGERS = tuple(releases(v) for v in (math.nan, 2.5, "5", None, [], [None]))
-BAD_REALS = tuple(releases(v) for v in (math.nan, math.inf, "5", None, [], [None]))
-BAD_COUNTS = tuple(releases(v) for v in (None, [1], {"a": -1}, {"a": 1.5}))
+BAD_SCORES = tuple(scored(s) for s in ([math.nan, 1.0, 2.0], [], ["x", "y", "z"], None))
+BAD_INTEGERS = (math.nan, 2.5, "5", None, [], [None])
+BAD_REALS = (math.nan, math.inf, "5", None, [], [None])
+BAD_COUNTS = (None, [1], {"a": -1}, {"a": 1.5})
 
 CATALOGUE = {
-    "Laplace": Entry(dp.Laplace(epsilon=1, sensitivity=1), releases(5.0), BAD_REALS),
-    "Geometric": Entry(dp.Geometric(epsilon=0.01, sensitivity=1), releases(5), BAD_INTEGERS),
-    "Gaussian": Entry(dp.Gaussian(rho=0.1, sensitivity=1), releases(5.0), BAD_REALS),
-    "DiscreteGaussian": Entry(
-        dp.DiscreteGaussian(sigma=100, sensitivity=1), releases(5), BAD_INTEGERS
-    ),
+    "Laplace": Entry(dp.Laplace(epsilon=1, sensitivity=1), 5.0, BAD_REALS),
+    "Geometric": Entry(dp.Geometric(epsilon=0.01, sensitivity=1), 5, BAD_INTEGERS),
+    "Gaussian": Entry(dp.Gaussian(rho=0.1, sensitivity=1), 5.0, BAD_REALS),
+    "DiscreteGaussian": Entry(dp.DiscreteGaussian(sigma=100, sensitivity=1), 5, BAD_INTEGERS),
     "TruncatedGeometric": Entry(
-        dp.TruncatedGeometric(epsilon=0.01, sensitivity=1, lower=0, upper=10**6),
-        releases(5000),
-        BAD_INTEGERS,
+        dp.TruncatedGeometric(epsilon=0.01, sensitivity=1, lower=0, upper=10**6), 5000, BAD_INTEGERS
     ),
-    "PlanarLaplace": Entry(
-        dp.PlanarLaplace(epsilon=1, sensitivity=1), releases([1.0, 2.0]), BAD_REALS
-    ),
+    "PlanarLaplace": Entry(dp.PlanarLaplace(epsilon=1, sensitivity=1), [1.0, 2.0], BAD_REALS),
     "MetricExponential": Entry(
-        dp.MetricExponential(epsilon=0.1, points="abc", distances=LINE),
-        releases("a"),
-        (releases("z"),),
+        dp.MetricExponential(epsilon=0.1, points="abc", distances=LINE), "a", ("z",)
     ),
-    "RandomizedResponse": Entry(
-        dp.RandomizedResponse(epsilon=0.1), releases([True] * 50), (releases("maybe"), releases([]))
-    ),
-    "Exponential": Entry(dp.Exponential(epsilon=1, sensitivity=1), chooses([1, 2, 3]), BAD_SCORES),
+    "RandomizedResponse": Entry(dp.RandomizedResponse(epsilon=0.1), [True] * 50, ("maybe", [])),
+    "Exponential": Entry(dp.Exponential(epsilon=1, sensitivity=1), scored([1, 2, 3]), BAD_SCORES),
     "PermuteAndFlip": Entry(
-        dp.PermuteAndFlip(epsilon=1, sensitivity=1), chooses([1, 2, 3]), BAD_SCORES
+        dp.PermuteAndFlip(epsilon=1, sensitivity=1), scored([1, 2, 3]), BAD_SCORES
     ),
     "ReportNoisyMax": Entry(
-        dp.ReportNoisyMax(epsilon=1, sensitivity=1), chooses([1, 2, 3]), BAD_SCORES
+        dp.ReportNoisyMax(epsilon=1, sensitivity=1), scored([1, 2, 3]), BAD_SCORES
     ),
     "TopK": Entry(
-        dp.TopK(dp.Exponential(epsilon=1, sensitivity=1), 2), chooses([1, 2, 3]), BAD_SCORES
+        dp.TopK(dp.Exponential(epsilon=1, sensitivity=1), 2), scored([1, 2, 3]), BAD_SCORES
     ),
-    "Quantile": Entry(
-        dp.Quantile(epsilon=1, share=0.5, bounds=(0, 200)), releases(MANY), BAD_REALS[:4]
-    ),
-    "Histogram": Entry(dp.Histogram(epsilon=0.01, cells="ab"), releases({"a": 5}), BAD_COUNTS),
+    "Quantile": Entry(dp.Quantile(epsilon=1, share=0.5, bounds=(0, 200)), MANY, BAD_REALS[:4]),
+    "Histogram": Entry(dp.Histogram(epsilon=0.01, cells="ab"), {"a": 5}, BAD_COUNTS),
     "StabilityHistogram": Entry(
-        dp.StabilityHistogram(epsilon=0.01, delta=0.1), releases({"a": 10**6}), BAD_COUNTS
+        dp.StabilityHistogram(epsilon=0.01, delta=0.1), {"a": 10**6}, BAD_COUNTS
     ),
     "SparseVector": Entry(
         dp.SparseVector(epsilon=1, threshold=0, sensitivity=1, numeric=True),
-        lambda m: m.open().ask(10**6),
-        (lambda m: m.open().ask(math.nan), lambda m: m.open().ask("x")),
+        [10**6, 5],
+        (None, 5, [math.nan], ["x"]),
     ),
     "ProposeTestRelease": Entry(
         dp.ProposeTestRelease(epsilon=1, delta=0.1, bound=1),
-        lambda m: m.release(5.0, 10**6),
-        (lambda m: m.release(math.nan, 5), lambda m: m.release(5.0, -1)),
+        (5.0, 10**6),
+        ((math.nan, 5), (5.0, -1), 5.0, None),
     ),
     "SubsampleAggregate": Entry(
-        dp.SubsampleAggregate(epsilon=1, blocks=2, aggregate="mean", bounds=(0, 200), default=0),
-        lambda m: m.release(MANY, np.mean),
-        (lambda m: m.release(None, np.mean), lambda m: m.release([1], np.mean)),
+        dp.SubsampleAggregate(
+            epsilon=1, blocks=2, aggregate="mean", bounds=(0, 200), default=0, function=np.mean
+        ),
+        MANY,
+        (None, 5),
     ),
     "ProjectedDescent": Entry(
         dp.ProjectedDescent("linear", guarantee=dp.PureDP(1), width=2, radius=1, size=100, steps=2),
-        lambda m: m.release(([[0.6, 0.8]] * 100, [1] * 100)),
+        ([[0.6, 0.8]] * 100, [1] * 100),
         (),  # private values are never refused; shapes are public (tests/learning)
     ),
 }
@@ -114,10 +106,9 @@ def test_every_exported_mechanism_is_here():
     exported = {
         name
         for name in dp.__all__
-        if isinstance(getattr(dp, name), type)
-        and any(hasattr(getattr(dp, name), verb) for verb in ("release", "choose", "open"))
+        if isinstance(getattr(dp, name), type) and hasattr(getattr(dp, name), "release")
     }
-    assert exported - {"Gate", "Ledger"} == set(CATALOGUE)
+    assert exported - {"Gate"} == set(CATALOGUE)
 
 
 def test_parameters_are_frozen(entry):
@@ -168,11 +159,73 @@ def test_bad_values_are_refused_before_any_randomness(entry, monkeypatch):
     def touched(*args: object) -> None:
         raise AssertionError("randomness was drawn for a value that must be refused")
 
-    if not isinstance(entry.mechanism, dp.SparseVector):  # whose threshold is drawn on opening
-        monkeypatch.setattr(noise_module.Noise, "one", touched)
-        monkeypatch.setattr(noise_module.Noise, "many", touched)
-        monkeypatch.setattr(SecureSource, "draw", touched)
+    monkeypatch.setattr(noise_module.Noise, "one", touched)
+    monkeypatch.setattr(noise_module.Noise, "many", touched)
+    monkeypatch.setattr(SecureSource, "draw", touched)
     for refused in entry.refused:
         with pytest.raises(dp.PrivateValueError) as caught:
-            refused(entry.mechanism)
+            entry.mechanism.release(refused)
         assert caught.value.__cause__ is None
+
+
+@pytest.fixture
+def gate(entry):
+    """A gate of a large budget, under the relation of the mechanism."""
+    with dp.Ledger(key=bytes(32)) as ledger:
+        budget = dp.Budget(dp.ApproxDP(1000, 0.5), relation=entry.mechanism.loss.relation)
+        ledger.open("people", budget, who="owner")
+        yield dp.Gate(ledger, "people", "ana")
+
+
+def test_the_gate_releases_it_at_its_price(entry, gate):
+    answer = gate.release(entry.mechanism, lambda: entry.value, purpose="x", question={"q": 1})
+    assert answer.cost == entry.mechanism.loss.price
+    assert answer.value is not None
+    again = gate.release(entry.mechanism, unread, purpose="x", question={"q": 1})
+    assert (again.value, again.repeated) == (answer.value, True)
+    assert gate.ledger.balance("people").releases == 1
+
+
+def test_a_bad_value_at_the_gate_is_charged_and_told_in_one_sentence(entry, gate):
+    for turn, refused in enumerate(entry.refused, start=1):
+        with pytest.raises(dp.ReleaseFailedError, match="failed after it was charged") as caught:
+            gate.release(entry.mechanism, lambda refused=refused: refused, purpose="x")
+        assert caught.value.__cause__ is caught.value.__context__ is None
+        assert gate.ledger.balance("people").releases == turn
+
+
+def test_what_can_only_fail_costs_nothing(entry, gate):
+    """No mechanism, no function to read with, another relation than the budget's."""
+    other = "add_remove" if entry.mechanism.loss.relation == "replace" else "replace"
+    for mechanism, read in (
+        (type(entry.mechanism), unread),
+        (entry.mechanism.loss, unread),
+        (entry.mechanism, entry.value),
+    ):
+        with pytest.raises(dp.ParameterTypeError, match=r"mechanism|read"):
+            gate.release(mechanism, read, purpose="x")
+    if hasattr(entry.mechanism, "relation"):
+        replaced = dataclasses.replace(entry.mechanism, relation=other)
+        with pytest.raises(dp.RelationError):
+            gate.release(replaced, unread, purpose="x")
+    assert gate.ledger.balance("people").releases == 0
+
+
+def test_replay_and_audit_are_told_how_values_are_compared(entry):
+    """A value lies at no distance from itself, and suggested neighbours within the charge."""
+    if entry.mechanism is CATALOGUE["ProjectedDescent"].mechanism:
+        return  # whose sums are compared as they are drawn
+    subject = plain_subject(entry.mechanism)
+    seen = view(entry.mechanism, (entry.value,))
+    same = gap(subject, seen, seen)
+    assert same is not None
+    assert same.ok
+    assert same.moved == 0
+    for pair in default_pairs(entry.mechanism) or ():
+        apart = gap(subject, *(view(entry.mechanism, (value,)) for value in pair))
+        assert apart is not None
+        assert apart.ok, pair
+
+
+def unread():
+    raise AssertionError("data were read")

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 import deniable as dp
 from chance import follows_continuous, plausible_share
-from deniable.auditing.gaps import Gap, gap
 from deniable.learning import solver
 from deniable.learning.minimum import PrivateMinimum, Way
 from deniable.learning.perturbed import PerturbedLogisticRegression
@@ -286,22 +285,6 @@ def test_labels_say_what_the_guarantee_rests_on():
 def test_perturbation_refuses(wrong):
     with pytest.raises(dp.ParameterError):
         perturbed(**wrong).cost()
-
-
-@gap.register
-def _(mechanism: PrivateMinimum, _verb: str, x: tuple, y: tuple) -> Gap:
-    before, after = (
-        [
-            (*u, k)
-            for u, k, p in zip(r.units.tolist(), r.label.tolist(), r.present, strict=True)
-            if p
-        ]
-        for r in (x[0], y[0])
-    )
-    moved = len([r for r in before if r not in after]) + len([r for r in after if r not in before])
-    moved = max(moved, abs(len(before) - len(after)))
-    allowed = 2 if mechanism.relation == "replace" else 1
-    return Gap(moved, allowed, "rows", moved <= allowed)
 
 
 @pytest.mark.parametrize("method", list(Way))

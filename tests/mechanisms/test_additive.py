@@ -13,8 +13,8 @@ from scipy import stats
 
 import deniable as dp
 from chance import follows, follows_continuous, gaussian_pmf, laplace_pmf
-from deniable.mechanisms.gaussian import gaussian_quantile
-from deniable.mechanisms.laplace import laplace_quantile
+from deniable.mechanisms.laws import quantile
+from deniable.randomness.noise import GaussianLaw, LaplaceLaw
 
 REAL = [dp.Laplace(epsilon=0.5, sensitivity=3), dp.Gaussian(epsilon=0.5, delta=1e-6, sensitivity=3)]
 WHOLE = [dp.Geometric(epsilon=0.5, sensitivity=3), dp.DiscreteGaussian(sigma=5, sensitivity=3)]
@@ -186,7 +186,7 @@ def test_narrow_integers_are_widened_first(dtype):
 @given(st.fractions(Fraction(1, 5), 300), st.sampled_from([0.001, 0.3, 0.9, 0.95, 1 - 1e-12]))
 def test_laplace_error_bars_are_the_smallest(scale, confidence):
     width, miss = (
-        laplace_quantile(scale, Fraction(repr(confidence))),
+        quantile(LaplaceLaw(scale), Fraction(repr(confidence))),
         1 - Fraction(repr(confidence)),
     )
     with mpmath.workdps(60):
@@ -203,7 +203,7 @@ def test_laplace_error_bars_are_the_smallest(scale, confidence):
 def test_error_bars_of_wide_noise_are_bounds_and_close():
     for sigma in (2 * 10**5, 2**40, 2**56):
         for confidence in ("1e-17", "1e-9", "0.3", "0.95", "0.999999999999"):
-            width = gaussian_quantile(Fraction(sigma) ** 2, Fraction(confidence))
+            width = quantile(GaussianLaw(Fraction(sigma) ** 2), Fraction(confidence))
             with mpmath.workdps(40):
                 inside = mpmath.erf((mpmath.mpf(width) + 0.5) / (mpmath.sqrt(2) * sigma))
                 assert inside >= mpmath.mpf(confidence)
@@ -222,16 +222,16 @@ def test_error_bars_are_rounded_up():
             width = Fraction(mechanism.error(confidence=confidence)) / mechanism.lattice.step
             law, level = mechanism._law(1), Fraction(repr(confidence))
             if isinstance(mechanism, dp.Laplace):
-                assert width >= laplace_quantile(law.scale, level)
+                assert width >= quantile(law, level)
             else:
-                assert width >= gaussian_quantile(law.variance, level)
+                assert width >= quantile(law, level)
 
 
 @pytest.mark.parametrize("sigma", ["0.2", "1", "7.3", "300", "1352.4", "2665.1"])
 @pytest.mark.parametrize("confidence", ["0.001", "0.5", "0.95", "0.999999", "0.999999999999"])
 def test_gaussian_error_bars_are_the_smallest(sigma, confidence):
     variance, miss = Fraction(sigma) ** 2, 1 - Fraction(confidence)
-    width = gaussian_quantile(variance, Fraction(confidence))
+    width = quantile(GaussianLaw(variance), Fraction(confidence))
     with mpmath.workdps(40):
         rate = mpmath.mpf(variance.denominator) / (2 * variance.numerator)
         reach = int(14 * float(Fraction(sigma))) + 14

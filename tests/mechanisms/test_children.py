@@ -108,9 +108,15 @@ def test_nothing_is_left_of_a_block(tmp_path, start, ending):
         return 5.0
 
     mechanism = dp.SubsampleAggregate(
-        epsilon=1000, blocks=2, aggregate="mean", bounds=(0, 10), default=1, timeout=1.5
+        epsilon=1000,
+        blocks=2,
+        aggregate="mean",
+        bounds=(0, 10),
+        default=1,
+        function=function,
+        timeout=1.5,
     )
-    found = mechanism.release([1, 2, 3, 4], function)
+    found = mechanism.release([1, 2, 3, 4])
     assert abs(found - (5 if ending == "answers" else 1)) < 1
     assert not alive(path)  # at once: the next block must not meet them
     assert gone(path, 3)
@@ -133,9 +139,9 @@ def function(block):
     time.sleep(600)
 
 made = dp.SubsampleAggregate(
-    epsilon=1, blocks=2, aggregate="mean", bounds=(0, 10), default=1, timeout=600
+    epsilon=1, blocks=2, aggregate="mean", bounds=(0, 10), default=1, function=function, timeout=600
 )
-made.release([1, 2, 3, 4], function)
+made.release([1, 2, 3, 4])
 """
 
 

@@ -7,7 +7,8 @@ import pytest
 
 import deniable as dp
 from chance import follows, laplace_pmf, plausible_share
-from deniable.mechanisms.laplace import laplace_tail_threshold
+from deniable.mechanisms.laws import tail_threshold
+from deniable.randomness.noise import LaplaceLaw
 
 F = Fraction
 
@@ -34,7 +35,7 @@ def test_every_known_cell_is_released_and_no_other():
 @pytest.mark.parametrize("chance", ["0.1", "1e-6", "1e-12"])
 def test_the_threshold_is_the_least_one_by_the_exact_tail(scale, chance):
     s, rare = F(scale), F(chance)
-    t = laplace_tail_threshold(s, rare)
+    t = tail_threshold(LaplaceLaw(s), rare)
     with mpmath.workdps(50):
         q = mpmath.exp(-mpmath.mpf(s.denominator) / s.numerator)
         assert q**t / (1 + q) <= mpmath.mpf(chance)

@@ -10,7 +10,9 @@ from scipy import stats
 import deniable as dp
 from chance import FALSE_ALARM, follows, gaussian_pmf, laplace_pmf
 from deniable.mechanisms.joint import JointNoise
-from deniable.mechanisms.keys import WEIGHT, KeySelection, gaussian_tail_threshold, weight
+from deniable.mechanisms.keys import WEIGHT, KeySelection, weight
+from deniable.mechanisms.laws import tail_threshold
+from deniable.randomness.noise import GaussianLaw
 
 ZEROS = [[0, 0]] * 20_000
 
@@ -95,7 +97,7 @@ def test_bad_parameters_are_refused(bad):
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(1), Fraction(25), Fraction(10**4)])
 @pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 10**6), Fraction(1, 10**12)])
 def test_the_threshold_hides_single_units_and_is_nearly_the_least(variance, delta):
-    t = gaussian_tail_threshold(variance, delta)
+    t = tail_threshold(GaussianLaw(variance), delta)
     x = np.arange(0, t + 40 * math.ceil(math.sqrt(variance)) + 40, dtype=float)
     weights = np.exp(-(x**2) / (2 * float(variance)))
     total = 2 * weights.sum() - 1
@@ -137,7 +139,7 @@ def test_every_number_of_groups_is_below_the_threshold():
         found = KeySelection(rho=rho, delta=1e-6, max_groups=most)
         variance = Fraction(WEIGHT**2) / (2 * found.rho)
         for groups in range(1, most + 1, 7):
-            needed = weight(groups) + gaussian_tail_threshold(variance, found.delta / groups)
+            needed = weight(groups) + tail_threshold(GaussianLaw(variance), found.delta / groups)
             assert needed <= found.threshold
 
 

@@ -245,7 +245,7 @@ EPSILON = {
     "SparseVector": lambda x: dp.SparseVector(epsilon=x, threshold=0, sensitivity=1),
     "ProposeTestRelease": lambda x: dp.ProposeTestRelease(epsilon=x, delta=1e-6, bound=1),
     "SubsampleAggregate": lambda x: dp.SubsampleAggregate(
-        epsilon=x, blocks=2, aggregate="mean", bounds=(0, 1), default=0
+        epsilon=x, blocks=2, aggregate="mean", bounds=(0, 1), default=0, function=max
     ),
     "ProjectedDescent": lambda x: dp.ProjectedDescent(
         "logistic", epsilon=x, width=2, radius=1, size=100

@@ -157,9 +157,11 @@ def test_case_21_values_outside_the_bounds_are_clamped_by_a_quantile():
 
 @pytest.mark.parametrize("aggregate", ["mean", "median"])
 def test_case_21_answers_outside_the_bounds_are_clamped_by_an_aggregate(aggregate):
-    mechanism = dp.SubsampleAggregate(blocks=8, aggregate=aggregate, default=5, **SURE)
-    assert mechanism.release([1e9] * 8, lambda _: 1e9) == pytest.approx(10, abs=1)
-    assert mechanism.release([1e9] * 8, lambda _: -1e300) == pytest.approx(0, abs=1)
+    for function, expected in ((lambda _: 1e9, 10), (lambda _: -1e300, 0)):
+        mechanism = dp.SubsampleAggregate(
+            blocks=8, aggregate=aggregate, default=5, function=function, **SURE
+        )
+        assert mechanism.release([1e9] * 8) == pytest.approx(expected, abs=1)
 
 
 def test_case_21_integers_outside_the_range_are_clamped_by_truncated_noise():
@@ -245,6 +247,7 @@ LEFT_OUT = [
     (dp.SubsampleAggregate, "bounds"),
     (dp.SubsampleAggregate, "default"),
     (dp.SubsampleAggregate, "blocks"),
+    (dp.SubsampleAggregate, "function"),
     (dp.TruncatedGeometric, "lower"),
     (dp.TruncatedGeometric, "upper"),
     (dp.Histogram, "cells"),
@@ -267,9 +270,14 @@ GIVEN = {
 }  # fmt: skip
 
 
+FUNCTIONS = {dp.SubsampleAggregate: max, dp.ProposeTestRelease: "median"}
+
+
 @pytest.mark.parametrize(("kind", "name"), LEFT_OUT)
 def test_case_24_what_must_be_public_is_never_inferred(kind, name):
     given = {p: GIVEN[p] for p in inspect.signature(kind).parameters if p in GIVEN}
+    if kind in FUNCTIONS:
+        given["function"] = FUNCTIONS[kind]
     kind(**given)
     with pytest.raises(TypeError, match=name):
         kind(**{p: value for p, value in given.items() if p != name})

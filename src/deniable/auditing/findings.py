@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from deniable.auditing.gaps import Gap, directions_of, gap
+from deniable.auditing.gaps import directions_of, gap
 from deniable.auditing.recorder import BareNoise, Call, Event, Fact
 from deniable.auditing.runs import Run
 from deniable.auditing.tree import difference, opaque
+from deniable.mechanisms.gaps import Gap
 
 
 class Kind(StrEnum):
@@ -126,15 +127,15 @@ def _moved(
     one: Call, other: Call, where: str, streams: dict[int, list[Gap]], *, same_data: bool
 ) -> Iterator[Finding]:
     try:
-        apart = gap(one.subject, one.verb, one.arguments, other.arguments)
+        apart = gap(one.subject, one.arguments, other.arguments)
     except Exception:  # whatever it says may quote private values
         apart = None
     if apart is None:
         yield Finding(
             Kind.UNKNOWN,
             where,
-            "what reaches it cannot be compared; register its measure with "
-            "deniable.auditing.gaps.gap",
+            "what reaches it cannot be compared; give it a method gap(x, y) that tells how far two "
+            "values lie apart, and neighbours()",
         )
         return
     if one.stream is not None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from deniable.auditing.gaps import Arguments, plain_subject, view
 from deniable.auditing.tree import Tree, tree
+from deniable.mechanisms.selection import Scores
 from deniable.privacy.losses.base import Loss
 from deniable.randomness.fork import process_mark
 
@@ -32,7 +33,6 @@ class Call:
 
     name: str
     subject: object
-    verb: str
     parameters: Tree
     price: Tree
     arguments: Arguments
@@ -92,8 +92,8 @@ class Recorder:
         except Exception as error:
             self.events.append(self._call(subject, verb, (), tree(error), None))
             raise
-        seen = view(subject, verb, given)
-        kept = _indices(verb, arguments, output)
+        seen = view(subject, given)
+        kept = _places(arguments, output)
         return self.settle(self._call(subject, verb, seen, None, _copied(kept)), output, arguments)
 
     def _alone(self, go: Callable[[], Result]) -> Result:
@@ -118,7 +118,6 @@ class Recorder:
         return Call(
             name=f"{type(subject).__name__}.{verb.lstrip('_')}",
             subject=mechanism,
-            verb=verb,
             parameters=tree(getattr(subject, "mechanism", subject)),
             price=tree(loss.price if isinstance(loss, Loss) else None),
             arguments=seen,
@@ -164,7 +163,7 @@ class Replayer(Recorder):
         if expected.raised is not None:
             raise Diverged
         del output
-        given: Any = _from_indices(call.verb, arguments, _copied(expected.output))
+        given: Any = _from_places(arguments, _copied(expected.output))
         result: Result = given
         return result
 
@@ -180,11 +179,11 @@ class Replayer(Recorder):
         return self._script[at]
 
 
-def _indices(verb: str, arguments: tuple[Any, ...], output: Any) -> Any:
+def _places(arguments: tuple[Any, ...], output: Any) -> Any:
     """A choice as its place, so that a replay hands out its own candidate."""
-    if verb != "choose":
+    if type(arguments[0]) is not Scores:
         return output
-    candidates = list(arguments[0])
+    candidates = list(arguments[0].candidates)
     if isinstance(output, list):
         return [_place(candidates, each) for each in output]
     return _place(candidates, output)
@@ -194,10 +193,10 @@ def _place(candidates: list[Any], chosen: Any) -> int:
     return next(i for i, each in enumerate(candidates) if each is chosen or each == chosen)
 
 
-def _from_indices(verb: str, arguments: tuple[Any, ...], output: Any) -> Any:
-    if verb != "choose":
+def _from_places(arguments: tuple[Any, ...], output: Any) -> Any:
+    if type(arguments[0]) is not Scores:
         return output
-    candidates, chosen = list(arguments[0]), output
+    candidates, chosen = list(arguments[0].candidates), output
     places = chosen if isinstance(chosen, list) else [chosen]
     if any(place >= len(candidates) for place in places):
         raise Diverged

@@ -175,32 +175,20 @@ def mechanism_subjects() -> list[Subject]:
         (StabilityHistogram(epsilon=1, delta=0.01), None),
         (KeySelection(rho=0.1, delta=0.01, max_groups=1), None),
         (SparseVector(epsilon=1, threshold=0, sensitivity=1), PureDP(1)),
+        (ProposeTestRelease(epsilon=1, delta=0.01, bound=1), None),
     ]
-    subjects = [
-        Subject("mechanisms", type(each).__name__, each, claim or each.loss) for each, claim in made
-    ]
-    return subjects + _with_two_arguments()
-
-
-def _with_two_arguments() -> list[Subject]:
-    tested = ProposeTestRelease(epsilon=1, delta=0.01, bound=1)
-    cut = SubsampleAggregate(epsilon=1, blocks=5, aggregate="mean", bounds=(0, 10), default=0)
+    cut = SubsampleAggregate(
+        epsilon=1, blocks=5, aggregate="mean", bounds=(0, 10), default=0, function=_mean
+    )
     few = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     return [
-        Subject(
-            "mechanisms",
-            "ProposeTestRelease",
-            lambda value: tested.release(*value),
-            tested.loss,
-            [((0.0, 3), (1.0, 4)), ((0.0, 0), (0.0, 1))],
+        *(
+            Subject("mechanisms", type(each).__name__, each, claim or each.loss)
+            for each, claim in made
         ),
+        # Each block is a process of its own.
         Subject(
-            "mechanisms",
-            "SubsampleAggregate",
-            lambda records: cut.release(records, _mean),
-            cut.loss,
-            [(few, [*few, 10.0])],
-            share=0.02,  # each block is a process of its own
+            "mechanisms", "SubsampleAggregate", cut, cut.loss, [(few, [*few, 10.0])], share=0.02
         ),
     ]
 

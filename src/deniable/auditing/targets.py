@@ -1,14 +1,12 @@
 """What is audited: how it is called, and on which neighbours where none are given.
 
-`default_pairs` is open by registration: a mechanism of your own joins with
-`@default_pairs.register`.
+A mechanism of your own names them by its method `neighbours()`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import singledispatch
 from itertools import pairwise
 from typing import Any
 
@@ -18,25 +16,15 @@ from deniable.auditing.neighbours import NeighbourPair
 from deniable.auditing.outcomes import Several
 from deniable.auditing.replay import Factory
 from deniable.auditing.sampling import Call
-from deniable.errors import ParameterError, ParameterTypeError, StreamExhaustedError
+from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.ledger import Ledger
-from deniable.mechanisms.base import PostProcessed
-from deniable.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from deniable.mechanisms.histogram import Histogram, StabilityHistogram
-from deniable.mechanisms.keys import WEIGHT, KeySelection, weight
-from deniable.mechanisms.laplace import Geometric, Laplace
-from deniable.mechanisms.metric import MetricExponential
-from deniable.mechanisms.planar import PlanarLaplace
-from deniable.mechanisms.quantile import Quantile
+from deniable.mechanisms.additive import IntegerNoise
+from deniable.mechanisms.base import Compared, PostProcessed
 from deniable.mechanisms.response import RandomizedResponse
-from deniable.mechanisms.selection import Scored, TopK
 from deniable.mechanisms.sparse_vector import SparseVector
-from deniable.mechanisms.truncated import TruncatedGeometric
 from deniable.privacy.channel import Channel
-from deniable.privacy.units import Relation
 
 _BLOCK = 1000
-_CELLS = 5  # that one unit brings, in suggested pairs
 _MOST_PAIRS = 200
 _SMALL = 1 << 40
 
@@ -86,11 +74,11 @@ def one_call(mechanism: Any, factory: Factory | None) -> Call:
                 raise ParameterTypeError(name, type(given).__name__, "must be callable")
         return _through(mechanism, factory)
     if isinstance(mechanism, SparseVector):
-        return lambda values: _stream(mechanism, values)
-    for verb in ("release", "choose"):
-        method = getattr(mechanism, verb, None)
-        if callable(method):
-            return method if verb == "release" else lambda scores: _chosen(mechanism, scores)
+        return lambda values: _answers(mechanism, values)
+    release = getattr(mechanism, "release", None)
+    if callable(release):
+        single: Call = release
+        return single
     if callable(mechanism):
         called: Call = mechanism
         return called
@@ -109,19 +97,9 @@ def _through(pipeline: Call, factory: Factory) -> Call:
     return call
 
 
-def _stream(mechanism: SparseVector, values: Iterable[Any]) -> list[Any]:
-    stream, answers = mechanism.open(), []
-    for value in values:
-        try:
-            answer = stream.ask(value)
-        except StreamExhaustedError:
-            break
-        answers.append((answer.above, answer.value))
-    return answers
-
-
-def _chosen(mechanism: Any, scores: Any) -> Any:
-    return mechanism.choose(range(len(scores)), scores)
+def _answers(mechanism: SparseVector, values: Iterable[Any]) -> list[Any]:
+    stream = mechanism.release(list(values))
+    return [(answer.above, answer.value) for answer in stream.answers]
 
 
 def many_calls(mechanism: Any, single: Call) -> Call:
@@ -131,7 +109,7 @@ def many_calls(mechanism: Any, single: Call) -> Call:
     respondent of a survey is asked apart. The lattice noise of arrays pays for their length, and is
     another mechanism.
     """
-    if isinstance(mechanism, Geometric | DiscreteGaussian):
+    if isinstance(mechanism, IntegerNoise):
 
         def noisy(given: Any) -> Any:
             if type(given) is not int or abs(given) > _SMALL:
@@ -152,114 +130,13 @@ def many_calls(mechanism: Any, single: Call) -> Call:
     return single
 
 
-@singledispatch
 def default_pairs(mechanism: object) -> list[tuple[Any, Any]] | None:
     """Neighbours as far apart as the mechanism charges for; None where that is not known."""
-    del mechanism
-    return None
-
-
-@default_pairs.register
-def _(mechanism: PostProcessed) -> Any:
-    return default_pairs(mechanism.mechanism)
-
-
-@default_pairs.register(Laplace)
-@default_pairs.register(Gaussian)
-def _(mechanism: Laplace | Gaussian) -> Any:
-    return [(0.0, float(mechanism.sensitivity))]
-
-
-@default_pairs.register(Geometric)
-@default_pairs.register(DiscreteGaussian)
-def _(mechanism: Geometric | DiscreteGaussian) -> Any:
-    return [(0, max(1, int(mechanism.sensitivity)))]
-
-
-@default_pairs.register
-def _(mechanism: TruncatedGeometric) -> Any:
-    moved = int(mechanism.sensitivity)
-    low, high = mechanism.lower, mechanism.upper
-    middle = (low + high) // 2
-    return [(low, min(high, low + moved)), (middle, min(high, middle + moved))]
-
-
-@default_pairs.register
-def _(mechanism: PlanarLaplace) -> Any:
-    return [([0.0, 0.0], [float(mechanism.sensitivity), 0.0])]
-
-
-@default_pairs.register
-def _(mechanism: MetricExponential) -> Any:
-    return [(mechanism.points[0], mechanism.points[-1])]
-
-
-@default_pairs.register
-def _(mechanism: RandomizedResponse) -> Any:
-    if mechanism.predicate is not None:
-        return None
-    return list(pairwise(mechanism.categories))
-
-
-@default_pairs.register
-def _(mechanism: Scored) -> Any:
-    moved = float(mechanism.sensitivity)
-    if mechanism.monotone:
-        return [([moved, 0.0, 0.0], [0.0, 0.0, 0.0]), ([moved, moved, 0.0], [moved] * 3)]
-    return [([moved, 0.0, 0.0], [0.0, moved, moved])]
-
-
-@default_pairs.register
-def _(mechanism: TopK) -> Any:
-    return default_pairs(mechanism.selector)
-
-
-@default_pairs.register
-def _(mechanism: SparseVector) -> Any:
-    low, moved = float(mechanism.threshold), float(mechanism.sensitivity)
-    some = 2 + 2 * mechanism.positives
-    if mechanism.monotone:
-        return [([low] * some, [low + moved] * some)]
-    return [([low] * some + [low + moved], [low + moved] * some + [low])]
-
-
-@default_pairs.register
-def _(mechanism: Histogram) -> Any:
-    first, last = mechanism.cells[0], mechanism.cells[-1]
-    if mechanism.relation == Relation.REPLACE:
-        return [({first: 5, last: 5}, {first: 6, last: 4})]
-    return [({first: 5}, {first: 6}), ({}, {last: 1})]
-
-
-@default_pairs.register
-def _(mechanism: StabilityHistogram) -> Any:
-    return _appearing(mechanism.max_cells)
-
-
-@default_pairs.register
-def _(mechanism: KeySelection) -> Any:
-    level, many = mechanism.threshold, min(mechanism.max_groups, _CELLS)
-    return [*_appearing(many, weight(many)), ({"a": level}, {"a": level - WEIGHT})]
-
-
-def _appearing(most: int, each: int = 1) -> list[tuple[Any, Any]]:
-    cells = [f"cell {number}" for number in range(min(most, _CELLS))]
-    common = {"a": 9 * each}
-    return [({}, dict.fromkeys(cells, each)), (common, common | dict.fromkeys(cells[:-1], each))]
-
-
-@default_pairs.register
-def _(mechanism: Quantile) -> Any:
-    low, high = (float(end) for end in mechanism.bounds)
-    usual = [low + (high - low) * k / 10 for k in range(11)]
-    if mechanism.relation == Relation.REPLACE:
-        return [([*usual, low], [*usual, high])]
-    return [(usual, [*usual, high]), (usual, [*usual, low]), ([low] * 5, [low] * 5 + [high])]
-
-
-@default_pairs.register
-def _(mechanism: Channel) -> Any:
-    return list(pairwise(mechanism.inputs))
+    while isinstance(mechanism, PostProcessed):
+        mechanism = mechanism.mechanism
+    if isinstance(mechanism, Channel):
+        return list(pairwise(mechanism.inputs))
+    return mechanism.neighbours() if isinstance(mechanism, Compared) else None
 
 
 Progress = Callable[[str, float], None]

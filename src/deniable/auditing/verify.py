@@ -318,27 +318,14 @@ def _neighbours(
     """The pairs that lie within what the mechanism charges for."""
     found = []
     for i, j in combinations(range(len(inputs)), 2):
-        if isinstance(mechanism, SparseVector):
-            close = _close_streams(mechanism, inputs[i], inputs[j])
-        else:
-            verb = "release" if callable(getattr(mechanism, "release", None)) else "choose"
-            x, y = (
-                view(mechanism, verb, (value,) if verb == "release" else ((), value))
-                for value in (inputs[i], inputs[j])
-            )
-            apart = gap(plain_subject(mechanism), verb, x, y)
-            close = apart is not None and apart.ok
+        x, y = (view(mechanism, (value,)) for value in (inputs[i], inputs[j]))
+        apart = gap(plain_subject(mechanism), x, y)
+        close = apart is not None and apart.ok
         if close:
             found.append((labels[i], labels[j]))
     if not found:
         raise ParameterError("inputs", len(inputs), "hold no two neighbours; nothing to verify")
     return found
-
-
-def _close_streams(mechanism: SparseVector, x: Sequence[Any], y: Sequence[Any]) -> bool:
-    moves = [exact(b, "inputs") - exact(a, "inputs") for a, b in zip(x, y, strict=True)]
-    both_ways = min(moves) < 0 < max(moves)
-    return max(map(abs, moves)) <= mechanism.sensitivity and not (mechanism.monotone and both_ways)
 
 
 def _verified(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from deniable.auditing.gaps import Gap, gap
 from deniable.auditing.outcomes import Several
 from deniable.auditing.self_audit import Subject
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.privacy.guarantees import ZCDP, ApproxDP, PureDP
-from deniable.privacy.units import Relation
 from deniable.release import Gate
 
 _AT_ONCE = 250
@@ -55,7 +52,6 @@ def learning_subjects() -> list[Subject]:
         clustering,
         linear,
         logistic,
-        minimum,
         pca,
         perturbed,
         projected,
@@ -63,7 +59,6 @@ def learning_subjects() -> list[Subject]:
         sgd,
     )
 
-    gap.register(minimum.PrivateMinimum, _rows_apart)
     known: dict[str, Any] = {"guarantee": ApproxDP(8, 1e-6), "bounds": (0, 1)}
     named: dict[str, Any] = {**known, "classes": [0, 1]}
     models: list[tuple[Any, str]] = [
@@ -104,24 +99,6 @@ def _fits(model: Any, name: str) -> Callable[[int], tuple[float, ...]]:
         return (*told, float(getattr(fitted, "n_rows_", 0.0)))
 
     return fit
-
-
-def _rows_apart(mechanism: Any, _verb: str, x: tuple[Any, ...], y: tuple[Any, ...]) -> Gap:
-    """How many rows only one side has; an exchanged row is one on each."""
-    before, after = (
-        Counter(
-            (*units, label)
-            for units, label, present in zip(
-                rows.units.tolist(), rows.label.tolist(), rows.present.tolist(), strict=True
-            )
-            if present
-        )
-        for (rows,) in (x, y)
-    )
-    lost, won = (before - after).total(), (after - before).total()
-    replaced = mechanism.relation == Relation.REPLACE
-    moved = max(lost, won) if replaced else lost + won
-    return Gap(moved, 1, "rows", moved <= 1)
 
 
 def _reports(protocol: Any) -> Callable[[int], Several]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -25,7 +25,9 @@ from deniable.learning.priced import Priced
 from deniable.learning.rows import GRID, Floats, read_column, read_ends, read_features
 from deniable.learning.scikit import read_classes, read_positive
 from deniable.learning.sums import Integers
+from deniable.mechanisms.base import Plain
 from deniable.mechanisms.children import bytes_in_child
+from deniable.mechanisms.gaps import Gap, records_apart
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
@@ -72,6 +74,8 @@ class BlockSum:
     blocks: int
     numbers: int
     timeout: float
+    function: Callable[[list[Any]], Any] = field(repr=False)
+    """The numbers of a block, of [0, 1] each."""
 
     @property
     def loss(self) -> Loss:
@@ -84,24 +88,39 @@ class BlockSum:
         return self.loss.relation
 
     @traced
-    def release(self, value: Sequence[Any], function: Callable[[list[Any]], Any]) -> Integers:
-        """Split, run, sum, add noise. The function's numbers are of [0, 1]."""
+    def release(self, value: Sequence[Any]) -> Integers:
+        """Split, run, sum, add noise."""
         parts: list[list[Any]] = [[] for _ in range(self.blocks)]
         drawn = uniform_below(self.blocks, len(value), SECURE).tolist()
         for record, place in zip(value, drawn, strict=True):
             parts[place].append(record)
-        total = sum((self._answer(function, part) for part in parts), np.zeros(self.numbers, int))
+        total = sum((self._answer(part) for part in parts), np.zeros(self.numbers, int))
         return np.asarray(self.noise.release(total), np.int64)
 
-    def _answer(self, function: Callable[[list[Any]], Any], block: list[Any]) -> Integers:
+    def _answer(self, block: list[Any]) -> Integers:
         def say() -> bytes:
-            return np.asarray(function(block), np.float64).ravel().tobytes()
+            return np.asarray(self.function(block), np.float64).ravel().tobytes()
 
         said = bytes_in_child(say, 8 * self.numbers, self.timeout)
         found = np.full(self.numbers, 0.5) if said is None else np.frombuffer(said)
         if not np.isfinite(found).all():
             found = np.full(self.numbers, 0.5)
         return np.rint(np.clip(found, 0, 1) * GRID).astype(np.int64)
+
+    def view(self, value: Sequence[Any], plain: Plain) -> list[Any]:
+        """The records."""
+        return [plain(record) for record in value]
+
+    def without_code(self) -> BlockSum:
+        """With a function of Python's own in place of the caller's."""
+        return replace(self, function=len)
+
+    def gap(self, x: list[Any], y: list[Any]) -> Gap:
+        """How many records are added or removed, or exchanged."""
+        return records_apart(x, y, self.relation, 1, "records")
+
+    def neighbours(self) -> None:
+        """What records are is the caller's to say."""
 
 
 class SubsampledEstimator(Priced):
@@ -183,7 +202,7 @@ class SubsampledEstimator(Priced):
                 raise ValueError("other shapes than declared")
             return (np.concatenate([part.ravel() for part in parts]) - low) / (high - low)
 
-        noisy = mechanism.release(records, learned)
+        noisy = replace(mechanism, function=learned).release(records)
         share = noisy / (GRID * mechanism.blocks)
         self._keep(low + np.clip(share, 0, 1) * (high - low), shapes, values.shape[1])
         spread = deviation(mechanism.noise) / (GRID * mechanism.blocks)
@@ -224,7 +243,8 @@ class SubsampledEstimator(Priced):
         numbers, kept = _numbers(self._shapes()), self._kept()
         noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, kept, self._neighbours())
         timeout = read_positive(self.timeout, "timeout")
-        return BlockSum(noise, whole(self.blocks, "blocks"), numbers, timeout)
+        blocks = whole(self.blocks, "blocks")
+        return BlockSum(noise, blocks, numbers, timeout, function=len)  # until a fit says which
 
     def _classes(self) -> npt.NDArray[Any]:
         """In the order that scikit-learn's own estimators learn them in: sorted."""

@@ -100,7 +100,7 @@ class LineExponential:
             sensitivity=self.cells - 1,
             relation=self.relation,
         )
-        return float(self.points()[chooser.choose(range(self.cells), -distance)])
+        return float(self.points()[chooser.release(-distance)])
 
 
 @dataclass(frozen=True, init=False)

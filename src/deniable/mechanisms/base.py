@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, probability, show
+from deniable.mechanisms.gaps import Gap
+from deniable.privacy.exact import Number, probability
 from deniable.privacy.losses.base import Loss
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -18,7 +18,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 class Mechanism(Protocol[Result_co]):
     """Frozen public parameters, a loss that follows from them, and a release of private data.
 
-    `tests/contracts/mechanism.py` is the battery that each implementation passes.
+    `tests/contracts/test_catalogue.py` is the battery that each implementation passes.
     """
 
     @property
@@ -28,6 +28,54 @@ class Mechanism(Protocol[Result_co]):
 
     def release(self, value: Any) -> Result_co:
         """Release one private value. Unledgered: the caller keeps the budget."""
+        ...
+
+
+Pairs = list[tuple[Any, Any]]
+"""Private values of neighbours."""
+
+Plain = Callable[[object], Hashable]
+"""Any value as data that can be compared, whatever it is made of."""
+
+
+@runtime_checkable
+class Compared(Protocol):
+    """A mechanism that knows how far its private values lie apart: replay and audit ask it."""
+
+    def gap(self, x: Any, y: Any, /) -> Gap:
+        """How far two values lie apart, beside what is charged for."""
+        ...
+
+    def neighbours(self) -> Pairs | None:
+        """Values as far apart as is charged for; None where only the caller knows any."""
+        ...
+
+
+@runtime_checkable
+class Viewed(Protocol):
+    """A mechanism whose values are not compared as they are, but after code of the caller's."""
+
+    def view(self, value: Any, plain: Plain, /) -> Any:
+        """What `gap` compares."""
+        ...
+
+
+@runtime_checkable
+class Coded(Protocol):
+    """A mechanism that holds code of the caller's."""
+
+    def without_code(self) -> object:
+        """The same parameters without that code: it survives pickling."""
+        ...
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A mechanism that reports public labels; a ledger keeps those that are text or numbers."""
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """All of them."""
         ...
 
 
@@ -59,23 +107,6 @@ def post_process(mechanism: Mechanism[Any], function: Callable[[Any], Any]) -> P
     if not isinstance(getattr(mechanism, "loss", None), Loss):
         raise ParameterTypeError("mechanism", type(mechanism).__name__, "must have a loss")
     return PostProcessed(mechanism, function)
-
-
-def represent(mechanism: Any) -> str:
-    """Every public parameter by name; long lists by their length."""
-    parts = [f"{f.name}={_shown(getattr(mechanism, f.name))}" for f in fields(mechanism)]
-    return f"{type(mechanism).__name__}({', '.join(parts)})"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Fraction):
-        return show(value)
-    if isinstance(value, StrEnum):
-        return repr(str(value))
-    if isinstance(value, tuple):
-        few = len(value) <= 4 and not any(isinstance(part, tuple) for part in value)
-        return f"({', '.join(map(_shown, value))})" if few else f"<{len(value)} entries>"
-    return repr(value)
 
 
 def read_labels(values: Any, argument: str, *, least: int = 1) -> tuple[Hashable, ...]:

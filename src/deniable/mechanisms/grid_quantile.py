@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +11,22 @@ import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import exactly_one, represent
-from deniable.mechanisms.joint import Norm, amount_of
+from deniable.mechanisms.base import Pairs, exactly_one
+from deniable.mechanisms.gaps import Gap, by_norm, misshapen
+from deniable.mechanisms.laws import Norm
 from deniable.privacy.exact import Number, exact, positive, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import (
+    Parameter,
+    flag,
+    keep,
+    one_of,
+    parameter,
+    parameters,
+    related,
+)
+from deniable.privacy.units import Relation
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
@@ -26,7 +35,30 @@ _FINEST_SHARE = 10**6
 _WORD = 1 << 62
 
 
-@dataclass(frozen=True, init=False, repr=False)
+def read_share(share: Number, argument: str = "share") -> Fraction:
+    """The share of the weight that lies below: 1/2 for the median."""
+    found = exact(share, argument)
+    if not 0 <= found <= 1 or found.denominator > _FINEST_SHARE:
+        raise ParameterError(argument, share, "lies between 0 and 1, with six decimals at most")
+    return found
+
+
+def _read_offset(offset: int, argument: str) -> int:
+    if type(offset) is not int:
+        raise ParameterError(argument, offset, "must be a whole number of steps")
+    return offset
+
+
+def _read_prior(prior: Sequence[int] | None, argument: str) -> tuple[int, ...] | None:
+    if prior is None:
+        return None
+    read = tuple(whole(each, argument) for each in prior)
+    if sum(read) >= _WORD:
+        raise ParameterError(argument, len(read), "must be below 2^62 together")
+    return read
+
+
+@parameters
 class GridQuantile:
     """For each group, the cell in which the value of rank share·W + offset lies, W its weight.
 
@@ -52,15 +84,15 @@ class GridQuantile:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    norm: Norm
-    amount: Fraction
-    share: Fraction
-    offset: int
-    bound: int
-    cells: int
-    ends: bool
-    relation: Relation
-    prior: tuple[int, ...] | None
+    norm: Parameter[Norm | str, Norm] = parameter(one_of(Norm))
+    amount: Parameter[Number, Fraction] = parameter(positive)
+    share: Parameter[Number, Fraction] = parameter(read_share)
+    offset: Parameter[int, int] = parameter(_read_offset)
+    bound: Parameter[int, int] = parameter(whole)
+    cells: Parameter[int, int] = parameter(whole)
+    ends: Parameter[bool, bool] = parameter(flag)
+    relation: Parameter[Relation | str, Relation] = parameter(related)
+    prior: Parameter[Sequence[int] | None, tuple[int, ...] | None] = parameter(_read_prior)
 
     def __init__(
         self,
@@ -76,41 +108,10 @@ class GridQuantile:
         prior: Sequence[int] | None = None,
     ) -> None:
         name, given = exactly_one(epsilon=epsilon, rho=rho)
-        object.__setattr__(self, "norm", Norm.L1 if name == "epsilon" else Norm.L2)
-        object.__setattr__(self, "amount", positive(given, name))
-        object.__setattr__(self, "share", read_share(share))
-        if type(offset) is not int:
-            raise ParameterError("offset", offset, "must be a whole number of steps")
-        object.__setattr__(self, "offset", offset)
-        object.__setattr__(self, "bound", whole(bound, "bound"))
-        object.__setattr__(self, "cells", whole(cells, "cells"))
-        object.__setattr__(self, "ends", bool(ends))
-        object.__setattr__(self, "relation", read_relation(relation))
-        object.__setattr__(self, "prior", None if prior is None else self._read_prior(prior))
-
-    def _read_prior(self, prior: Sequence[int]) -> tuple[int, ...]:
-        read = tuple(whole(each, "prior") for each in prior)
-        if len(read) != self.cells + 2 * self.ends or sum(read) >= _WORD:
-            raise ParameterError("prior", len(read), "one whole number a cell, below 2^62 together")
-        return read
-
-    @classmethod
-    def of_fields(
-        cls,
-        *,
-        norm: Norm,
-        amount: Fraction,
-        share: Fraction,
-        offset: int,
-        bound: int,
-        cells: int,
-        ends: bool,
-        relation: Relation,
-        prior: tuple[int, ...] | None = None,
-    ) -> GridQuantile:
-        """Made again of what another one holds."""
-        return cls(
-            **amount_of(norm, amount),
+        keep(
+            self,
+            norm=Norm.L1 if name == "epsilon" else Norm.L2,
+            amount=positive(given, name),
             share=share,
             offset=offset,
             bound=bound,
@@ -120,8 +121,9 @@ class GridQuantile:
             prior=prior,
         )
 
-    def __repr__(self) -> str:
-        return represent(self)
+    def __post_init__(self) -> None:
+        if self.prior is not None and len(self.prior) != self.cells + 2 * self.ends:
+            raise ParameterError("prior", len(self.prior), "one whole number a cell")
 
     @lazy
     def rate(self) -> Fraction:
@@ -178,13 +180,22 @@ class GridQuantile:
         chosen = int(sampler.sample(1, SECURE)[0])
         return chosen - 1 if self.ends else chosen
 
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The norm of what the weights of each group move by."""
+        before, after = (read_weights(value, self.cells) for value in (x, y))
+        order = self.norm.order
+        if len(before) != len(after):
+            return misshapen(f"weights, L{order}")
+        moves = [
+            Fraction(sum(abs(a - b) for a, b in zip(old, new, strict=True)))
+            for old, new in zip(before, after, strict=True)
+        ]
+        return by_norm(moves, order, Fraction(self.bound))
 
-def read_share(share: Number) -> Fraction:
-    """The share of the weight that lies below: 1/2 for the median."""
-    found = exact(share, "share")
-    if not 0 <= found <= 1 or found.denominator > _FINEST_SHARE:
-        raise ParameterError("share", share, "lies between 0 and 1, with six decimals at most")
-    return found
+    def neighbours(self) -> Pairs:
+        """All of the bound in the first cell, or in the last."""
+        rest = [0] * (self.cells - 1)
+        return [([[self.bound, *rest]], [[0] * self.cells]), ([[0, *rest]], [[*rest, self.bound]])]
 
 
 def read_weights(value: Any, cells: int) -> list[list[int]]:

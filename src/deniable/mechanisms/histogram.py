@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,19 +10,24 @@ import numpy as np
 
 from deniable.errors import PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import read_confidence, read_labels, represent
-from deniable.mechanisms.laplace import laplace_quantile, laplace_tail_threshold
+from deniable.mechanisms.base import Pairs, read_confidence, read_labels
+from deniable.mechanisms.gaps import Gap, count_moves, moved_by
+from deniable.mechanisms.laws import quantile, tail_threshold
 from deniable.mechanisms.values import read_integer
 from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, parameter, parameters, related
+from deniable.privacy.units import Relation
 from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import traced
 
+MOST_APPEARING = 5
+"""Cells that one unit brings, in suggested neighbours."""
 
-@dataclass(frozen=True, init=False, repr=False)
+
+@parameters
 class Histogram:
     """Counts in known cells, each with geometric noise.
 
@@ -37,26 +41,13 @@ class Histogram:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    cells: tuple[Hashable, ...]
-    relation: Relation
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    cells: Parameter[Sequence[Hashable], tuple[Hashable, ...]] = parameter(read_labels)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        cells: Sequence[Hashable],
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        labels = read_labels(cells, "cells")
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "cells", labels)
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         check_ratio("epsilon", self.epsilon)
         self._law.check()
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @property
     def _law(self) -> LaplaceLaw:
@@ -80,10 +71,28 @@ class Histogram:
 
     def error(self, *, confidence: Number) -> int:
         """The least w for which one count's noise is within ±w with this probability."""
-        return laplace_quantile(self._law.scale, read_confidence(confidence))
+        return quantile(self._law, read_confidence(confidence))
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The cells."""
+        return self.cells
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The L1 norm of the difference, in the known cells."""
+        before, after = read_counts(x), read_counts(y)
+        moved = sum(abs(before.get(cell, 0) - after.get(cell, 0)) for cell in self.cells)
+        return moved_by(moved, self.relation.changed, "counts, L1")
+
+    def neighbours(self) -> Pairs:
+        """One unit more, or in another cell."""
+        first, last = self.cells[0], self.cells[-1]
+        if self.relation == Relation.REPLACE:
+            return [({first: 5, last: 5}, {first: 6, last: 4})]
+        return [({first: 5}, {first: 6}), ({}, {last: 1})]
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class StabilityHistogram:
     """Counts in cells that nobody listed beforehand; small cells stay hidden.
 
@@ -101,28 +110,14 @@ class StabilityHistogram:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    max_cells: int
-    relation: Relation
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    delta: Parameter[Number, Fraction] = parameter(probability)
+    max_cells: Parameter[int, int] = parameter(whole, default=1)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number,
-        max_cells: int = 1,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", probability(delta, "delta"))
-        object.__setattr__(self, "max_cells", whole(max_cells, "max_cells"))
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         check_ratio("epsilon", self.epsilon)
         self._law.check()
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @property
     def _law(self) -> LaplaceLaw:
@@ -131,7 +126,7 @@ class StabilityHistogram:
     @lazy
     def threshold(self) -> int:
         """A cell shows iff count - 1 + noise reaches this."""
-        return laplace_tail_threshold(self._law.scale, self.delta / self.max_cells)
+        return tail_threshold(self._law, self.delta / self.max_cells)
 
     @lazy
     def loss(self) -> ApproxLoss:
@@ -152,7 +147,25 @@ class StabilityHistogram:
 
     def error(self, *, confidence: Number) -> int:
         """The least w for which one count's noise, before hiding, is within ±w so often."""
-        return laplace_quantile(self._law.scale, read_confidence(confidence))
+        return quantile(self._law, read_confidence(confidence))
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """How many cells move; one that moves by more than one unit is too much."""
+        moves = count_moves(read_counts(x), read_counts(y))
+        if max(moves, default=0) > 1:
+            return moved_by(max(moves), 1, "one count")
+        return moved_by(sum(moves), self.max_cells * self.relation.changed, "cells")
+
+    def neighbours(self) -> Pairs:
+        """A unit alone in its cells, and one who brings some of them."""
+        return appearing(self.max_cells)
+
+
+def appearing(most: int, each: int = 1) -> Pairs:
+    """Cells that one unit alone is in, with so much in each."""
+    cells = [f"cell {number}" for number in range(min(most, MOST_APPEARING))]
+    common = {"a": 9 * each}
+    return [({}, dict.fromkeys(cells, each)), (common, common | dict.fromkeys(cells[:-1], each))]
 
 
 def read_counts(value: Any) -> dict[Hashable, int]:

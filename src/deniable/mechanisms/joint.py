@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -14,34 +12,29 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import exactly_one, read_confidence, represent
-from deniable.mechanisms.gaussian import gaussian_quantile
-from deniable.mechanisms.laplace import laplace_quantile
+from deniable.mechanisms.base import Pairs, exactly_one, read_confidence
+from deniable.mechanisms.gaps import Gap, by_norm, misshapen
+from deniable.mechanisms.laws import AdditiveLaw, Norm, quantile
 from deniable.privacy.amount import Amount
 from deniable.privacy.exact import Number, positive, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
-from deniable.privacy.units import Relation, read_relation
-from deniable.randomness.noise import GaussianLaw, LaplaceLaw, Noise, noise
+from deniable.privacy.parameters import Parameter, keep, one_of, parameter, parameters, related
+from deniable.privacy.units import Relation
+from deniable.randomness.noise import noise
 from deniable.trace import traced
 
 Table = npt.NDArray[Any]
 
 
-class Norm(StrEnum):
-    """How contributions are bounded, and so which noise covers them."""
-
-    L1 = "l1"
-    L2 = "l2"
-
-
-def amount_of(norm: Norm, amount: Fraction) -> dict[str, Fraction]:
-    """The argument by which an amount was given."""
-    return {{Norm.L1: "epsilon", Norm.L2: "rho"}[norm]: amount}
+def _read_weights(weights: Sequence[int], argument: str) -> tuple[int, ...]:
+    read = tuple(whole(weight, argument) for weight in weights)
+    if not read:
+        raise ParameterError(argument, "empty", "name one statistic or more")
+    return read
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class JointNoise:
     """Integer noise on a table of statistics, one row a group, one column a statistic.
 
@@ -59,11 +52,11 @@ class JointNoise:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    norm: Norm
-    bound: int
-    weights: tuple[int, ...]
-    amount: Fraction
-    relation: Relation
+    norm: Parameter[Norm | str, Norm] = parameter(one_of(Norm))
+    bound: Parameter[int, int] = parameter(whole)
+    weights: Parameter[Sequence[int], tuple[int, ...]] = parameter(_read_weights)
+    amount: Parameter[Number, Fraction] = parameter(positive)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     def __init__(
         self,
@@ -75,32 +68,13 @@ class JointNoise:
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
         name, given = exactly_one(epsilon=epsilon, rho=rho)
-        object.__setattr__(self, "norm", Norm.L1 if name == "epsilon" else Norm.L2)
-        object.__setattr__(self, "amount", positive(given, name))
-        object.__setattr__(self, "bound", whole(bound, "bound"))
-        read = tuple(whole(weight, "weights") for weight in weights)
-        if not read:
-            raise ParameterError("weights", "empty", "name one statistic or more")
-        object.__setattr__(self, "weights", read)
-        object.__setattr__(self, "relation", read_relation(relation))
-        for column in range(len(read)):
+        amount = positive(given, name)
+        norm = Norm.L1 if name == "epsilon" else Norm.L2
+        keep(self, norm=norm, bound=bound, weights=weights, amount=amount, relation=relation)
+
+    def __post_init__(self) -> None:
+        for column in range(len(self.weights)):
             self.law(column).check()
-
-    @classmethod
-    def of_fields(
-        cls,
-        *,
-        norm: Norm,
-        bound: int,
-        weights: tuple[int, ...],
-        amount: Fraction,
-        relation: Relation,
-    ) -> JointNoise:
-        """Made again of what another one holds."""
-        return cls(**amount_of(norm, amount), bound=bound, weights=weights, relation=relation)
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @lazy
     def _spread(self) -> Fraction:
@@ -123,16 +97,11 @@ class JointNoise:
         largest = max(self.weights)
         if min(self.weights) < largest and self.bound**2 < 2 * largest**2:
             return ConcentratedLoss(bound=self.amount, relation=self.relation)
-        return DiscreteGaussianLoss(
-            variance=(self._spread / largest) ** 2,
-            sensitivity=Fraction(self.bound, largest),
-            relation=self.relation,
-        )
+        return Norm.L2.loss(self._spread / largest, Fraction(self.bound, largest), self.relation)
 
-    def law(self, column: int) -> LaplaceLaw | GaussianLaw:
+    def law(self, column: int) -> AdditiveLaw:
         """The noise on one statistic."""
-        wide = self._spread / self.weights[column]
-        return LaplaceLaw(wide) if self.norm == Norm.L1 else GaussianLaw(wide**2)
+        return self.norm.law(self._spread / self.weights[column])
 
     def deviation(self, column: int) -> float:
         """The standard deviation of the noise on one statistic, to float precision."""
@@ -141,7 +110,7 @@ class JointNoise:
 
     def error(self, column: int, *, confidence: Number) -> int:
         """A w for which the noise of one entry is within ±w with this probability."""
-        return error_of(self.law(column), confidence)
+        return quantile(self.law(column), read_confidence(confidence))
 
     @traced
     def release(self, value: Any) -> Table:
@@ -149,11 +118,26 @@ class JointNoise:
         table = read_table(value, len(self.weights))
         noisy = table.copy()
         for column in range(len(self.weights)):
-            noisy[:, column] += self._noise(column).many(len(table)).astype(object)
+            noisy[:, column] += noise(self.law(column)).many(len(table)).astype(object)
         return noisy
 
-    def _noise(self, column: int) -> Noise:
-        return noise(self.law(column))
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The norm of the weighted difference."""
+        before, after = (read_table(value, len(self.weights)) for value in (x, y))
+        if before.shape != after.shape:
+            return misshapen(str(self.norm))
+        moves = [
+            Fraction(weight * int(move))
+            for weight, column in zip(self.weights, (after - before).T, strict=True)
+            for move in column
+            if move
+        ]
+        return by_norm(moves, self.norm.order, Fraction(self.bound))
+
+    def neighbours(self) -> Pairs:
+        """One statistic that takes all of the bound."""
+        rest = [0] * (len(self.weights) - 1)
+        return [([[0, *rest]], [[self.bound // self.weights[0], *rest]])]
 
 
 def additive(amount: Amount, contribution: int, weights: tuple[int, ...] = (1,)) -> JointNoise:
@@ -165,14 +149,6 @@ def additive(amount: Amount, contribution: int, weights: tuple[int, ...] = (1,))
         weights=weights,
         relation=amount.relation,
     )
-
-
-def error_of(law: LaplaceLaw | GaussianLaw, confidence: Number) -> int:
-    """A w for which noise of this law is within ±w with this probability."""
-    level = read_confidence(confidence)
-    if isinstance(law, LaplaceLaw):
-        return laplace_quantile(law.scale, level)
-    return gaussian_quantile(law.variance, level)
 
 
 def read_table(value: Any, columns: int) -> Table:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from decimal import localcontext
 from fractions import Fraction
 from typing import Any
 
-from deniable.errors import CalibrationError, PrivateValueError
+from deniable.errors import PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
-from deniable.mechanisms.histogram import read_counts
+from deniable.mechanisms.base import Pairs
+from deniable.mechanisms.gaps import Gap, count_moves, moved_by
+from deniable.mechanisms.histogram import MOST_APPEARING, appearing, read_counts
+from deniable.mechanisms.laws import gaussian_tail_is_small, tail_threshold
 from deniable.privacy.composition import compose
-from deniable.privacy.exact import (
-    Number,
-    decimal,
-    high_precision,
-    positive,
-    probability,
-    sqrt_up,
-    whole,
-)
+from deniable.privacy.exact import Number, positive, probability, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.losses.generic import only_delta
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, parameter, parameters, related
+from deniable.privacy.units import Relation
 from deniable.randomness.noise import GaussianLaw, noise
 from deniable.trace import traced
 
@@ -39,7 +32,7 @@ def weight(groups: int) -> int:
     return math.isqrt(WEIGHT**2 // groups)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class KeySelection:
     """Name the groups in which units weigh, under Gaussian noise, as much as a threshold.
 
@@ -60,28 +53,14 @@ class KeySelection:
     A bare selection is unledgered: the caller keeps the budget.
     """
 
-    rho: Fraction
-    delta: Fraction
-    max_groups: int
-    relation: Relation
+    rho: Parameter[Number, Fraction] = parameter(positive)
+    delta: Parameter[Number, Fraction] = parameter(probability)
+    max_groups: Parameter[int, int] = parameter(whole)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        rho: Number,
-        delta: Number,
-        max_groups: int,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        object.__setattr__(self, "rho", positive(rho, "rho"))
-        object.__setattr__(self, "delta", probability(delta, "delta"))
-        object.__setattr__(self, "max_groups", whole(max_groups, "max_groups"))
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         self._law.check()
         _ = self.threshold
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @property
     def _law(self) -> GaussianLaw:
@@ -98,7 +77,7 @@ class KeySelection:
         variance, each = self._law.variance, self.delta / self.relation.changed
 
         def needed(least: int, most: int) -> int:
-            return weight(least) + gaussian_tail_threshold(variance, each / most)
+            return weight(least) + tail_threshold(GaussianLaw(variance), each / most)
 
         ends, least = list[tuple[int, int]](), 1
         while least <= self.max_groups:
@@ -137,36 +116,15 @@ class KeySelection:
         ]
         return sorted(shown, key=repr)
 
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The L2 norm of what moves, in as many groups as a unit may be in."""
+        moves, changed = count_moves(read_counts(x), read_counts(y)), self.relation.changed
+        if len(moves) > self.max_groups * changed:
+            return moved_by(len(moves), self.max_groups * changed, "groups")
+        squares = Fraction(sum(move**2 for move in moves))
+        return moved_by(sqrt_up(squares, 30), sqrt_up(Fraction(changed * WEIGHT**2), 30), "weights")
 
-def gaussian_tail_threshold(variance: Fraction, delta: Fraction) -> int:
-    """A whole t >= 1 with P(Z >= t) <= δ for discrete Gaussian noise Z."""
-    high = 1
-    while not gaussian_tail_is_small(high, variance, delta):
-        high *= 2
-        if high > 1 << 60:
-            raise CalibrationError("no threshold hides single units under so much noise")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        small = gaussian_tail_is_small(middle, variance, delta)
-        low, high = (low, middle) if small else (middle, high)
-    return high
-
-
-def gaussian_tail_is_small(t: int, variance: Fraction, delta: Fraction) -> bool:
-    """Whether P(Z >= t) <= δ for discrete Gaussian noise Z, by a bound.
-
-    Terms e^(-x²/2σ²) shrink by e^(-(2x+1)/2σ²) from one to the next, so that those from t on sum
-    to at most the first over 1 - e^(-(2t+1)/2σ²); the normaliser is at least max(1, σ sqrt(2π))
-    (Canonne, Kamath & Steinke 2020, Fact 18).
-    """
-    if t < 1:
-        return False
-    with localcontext(high_precision()):
-        s2 = decimal(variance)
-        shrink = (-(2 * decimal(Fraction(t)) + 1) / (2 * s2)).exp()
-        first = (-(decimal(Fraction(t)) ** 2) / (2 * s2)).exp()
-        two_pi = decimal(Fraction(6283185307179586, 10**15))  # below 2π
-        whole_sum = max(decimal(Fraction(1)), (s2 * two_pi).sqrt())
-        bound = first / (1 - shrink) / whole_sum
-        return bool(bound * (1 + decimal(Fraction(1, 10**30))) <= decimal(delta))
+    def neighbours(self) -> Pairs:
+        """A unit alone in its groups, one who brings some, and one at the threshold."""
+        level, many = self.threshold, min(self.max_groups, MOST_APPEARING)
+        return [*appearing(many, weight(many)), ({"a": level}, {"a": level - WEIGHT})]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,19 +10,64 @@ import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import read_labels, represent
+from deniable.mechanisms.base import Pairs, read_labels
+from deniable.mechanisms.gaps import Gap
 from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, log_float, not_negative, positive
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.units import Relation
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
 
+Distances = tuple[tuple[Fraction, ...], ...]
 
-@dataclass(frozen=True, init=False, repr=False)
+
+def _read_points(points: Sequence[Hashable], argument: str) -> tuple[Hashable, ...]:
+    return read_labels(points, argument, least=2)
+
+
+def _read_distances(distances: Any, argument: str) -> Distances:
+    """Check a table of distances; ways round that are shorter by rounding alone are taken.
+
+    Shortening distances is safe: the promise ε·d only gets stronger.
+    """
+    given = _table(distances, argument)
+    n = len(given)
+    if any(len(row) != n for row in given):
+        raise ParameterError(argument, n, f"must be a table of {n} x {n} distances")
+    for i in range(n):
+        for j in range(n):
+            if (given[i][j] == 0) != (i == j) or given[i][j] != given[j][i]:
+                raise ParameterError(
+                    argument, (i, j), "must be symmetric, and 0 exactly between equal points"
+                )
+    table = [list(row) for row in given]
+    floats = np.array([[float(d) for d in row] for row in given])
+    for k in range(n):
+        round_way = floats[:, k, None] + floats[None, k, :]
+        for i, j in np.argwhere(floats > round_way * (1 - 1e-12)):
+            through = table[i][k] + table[k][j]
+            if table[i][j] > through * (1 + Fraction(1, 10**9)):
+                raise ParameterError(argument, (i, j, k), "break the triangle inequality")
+            table[i][j] = min(table[i][j], through)
+    return tuple(tuple(row) for row in table)
+
+
+def _table(distances: Any, argument: str) -> Distances:
+    try:
+        rows = list(distances)
+    except TypeError:
+        raise ParameterError(argument, distances, "must be a table of numbers") from None
+    if not rows or not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        raise ParameterError(argument, "rows", "must be lists of numbers")
+    return tuple(tuple(not_negative(d, argument) for d in row) for row in rows)
+
+
+@parameters
 class MetricExponential:
     """Report a point z instead of y with probability proportional to exp(-ε d(y, z)/2).
 
@@ -40,28 +84,16 @@ class MetricExponential:
     "replace". A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    points: tuple[Hashable, ...]
-    distances: tuple[tuple[Fraction, ...], ...]
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    points: Parameter[Sequence[Hashable], tuple[Hashable, ...]] = parameter(_read_points)
+    distances: Parameter[Sequence[Sequence[Number]], Distances] = parameter(_read_distances)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        points: Sequence[Hashable],
-        distances: Sequence[Sequence[Number]],
-    ) -> None:
-        labels = read_labels(points, "points", least=2)
-        if not all(isinstance(row, list | tuple | np.ndarray) for row in _rows(distances)):
-            raise ParameterError("distances", "rows", "must be lists of numbers")
-        table = tuple(tuple(not_negative(d, "distances") for d in row) for row in distances)
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "points", labels)
-        object.__setattr__(self, "distances", _as_metric(labels, table))
+    def __post_init__(self) -> None:
+        if len(self.distances) != (n := len(self.points)):
+            raise ParameterError(
+                "distances", len(self.distances), f"must be a table of {n} x {n} distances"
+            )
         check_ratio("epsilon", self.epsilon * max(max(row) for row in self.distances))
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @lazy
     def loss(self) -> PureLoss:
@@ -101,37 +133,16 @@ class MetricExponential:
             Fraction(totals[1] / totals[0])
         )
 
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The points."""
+        return self.points
 
-def _rows(distances: Any) -> list[Any]:
-    try:
-        return list(distances)
-    except TypeError:
-        raise ParameterError("distances", distances, "must be a table of numbers") from None
+    def gap(self, x: Hashable, y: Hashable) -> Gap:
+        """Any two points are neighbours."""
+        del x, y
+        return Gap(0.0, 0.0, "any two points are charged", ok=True)
 
-
-def _as_metric(
-    points: tuple[Hashable, ...], given: tuple[tuple[Fraction, ...], ...]
-) -> tuple[tuple[Fraction, ...], ...]:
-    """Check a table of distances; ways round that are shorter by rounding alone are taken.
-
-    Shortening distances is safe: the promise ε·d only gets stronger.
-    """
-    n = len(points)
-    if len(given) != n or any(len(row) != n for row in given):
-        raise ParameterError("distances", len(given), f"must be a table of {n} x {n} distances")
-    for i in range(n):
-        for j in range(n):
-            if (given[i][j] == 0) != (i == j) or given[i][j] != given[j][i]:
-                raise ParameterError(
-                    "distances", (i, j), "must be symmetric, and 0 exactly between equal points"
-                )
-    table = [list(row) for row in given]
-    floats = np.array([[float(d) for d in row] for row in given])
-    for k in range(n):
-        round_way = floats[:, k, None] + floats[None, k, :]
-        for i, j in np.argwhere(floats > round_way * (1 - 1e-12)):
-            through = table[i][k] + table[k][j]
-            if table[i][j] > through * (1 + Fraction(1, 10**9)):
-                raise ParameterError("distances", (i, j, k), "break the triangle inequality")
-            table[i][j] = min(table[i][j], through)
-    return tuple(tuple(row) for row in table)
+    def neighbours(self) -> Pairs:
+        """The first point and the last."""
+        return [(self.points[0], self.points[-1])]

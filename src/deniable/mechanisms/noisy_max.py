@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.mechanisms.selection import Exponential, Scored, read_scores
-from deniable.privacy.exact import Number
+from deniable.mechanisms.selection import Exponential, Selection, read_scores
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.units import Relation
-from deniable.randomness.categorical import Scores, exact_score
+from deniable.privacy.parameters import Parameter, one_of, parameter, parameters
+from deniable.randomness.categorical import ScoreList, exact_score
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
-from deniable.trace import traced
-
-Candidate = TypeVar("Candidate")
-
 
 _MOST = 256
 
@@ -37,8 +30,8 @@ class MaxNoise(StrEnum):
     GUMBEL = "gumbel"
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class ReportNoisyMax(Scored):
+@parameters
+class ReportNoisyMax(Selection):
     """Add noise to every score and report the candidate with the largest sum, nothing else.
 
     Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
@@ -54,21 +47,12 @@ class ReportNoisyMax(Scored):
     A bare choice is unledgered: the caller keeps the budget.
     """
 
-    noise: MaxNoise
+    noise: Parameter[MaxNoise | str, MaxNoise] = parameter(
+        one_of(MaxNoise), default=MaxNoise.LAPLACE
+    )
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        sensitivity: Number,
-        noise: MaxNoise | str = MaxNoise.LAPLACE,
-        monotone: bool = False,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, relation=relation
-        )
-        object.__setattr__(self, "noise", _read_noise(noise))
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._law.check()
 
     @lazy
@@ -97,21 +81,18 @@ class ReportNoisyMax(Scored):
         moved = self.lattice.l1_steps(self.sensitivity, 1) * (1 if self.monotone else 2)
         return LaplaceLaw(moved / self.epsilon)
 
-    @traced
-    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
-        """Choose a candidate."""
+    def _place(self, scores: ScoreList) -> int:
         if self.noise == MaxNoise.GUMBEL:
-            return self._exponential.choose(candidates, scores)
-        read = read_scores(candidates, scores)
-        drawn = noise(self._law).many(len(read))
-        points = self._small_points(read)
+            return self._exponential._place(scores)
+        drawn = noise(self._law).many(len(scores))
+        points = self._small_points(scores)
         if points is not None:
-            return candidates[int(np.argmax(points + drawn))]
-        exact = [_steps(exact_score(score), self.lattice) for score in read]
+            return int(np.argmax(points + drawn))
+        exact = [_steps(exact_score(score), self.lattice) for score in scores]
         sums = [point + z for point, z in zip(exact, drawn.tolist(), strict=True)]
-        return candidates[max(range(len(sums)), key=lambda i: (sums[i], -i))]
+        return max(range(len(sums)), key=lambda i: (sums[i], -i))
 
-    def _small_points(self, scores: Scores) -> npt.NDArray[np.int64] | None:
+    def _small_points(self, scores: ScoreList) -> npt.NDArray[np.int64] | None:
         """The scores in steps, if they fit 62 bits, so that sums are exact in 64."""
         if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f":
             return None
@@ -128,7 +109,7 @@ class ReportNoisyMax(Scored):
         """The probability of each candidate, to about ten digits. These are private."""
         if self.noise == MaxNoise.GUMBEL:
             return [float(p) for p in self._exponential.probabilities(scores)]
-        exact = [exact_score(score) for score in read_scores(None, scores)]
+        exact = [exact_score(score) for score in read_scores(scores)]
         if len(exact) > _MOST:
             raise ParameterError("scores", len(exact), f"{_MOST} candidates are the most here")
         scale = self._law.scale * self.lattice.step
@@ -156,10 +137,3 @@ def _laplace_max_probabilities(deficit: np.ndarray[Any, np.dtype[np.float64]]) -
 
 def _steps(score: Fraction, lattice: Lattice) -> int:
     return int(lattice.nearest_exact(score) / lattice.step)
-
-
-def _read_noise(value: MaxNoise | str) -> MaxNoise:
-    try:
-        return MaxNoise(value)
-    except ValueError:
-        raise ParameterError("noise", value, "must be 'laplace' or 'gumbel'") from None

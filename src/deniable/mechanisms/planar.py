@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,13 +11,16 @@ import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import exactly_one, read_confidence, represent
+from deniable.mechanisms.additive import scale_of
+from deniable.mechanisms.base import Pairs, read_confidence
+from deniable.mechanisms.gaps import Gap, misshapen, moved_by
 from deniable.mechanisms.values import Floats, read_reals
-from deniable.privacy.exact import Number, float_above, positive
+from deniable.privacy.exact import Number, float_above, positive, sqrt_up
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.parameters import Parameter, keep, parameter, parameters, related
 from deniable.privacy.search import least
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.units import Relation
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw
 from deniable.randomness.planar import draw_planar
@@ -27,7 +30,7 @@ from deniable.trace import traced
 _ROOT_TWO_UP = Fraction(math.isqrt(2 * 10**40) + 1, 10**20)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class PlanarLaplace:
     """Noise on a place (x, y): density proportional to exp(-|z|/scale), |z| the distance.
 
@@ -46,9 +49,9 @@ class PlanarLaplace:
     bare release is unledgered: the caller keeps the budget.
     """
 
-    scale: Fraction
-    sensitivity: Fraction
-    relation: Relation
+    scale: Parameter[Number, Fraction] = parameter(positive)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
 
     def __init__(
         self,
@@ -58,17 +61,12 @@ class PlanarLaplace:
         sensitivity: Number,
         relation: Relation | str = Relation.REPLACE,
     ) -> None:
-        name, given = exactly_one(epsilon=epsilon, scale=scale)
-        moved = positive(sensitivity, "sensitivity")
-        wide = positive(given, name) if name == "scale" else moved / positive(given, name)
-        object.__setattr__(self, "scale", wide)
-        object.__setattr__(self, "sensitivity", moved)
-        object.__setattr__(self, "relation", read_relation(relation))
-        check_ratio("epsilon", moved / wide)
-        LaplaceLaw(self._steps * 2).check()
+        spread = scale_of(epsilon, scale, sensitivity)
+        keep(self, scale=spread, sensitivity=sensitivity, relation=relation)
 
-    def __repr__(self) -> str:
-        return represent(self)
+    def __post_init__(self) -> None:
+        check_ratio("epsilon", self.sensitivity / self.scale)
+        LaplaceLaw(self._steps * 2).check()
 
     @lazy
     def lattice(self) -> Lattice:
@@ -119,3 +117,19 @@ class PlanarLaplace:
         unit = float(self._steps * self.lattice.step)
         distances = [np.hypot(*(seen - place).reshape(-1, 2).T).sum() for place in (after, before)]
         return float(distances[0] - distances[1]) / unit
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The distance of two places; of several that moved, the sum of distances."""
+        before, after = read_reals(x), read_reals(y)
+        if before.shape != after.shape:
+            return misshapen("distance")
+        moves = [b - a for a, b in zip(before.exactly(), after.exactly(), strict=True)]
+        squares = [a**2 + b**2 for a, b in zip(moves[::2], moves[1::2], strict=True)]
+        gap = moved_by(sum(map(sqrt_up, squares), Fraction(0)), self.sensitivity, "distance")
+        if sum(square > 0 for square in squares) != 1:
+            return gap
+        return replace(gap, ok=sum(squares) <= self.sensitivity**2)
+
+    def neighbours(self) -> Pairs:
+        """As far apart as is charged for."""
+        return [([0.0, 0.0], [float(self.sensitivity), 0.0])]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -12,14 +13,25 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
+from deniable.held import frameless
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
-from deniable.mechanisms.laplace import Laplace, laplace_tail_threshold
+from deniable.mechanisms.base import Pairs, Plain
+from deniable.mechanisms.gaps import Gap, by_norm, moved_by, real_moves, records_apart
+from deniable.mechanisms.laplace import Laplace
+from deniable.mechanisms.laws import tail_threshold
 from deniable.mechanisms.values import is_scalar, read_integer, read_reals
-from deniable.privacy.exact import Number, positive, probability, read_bounds
+from deniable.privacy.exact import Number, positive, probability
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import (
+    Parameter,
+    bounds_of,
+    one_of,
+    parameter,
+    parameters,
+    related,
+)
+from deniable.privacy.units import Relation
 from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import traced
 
@@ -27,7 +39,28 @@ from deniable.trace import traced
 _LEAST_SPREAD = 1e-290
 
 
-@dataclass(frozen=True, init=False, repr=False)
+class Robust(StrEnum):
+    """Functions whose distance to instability is known."""
+
+    MEDIAN = "median"
+    SCALE = "scale"
+
+
+Proposal = Callable[[Any], tuple[float, int]]
+Bounds = tuple[Fraction, Fraction]
+
+
+def _read_function(function: Proposal | str | None, argument: str) -> Proposal | Robust | None:
+    return (
+        function if function is None or callable(function) else one_of(Robust)(function, argument)
+    )
+
+
+def _read_bounds(bounds: tuple[Number, Number] | None, argument: str) -> Bounds | None:
+    return None if bounds is None else bounds_of(bounds, argument)
+
+
+@parameters
 class ProposeTestRelease:
     """Propose a bound on the local sensitivity, test privately whether it holds, release if so.
 
@@ -38,36 +71,43 @@ class ProposeTestRelease:
       geometric noise of scale 2/ε with the least whole t for which P(Z >= t) <= δ for the noise Z
       that is drawn; the value is released with Laplace noise of scale 2·bound/ε;
     * a failed test returns None, and costs as much;
-    * `median` computes its own distance (Nissim, Raskhodnikova & Smith 2007, Prop. 3.4), `scale`
-      releases the interquartile range up to a constant factor (Dwork & Lei 2009, Alg. S); both
-      are stated for one unit replaced.
+    * `function="median"` has its own distance (Nissim, Raskhodnikova & Smith 2007, Prop. 3.4),
+      `"scale"` is the interquartile range up to a constant factor (Dwork & Lei 2009, Alg. S), for
+      which `bound` plays no part; both clamp values to `bounds` and are stated for one unit
+      replaced.
+
+    A function of your own takes the data and gives the pair of a value and its distance. Without
+    one, what is released is such a pair itself.
 
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    bound: Fraction
-    relation: Relation
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    delta: Parameter[Number, Fraction] = parameter(probability)
+    bound: Parameter[Number, Fraction] = parameter(positive)
+    function: Parameter[Proposal | str | None, Proposal | Robust | None] = parameter(
+        _read_function, default=None
+    )
+    bounds: Parameter[tuple[Number, Number] | None, Bounds | None] = parameter(
+        _read_bounds, default=None
+    )
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number,
-        bound: Number,
-        relation: Relation | str = Relation.REPLACE,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", probability(delta, "delta"))
-        object.__setattr__(self, "bound", positive(bound, "bound"))
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         check_ratio("epsilon", self.epsilon)
         self._test_law.check()
         _ = self._value_noise
-
-    def __repr__(self) -> str:
-        return represent(self)
+        known = isinstance(self.function, Robust)
+        if known and self.relation != Relation.REPLACE:
+            raise ParameterError(
+                "relation",
+                str(self.relation),
+                f"{self.function} is proved for relation='replace' only",
+            )
+        if known != (self.bounds is not None):
+            raise ParameterError(
+                "bounds", self.bounds, "go with function='median' or 'scale', which need them"
+            )
 
     @lazy
     def loss(self) -> ApproxLoss:
@@ -81,50 +121,63 @@ class ProposeTestRelease:
     @lazy
     def threshold(self) -> int:
         """The noisy distance that a test must reach."""
-        return laplace_tail_threshold(self._test_law.scale, self.delta)
+        return tail_threshold(self._test_law, self.delta)
 
     @lazy
     def _value_noise(self) -> Laplace:
         return Laplace(epsilon=self.epsilon / 2, sensitivity=self.bound, relation=self.relation)
 
     @traced
-    def release(self, value: Any, distance: int) -> float | None:
-        """Release a private value whose private distance to instability is known."""
+    @frameless
+    def release(self, value: Any) -> float | None:
+        """Release the function of the data, if it is stable enough."""
+        if self.function == Robust.SCALE:
+            return self._scale(self._clamped(value))
+        found, far = self._proposed(value)
+        released = self._value_noise.release(found)  # checks the value before anything is drawn
+        assert isinstance(released, float)
+        return released if far + noise(self._test_law).one() >= self.threshold else None
+
+    def median(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
+        """Release the median of numbers clamped to public bounds, if it is stable enough."""
+        return replace(self, function=Robust.MEDIAN, bounds=bounds).release(values)
+
+    def scale(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
+        """Release the interquartile range, to within a constant factor, if it is stable enough."""
+        return replace(self, function=Robust.SCALE, bounds=bounds).release(values)
+
+    def _proposed(self, data: Any) -> tuple[Any, int]:
+        """The private value, and its private distance to instability."""
+        if self.function == Robust.MEDIAN:
+            ordered = self._clamped(data)
+            low, high = map(float, self.bounds or ())
+            distance = median_distance(ordered, self.bound, low, high)
+            return float(ordered[(ordered.size - 1) // 2]), distance
+        try:
+            value, distance = self.function(data) if callable(self.function) else data
+        except Exception:  # its own message may quote what it was given
+            raise PrivateValueError(
+                "a pair of a value and its distance to instability is needed, or a function that "
+                "gives one"
+            ) from None
         far = read_integer(distance)
         if far < 0:
             raise PrivateValueError("a distance to instability is 0 or more")
         if not is_scalar(value):
             raise PrivateValueError("one number is released at a time")
-        released = self._value_noise.release(value)  # checks the value before anything is drawn
-        assert isinstance(released, float)
-        passed = far + noise(self._test_law).one() >= self.threshold
-        return released if passed else None
+        return value, far
 
-    @traced
-    def median(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
-        """Release the median of numbers clamped to public bounds, if it is stable enough."""
-        self._needs_replace("median")
-        low, high = read_bounds(bounds)
-        ordered = _clamped(values, low, high)
-        distance = median_distance(ordered, self.bound, float(low), float(high))
-        return self.release(float(ordered[(ordered.size - 1) // 2]), distance)
+    def _scale(self, ordered: npt.NDArray[np.float64]) -> float | None:
+        """The logarithm of the range lies in a bin of width 1 of two staggered grids.
 
-    @traced
-    def scale(self, values: Any, *, bounds: tuple[Number, Number]) -> float | None:
-        """Release the interquartile range, to within a constant factor, if it is stable enough.
-
-        The logarithm of the range lies in a bin of width 1 of two staggered grids; a bin is
-        released, by its middle, if many units would have to change to leave it. Two tests at half
-        of ε and δ each; `bound` plays no part.
+        A bin is released, by its middle, if many units would have to change to leave it. Two tests
+        at half of ε and δ each.
         """
-        self._needs_replace("scale")
-        ordered = _clamped(values, *read_bounds(bounds))
-        law = LaplaceLaw(2 / self.epsilon)
-        least = laplace_tail_threshold(law.scale, self.delta / 2)
+        least = tail_threshold(self._test_law, self.delta / 2)
         spread = float(_interquartile(ordered, np.zeros(1, int), np.zeros(1, int))[0])
         answer = None
         for offset in (0.0, 0.5):
-            drawn = noise(law).one()
+            drawn = noise(self._test_law).one()
             if spread < _LEAST_SPREAD or answer is not None:
                 continue
             low, high = scale_bin(spread, offset)
@@ -132,11 +185,51 @@ class ProposeTestRelease:
                 answer = low * math.sqrt(2)
         return answer
 
-    def _needs_replace(self, name: str) -> None:
-        if self.relation != Relation.REPLACE:
-            raise ParameterError(
-                "relation", str(self.relation), f"{name} is proved for relation='replace' only"
-            )
+    def _clamped(self, values: Any) -> npt.NDArray[np.float64]:
+        """In rising order."""
+        reals = read_reals(values)
+        if len(reals.shape) != 1 or self.bounds is None:
+            raise PrivateValueError("a flat list of numbers is needed")
+        low, high = self.bounds
+        doubles = reals.doubles
+        if doubles is None:
+            doubles = np.array([float(min(max(real, low), high)) for real in reals.rationals])
+        return np.sort(np.clip(doubles, float(low), float(high)))
+
+    def view(self, value: Any, plain: Plain) -> Any:
+        """The pair of value and distance; of a known function, the values."""
+        del plain
+        if isinstance(self.function, Robust):
+            return read_reals(value).exactly()
+        return self._proposed(value)
+
+    def without_code(self) -> ProposeTestRelease:
+        """With the pair itself in place of a function of the caller's."""
+        return self if isinstance(self.function, Robust) else replace(self, function=None)
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The distance moves by one, and a value at some distance by the bound.
+
+        Of a known function: how many values are exchanged.
+        """
+        if isinstance(self.function, Robust):
+            return records_apart(x, y, self.relation, 1, "values")
+        (before, here), (after, there) = x, y
+        if abs(here - there) > 1:
+            return moved_by(abs(here - there), 1, "distance to instability")
+        if max(here, there) == 0:  # the local sensitivity may be anything, and the test says so
+            return Gap(0.0, float(self.bound), "value, at no distance", ok=True)
+        return by_norm(real_moves(before, after), 1, self.bound)
+
+    def neighbours(self) -> Pairs | None:
+        """Pairs as far apart as is charged for; what data are is the caller's to say."""
+        if isinstance(self.function, Robust):
+            low, high = map(float, self.bounds or ())
+            middle = [(low + high) / 2] * 9
+            return [([*middle, low], [*middle, high]), ([low, high], [low, low])]
+        if self.function is not None:
+            return None
+        return [((0.0, 3), (float(self.bound), 4)), ((0.0, 0), (0.0, 1))]
 
 
 def median_distance(
@@ -216,13 +309,3 @@ def _interquartile(
     spread = ordered[third.clip(0, n - 1)] - ordered[first.clip(0, n - 1)]
     spread = np.where((first < 0) | (third >= n), math.inf, spread)
     return np.where(first > third, 0.0, spread)
-
-
-def _clamped(values: Any, low: Fraction, high: Fraction) -> npt.NDArray[np.float64]:
-    reals = read_reals(values)
-    if len(reals.shape) != 1:
-        raise PrivateValueError("a flat list of numbers is needed")
-    doubles = reals.doubles
-    if doubles is None:
-        doubles = np.array([float(min(max(real, low), high)) for real in reals.rationals])
-    return np.sort(np.clip(doubles, float(low), float(high)))

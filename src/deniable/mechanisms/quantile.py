@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +11,14 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
+from deniable.mechanisms.base import Pairs
+from deniable.mechanisms.gaps import Gap, records_apart
 from deniable.mechanisms.values import read_reals
-from deniable.privacy.exact import Number, positive, probability, read_bounds, whole
+from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.selection import ExponentialLoss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters, related
+from deniable.privacy.units import Relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.lattice import Lattice, floor_log2
@@ -30,7 +31,7 @@ _FINEST_SHARE = 10**6
 Places = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class Quantile:
     """The exponential mechanism over an interval, scoring x by how well it splits the values.
 
@@ -48,35 +49,20 @@ class Quantile:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    share: Fraction
-    bounds: tuple[Fraction, Fraction]
-    reach: int
-    relation: Relation
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    share: Parameter[Number, Fraction] = parameter(probability)
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
+    reach: Parameter[int, int] = parameter(whole, default=1)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        share: Number,
-        bounds: tuple[Number, Number],
-        reach: int = 1,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        low, high = read_bounds(bounds)
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "share", probability(share, "share"))
-        object.__setattr__(self, "bounds", (low, high))
-        object.__setattr__(self, "reach", whole(reach, "reach"))
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         check_ratio("epsilon", self.epsilon)
         if self.share.denominator > _FINEST_SHARE:
-            raise ParameterError("share", share, "must be a decimal of six places at most")
-        if floor_log2(max(abs(low), abs(high))) - self.lattice.exponent > 52:
-            raise ParameterError("bounds", bounds, "lie too far from 0 for their width; shift them")
-
-    def __repr__(self) -> str:
-        return represent(self)
+            raise ParameterError("share", self.share, "must be a decimal of six places at most")
+        if floor_log2(max(map(abs, self.bounds))) - self.lattice.exponent > 52:
+            raise ParameterError(
+                "bounds", self.bounds, "lie too far from 0 for their width; shift them"
+            )
 
     @lazy
     def lattice(self) -> Lattice:
@@ -125,6 +111,26 @@ class Quantile:
         inside = np.clip(reals.doubles, float(self.bounds[0]), float(self.bounds[1]))
         scaled = np.ldexp(self.lattice.nearest(inside), -self.lattice.exponent)
         return np.clip(scaled, low, high).astype(np.int64)
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """How many values, clamped, are added or removed, or exchanged."""
+        low, high = self.bounds
+        before, after = (
+            [min(max(number, low), high) for number in _numbers(values)] for values in (x, y)
+        )
+        return records_apart(before, after, self.relation, self.reach, "values")
+
+    def neighbours(self) -> Pairs:
+        """A value at an end, more or instead of another."""
+        low, high = (float(end) for end in self.bounds)
+        usual = [low + (high - low) * k / 10 for k in range(11)]
+        if self.relation == Relation.REPLACE:
+            return [([*usual, low], [*usual, high])]
+        return [(usual, [*usual, high]), (usual, [*usual, low]), ([low] * 5, [low] * 5 + [high])]
+
+
+def _numbers(values: Any) -> list[Fraction]:
+    return read_reals(values).exactly() if len(values) else []
 
 
 def _candidates(places: Places, top: int) -> tuple[Places, Places, Places, Places]:

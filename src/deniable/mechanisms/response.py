@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, localcontext
 from fractions import Fraction
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import exactly_one, read_confidence, read_labels
+from deniable.mechanisms.base import Pairs, Plain, exactly_one, read_confidence, read_labels
+from deniable.mechanisms.gaps import Gap, misshapen, moved_by
 from deniable.privacy.channel import Channel, read_rows
 from deniable.privacy.exact import (
     Number,
@@ -224,6 +226,31 @@ class RandomizedResponse:
         """The least n whose estimated share has a root mean squared error of `error` at most."""
         q, alpha = self._flip(), positive(error, "error")
         return math.ceil(q * (1 - q) / ((1 - 2 * q) * alpha) ** 2)
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The categories."""
+        return self.categories
+
+    def view(self, value: Any, plain: Plain) -> list[int]:
+        """The places of the true answers, as the predicate has them."""
+        del plain
+        several = isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        return [self._place(record) for record in (list(value) if several else [value])]
+
+    def without_code(self) -> RandomizedResponse:
+        """Without the predicate."""
+        return RandomizedResponse.from_channel(self.rows, self.categories)
+
+    def gap(self, x: list[int], y: list[int]) -> Gap:
+        """How many respondents answer otherwise."""
+        if len(x) != len(y):
+            return misshapen("respondents")
+        return moved_by(sum(a != b for a, b in zip(x, y, strict=True)), 1, "respondents")
+
+    def neighbours(self) -> Pairs | None:
+        """Any two answers; where there is a predicate, what records are is the caller's to say."""
+        return None if self.predicate is not None else list(pairwise(self.categories))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -11,13 +10,14 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
+from deniable.mechanisms.gaps import Gap, misshapen, records_apart
 from deniable.mechanisms.values import Integers, saturating_add
 from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.sampled import poisson_sampled
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, parameter, parameters, related
+from deniable.privacy.units import Relation
 from deniable.randomness.bernoulli import bernoulli
 from deniable.randomness.noise import GaussianLaw, Noise, noise
 from deniable.randomness.source import SECURE
@@ -45,7 +45,7 @@ class Contributions(Protocol):
         ...
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class SampledSum:
     """The sum of the rows of a Poisson sample, with discrete Gaussian noise.
 
@@ -62,29 +62,15 @@ class SampledSum:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    rate: Fraction
-    bound: int
-    sigma: Fraction
-    relation: Relation
+    rate: Parameter[Number, Fraction] = parameter(probability)
+    bound: Parameter[int, int] = parameter(whole)
+    sigma: Parameter[Number, Fraction] = parameter(positive)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        rate: Number,
-        bound: int,
-        sigma: Number,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        object.__setattr__(self, "rate", probability(rate, "rate"))
-        object.__setattr__(self, "bound", whole(bound, "bound"))
-        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         if self.bound > _LARGEST_BOUND:
-            raise ParameterError("bound", bound, f"must be {_LARGEST_BOUND} or less")
+            raise ParameterError("bound", self.bound, f"must be {_LARGEST_BOUND} or less")
         self._law.check()
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @lazy
     def loss(self) -> Loss:
@@ -112,3 +98,18 @@ class SampledSum:
         as_floats = rows.astype(np.float64)
         fits = np.square(as_floats).sum(axis=1) <= float(self.bound) ** 2
         return np.where(fits[:, None], rows, 0)
+
+    def gap(self, x: Contributions, y: Contributions) -> Gap:
+        """How many rows, those that are too long as zeros, are added or removed, or exchanged."""
+        if x.width != y.width:
+            return misshapen("rows")
+        before, after = (
+            list(map(tuple, self.bounded(each.rows(np.arange(each.count))).tolist()))
+            for each in (x, y)
+        )
+        if self.relation == Relation.ADD_REMOVE:  # what adds nothing does not matter
+            before, after = ([row for row in rows if any(row)] for rows in (before, after))
+        return records_apart(before, after, self.relation, 1, "rows")
+
+    def neighbours(self) -> None:
+        """What records are is the caller's to say."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
+from deniable.mechanisms.base import Pairs, Plain
+from deniable.mechanisms.gaps import Gap, largest, misshapen, real_moves
 from deniable.mechanisms.values import read_real, read_reals
 from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.composition import repeat
@@ -20,8 +22,9 @@ from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import Loss, check_ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.losses.selection import ExponentialLoss
-from deniable.privacy.units import Relation, read_relation
-from deniable.randomness.categorical import CategoricalSampler, Scores, permute_and_flip
+from deniable.privacy.parameters import Parameter, flag, parameter, parameters, related
+from deniable.privacy.units import Relation
+from deniable.randomness.categorical import CategoricalSampler, ScoreList, permute_and_flip
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
 
@@ -30,55 +33,87 @@ Candidate = TypeVar("Candidate")
 _MOST_EXACT = 24
 
 
-class Selector(Protocol):
-    """A mechanism that chooses one of many candidates by their private scores."""
+@dataclass(frozen=True, repr=False)
+class Scores:
+    """Public candidates, and a private score for each."""
 
-    @property
-    def loss(self) -> Loss:
-        """What one choice costs."""
-        ...
-
-    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
-        """Choose a candidate."""
-        ...
-
-
-@dataclass(frozen=True, init=False, repr=False)
-class Scored:
-    """The public parameters of a choice by scores."""
-
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-    relation: Relation
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        sensitivity: Number,
-        monotone: bool = False,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        if not isinstance(monotone, bool):
-            raise ParameterTypeError("monotone", monotone, "must be True or False")
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "relation", read_relation(relation))
-        check_ratio("epsilon", self.epsilon)
+    candidates: Sequence[Any]
+    scores: Any
 
     def __repr__(self) -> str:
-        return represent(self)
+        return "Scores(...)"  # which are private
+
+
+@parameters
+class Selection(ABC):
+    """A choice by scores: its public parameters, and how scores are read and compared.
+
+    `release` takes `Scores(candidates, scores)` and gives a candidate. It takes scores alone too,
+    and gives the place of the one that was chosen.
+    """
+
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
+    monotone: Parameter[bool, bool] = parameter(flag, default=False)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+
+    def __post_init__(self) -> None:
+        check_ratio("epsilon", self.epsilon)
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """What one choice costs."""
+
+    @abstractmethod
+    def _place(self, scores: ScoreList) -> int:
+        """The place of the score that is chosen."""
 
     @property
     def factor(self) -> Fraction:
         """What a score is multiplied by before it is exponentiated: ε/2Δ, or ε/Δ if monotone."""
         return self.epsilon / self.sensitivity / (1 if self.monotone else 2)
 
+    @traced
+    def release(self, value: Any) -> Any:
+        """Choose a candidate by `Scores`, or a place by scores alone."""
+        if type(value) is not Scores:
+            return self._place(read_scores(value))
+        scores = read_scores(value.scores, value.candidates)
+        return value.candidates[self._place(scores)]
 
-@dataclass(frozen=True, init=False, repr=False)
-class Exponential(Scored):
+    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
+        """Choose a candidate: `release(Scores(candidates, scores))`."""
+        chosen: Candidate = self.release(Scores(candidates, scores))
+        return chosen
+
+    def view(self, value: Any, plain: Plain) -> Any:
+        """The scores, and candidates as they are compared."""
+        if type(value) is not Scores:
+            return value
+        return Scores((plain(list(value.candidates)),), value.scores)
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The largest move of a score; candidates are public."""
+        public = [each.candidates if type(each) is Scores else None for each in (x, y)]
+        if public[0] != public[1]:
+            return Gap(1.0, 0.0, "candidates, which are public", ok=False)
+        before, after = (each.scores if type(each) is Scores else each for each in (x, y))
+        moves = real_moves(exact_scores(before), exact_scores(after))
+        if moves is None:
+            return misshapen("scores")
+        return largest(moves, self.sensitivity, "each score", monotone=self.monotone)
+
+    def neighbours(self) -> Pairs:
+        """Three scores, as far apart as is charged for."""
+        moved = float(self.sensitivity)
+        if self.monotone:
+            return [([moved, 0.0, 0.0], [0.0, 0.0, 0.0]), ([moved, moved, 0.0], [moved] * 3)]
+        return [([moved, 0.0, 0.0], [0.0, moved, moved])]
+
+
+@parameters
+class Exponential(Selection):
     """Choose a with probability proportional to exp(ε·score(a)/(2·sensitivity)).
 
     Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
@@ -99,15 +134,12 @@ class Exponential(Scored):
         """What one choice costs."""
         return ExponentialLoss(bound=self.epsilon, relation=self.relation)
 
-    @traced
-    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
-        """Choose a candidate."""
-        read = read_scores(candidates, scores)
-        return candidates[int(CategoricalSampler(read, self.factor).sample(1, SECURE)[0])]
+    def _place(self, scores: ScoreList) -> int:
+        return int(CategoricalSampler(scores, self.factor).sample(1, SECURE)[0])
 
     def probabilities(self, scores: Any) -> list[Fraction]:
         """The probability of each candidate, to 200 bits. These are private."""
-        return weights_to_probabilities(read_scores(None, scores), self.factor)
+        return weights_to_probabilities(read_scores(scores), self.factor)
 
     def utility_bound(self, *, candidates: int, beta: Number) -> float:
         """The loss of score exceeded with probability `beta` at most: (ln|A| + ln(1/β))/factor.
@@ -119,8 +151,8 @@ class Exponential(Scored):
         return float(min(Fraction(logs) / self.factor, Fraction(10) ** 300))
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class PermuteAndFlip(Scored):
+@parameters
+class PermuteAndFlip(Selection):
     """Go through the candidates in random order; take one with probability exp(-factor·deficit).
 
     Formal guarantee. For scores each of which moves by at most `sensitivity` between neighbours
@@ -141,14 +173,12 @@ class PermuteAndFlip(Scored):
         """What one choice costs."""
         return PureLoss(bound=self.epsilon, relation=self.relation)
 
-    @traced
-    def choose(self, candidates: Sequence[Candidate], scores: Any) -> Candidate:
-        """Choose a candidate."""
-        return candidates[permute_and_flip(read_scores(candidates, scores), self.factor, SECURE)]
+    def _place(self, scores: ScoreList) -> int:
+        return permute_and_flip(scores, self.factor, SECURE)
 
     def probabilities(self, scores: Any) -> list[Fraction]:
         """The probability of each of up to 24 candidates, to 200 bits. These are private."""
-        read = read_scores(None, scores)
+        read = read_scores(scores)
         if len(read) > _MOST_EXACT:
             raise ParameterError("scores", len(read), f"{_MOST_EXACT} candidates are the most here")
         return flip_probabilities(relative_weights(read, self.factor))
@@ -180,14 +210,17 @@ class TopK:
     A bare choice is unledgered: the caller keeps the budget.
     """
 
-    selector: Selector
+    selector: Selection
     k: int
 
     def __post_init__(self) -> None:
         whole(self.k, "k")
-        chooses = callable(getattr(self.selector, "choose", None))
-        if not chooses or not isinstance(getattr(self.selector, "loss", None), Loss):
-            raise ParameterTypeError("selector", self.selector, "must choose, and have a loss")
+        if not isinstance(self.selector, Selection):
+            raise ParameterTypeError(
+                "selector",
+                type(self.selector).__name__,
+                "must choose by scores: Exponential, PermuteAndFlip or ReportNoisyMax",
+            )
 
     @property
     def loss(self) -> Loss:
@@ -195,22 +228,41 @@ class TopK:
         return repeat(self.selector.loss, self.k)
 
     @traced
-    def choose(self, candidates: Sequence[Candidate], scores: Any) -> list[Candidate]:
-        """Choose k different candidates."""
-        read = read_scores(candidates, scores)
-        if self.k > len(candidates):
-            raise ParameterError("k", self.k, f"there are only {len(candidates)} candidates")
-        left = list(range(len(candidates)))
-        chosen = []
+    def release(self, value: Any) -> list[Any]:
+        """Choose k different candidates by `Scores`, or k places by scores alone."""
+        named = type(value) is Scores
+        read = read_scores(*((value.scores, value.candidates) if named else (value,)))
+        if self.k > len(read):
+            raise ParameterError("k", self.k, f"there are only {len(read)} candidates")
+        left, chosen = list(range(len(read))), []
         for _ in range(self.k):
             remaining = read[left] if isinstance(read, np.ndarray) else [read[i] for i in left]
-            best = self.selector.choose(left, remaining)
-            left.remove(best)
-            chosen.append(candidates[best])
-        return chosen
+            chosen.append(left.pop(self.selector.release(remaining)))
+        return [value.candidates[place] for place in chosen] if named else chosen
+
+    def choose(self, candidates: Sequence[Candidate], scores: Any) -> list[Candidate]:
+        """Choose k different candidates: `release(Scores(candidates, scores))`."""
+        return self.release(Scores(candidates, scores))
+
+    def view(self, value: Any, plain: Plain) -> Any:
+        """As the selector has it."""
+        return self.selector.view(value, plain)
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """As the selector says."""
+        return self.selector.gap(x, y)
+
+    def neighbours(self) -> Pairs:
+        """The selector's own."""
+        return self.selector.neighbours()
 
 
-def read_scores(candidates: Sequence[Any] | None, scores: Any) -> Scores:
+def exact_scores(scores: Any) -> Any:
+    """Scores as they are compared: an array, or fractions."""
+    return scores if isinstance(scores, np.ndarray) else [Fraction(read_real(s)) for s in scores]
+
+
+def read_scores(scores: Any, candidates: Sequence[Any] | None = None) -> ScoreList:
     """Read private scores exactly, one to a candidate."""
     if candidates is not None and not isinstance(candidates, Sequence | np.ndarray):
         raise ParameterTypeError("candidates", type(candidates).__name__, "must be a list")
@@ -220,7 +272,7 @@ def read_scores(candidates: Sequence[Any] | None, scores: Any) -> Scores:
     return read
 
 
-def _read_list(scores: Sequence[Any]) -> Scores:
+def _read_list(scores: Sequence[Any]) -> ScoreList:
     """Floats alone and 64-bit integers alone become arrays; whatever else is read as fractions."""
     if not scores:
         raise PrivateValueError("there are no scores to choose by")
@@ -232,7 +284,7 @@ def _read_list(scores: Sequence[Any]) -> Scores:
     return exact
 
 
-def _read_array(scores: Any) -> Scores:
+def _read_array(scores: Any) -> ScoreList:
     reals = read_reals(scores)
     if len(reals.shape) != 1:
         raise PrivateValueError("scores are a flat list, one score to a candidate")

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from deniable.errors import ParameterError, ParameterTypeError, StreamExhaustedError
+import numpy as np
+
+from deniable.errors import ParameterError, PrivateValueError, StreamExhaustedError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
+from deniable.mechanisms.base import Pairs
+from deniable.mechanisms.gaps import Gap, largest, misshapen
 from deniable.mechanisms.laplace import Laplace
-from deniable.mechanisms.values import read_real
+from deniable.mechanisms.values import is_scalar, read_real
 from deniable.privacy.exact import Number, exact, positive, whole
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, flag, parameter, parameters, related
+from deniable.privacy.units import Relation
 from deniable.randomness.fork import process_mark
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import opened, traced
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@parameters
 class SparseVector:
     """Ask whether one value after another is above a threshold, until `positives` were.
 
     Formal guarantee. For any values, chosen adaptively, each of which moves by at most
     `sensitivity` between neighbours under `relation`:
 
-    * one stream, from `open` to its last answer, is ε-DP however many questions it answers (Lyu, Su
-      & Li 2017, Alg. 1 and Thm 2): noise of scale sensitivity/ε₁ on the threshold, drawn once, and
-      of scale 2·positives·sensitivity/ε₂ on each value (positives·sensitivity/ε₂ for monotone
+    * one stream, from `release` to its last answer, is ε-DP however many questions it answers (Lyu,
+      Su & Li 2017, Alg. 1 and Thm 2): noise of scale sensitivity/ε₁ on the threshold, drawn once,
+      and of scale 2·positives·sensitivity/ε₂ on each value (positives·sensitivity/ε₂ for monotone
       values), afresh;
     * it ends after the last positive answer; negative answers cost nothing;
     * with `numeric=True` a positive answer comes with the value, under fresh noise of scale
@@ -42,41 +47,19 @@ class SparseVector:
     The whole price is paid on opening. A bare stream is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    threshold: Fraction
-    sensitivity: Fraction
-    positives: int
-    monotone: bool
-    numeric: bool
-    relation: Relation
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    threshold: Parameter[Number, Fraction] = parameter(exact)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
+    positives: Parameter[int, int] = parameter(whole, default=1)
+    monotone: Parameter[bool, bool] = parameter(flag, default=False)
+    numeric: Parameter[bool, bool] = parameter(flag, default=False)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        threshold: Number,
-        sensitivity: Number,
-        positives: int = 1,
-        monotone: bool = False,
-        numeric: bool = False,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        for name, flag in (("monotone", monotone), ("numeric", numeric)):
-            if not isinstance(flag, bool):
-                raise ParameterTypeError(name, flag, "must be True or False")
-            object.__setattr__(self, name, flag)
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "threshold", exact(threshold, "threshold"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "positives", whole(positives, "positives"))
-        object.__setattr__(self, "relation", read_relation(relation))
+    def __post_init__(self) -> None:
         check_ratio("epsilon", self.epsilon)
         for law in (self.threshold_law, self.value_law):
             law.check()
         _ = self.numbers  # refused here, not after the first positive answer
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @lazy
     def loss(self) -> PureLoss:
@@ -119,9 +102,39 @@ class SparseVector:
         moved = self.positives * self.sensitivity
         return Laplace(epsilon=self.shares[2], sensitivity=moved, relation=self.relation)
 
+    def release(self, value: Any) -> SparseStream:
+        """Open a stream, and put these private values to it, until it ends; a list, or none yet.
+
+        The threshold's noise is drawn now, and never again.
+        """
+        if not isinstance(value, list | tuple | np.ndarray):
+            raise PrivateValueError("a stream is opened with a list of values; [] for none yet")
+        for each in value:
+            read_real(each)  # what cannot be compared is refused before anything is drawn
+        return SparseStream(self, value)
+
     def open(self) -> SparseStream:
-        """Start a stream: the threshold's noise is drawn now, and never again."""
-        return SparseStream(self)
+        """Start a stream that is asked later: `release([])`."""
+        return self.release([])
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The largest move of a value, of one question or of a whole stream."""
+        before, after = ([each] if is_scalar(each) else list(each) for each in (x, y))
+        if len(before) != len(after):
+            return misshapen("values")
+        moves = [
+            Fraction(read_real(b)) - Fraction(read_real(a))
+            for a, b in zip(before, after, strict=True)
+        ]
+        return largest(moves, self.sensitivity, "each value", monotone=self.monotone)
+
+    def neighbours(self) -> Pairs:
+        """Streams at the threshold, each value as far apart as is charged for."""
+        low, moved = float(self.threshold), float(self.sensitivity)
+        some = 2 + 2 * self.positives
+        if self.monotone:
+            return [([low] * some, [low + moved] * some)]
+        return [([low] * some + [low + moved], [low + moved] * some + [low])]
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ class SparseStream:
     A second copy would answer again on the same threshold noise.
     """
 
-    def __init__(self, mechanism: SparseVector) -> None:
+    def __init__(self, mechanism: SparseVector, values: Iterable[Any] = ()) -> None:
         self._mechanism = mechanism
         self._lock = threading.Lock()
         self._mark = process_mark()
@@ -149,6 +162,16 @@ class SparseStream:
         level = mechanism.lattice.nearest_exact(mechanism.threshold) / mechanism.lattice.step
         drawn = opened(self, lambda: noise(mechanism.threshold_law).one())
         self._threshold = int(level) + drawn
+        self._answers: list[AboveThreshold] = []
+        for value in values:
+            if self._left == 0:
+                break
+            self._answers.append(self.ask(value))
+
+    @property
+    def answers(self) -> list[AboveThreshold]:
+        """What it answered to the values that it was opened with."""
+        return list(self._answers)
 
     @property
     def mechanism(self) -> SparseVector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -15,13 +15,22 @@ import numpy as np
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.held import frameless
 from deniable.lazy import lazy
-from deniable.mechanisms.base import represent
+from deniable.mechanisms.base import Plain
 from deniable.mechanisms.children import bytes_in_child
+from deniable.mechanisms.gaps import Gap, records_apart
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.quantile import Quantile
-from deniable.privacy.exact import Number, exact, positive, read_bounds, whole
+from deniable.privacy.exact import Number, exact, positive, whole
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import (
+    Parameter,
+    bounds_of,
+    one_of,
+    parameter,
+    parameters,
+    related,
+)
+from deniable.privacy.units import Relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
@@ -37,16 +46,31 @@ class Aggregate(StrEnum):
     MEDIAN = "median"
 
 
-@dataclass(frozen=True, init=False, repr=False)
+BlockFunction = Callable[[list[Any]], float]
+
+
+def _read_function(function: BlockFunction, argument: str) -> BlockFunction:
+    if not callable(function):
+        raise ParameterError(argument, function, "must be callable on a list of records")
+    return function
+
+
+def _read_timeout(timeout: Number, argument: str) -> float:
+    if positive(timeout, argument) > _LONGEST:
+        raise ParameterError(argument, timeout, f"must be {_LONGEST} seconds or less")
+    return float(timeout)
+
+
+@parameters
 class SubsampleAggregate:
     """Split the records at random into blocks, run a function on each, release a mean or median.
 
     Formal guarantee (Nissim, Raskhodnikova & Smith 2007; Smith 2011). For any function of a block
     whatsoever:
 
-    * with publicly at least as many records as blocks (fewer are refused), one release is ε-DP:
-      each record goes to `reach` blocks, drawn without looking at it, so one record alters at most
-      `reach` of the answers, each clamped to the public `bounds`;
+    * one release is ε-DP, however many records there are (of few, blocks are empty): each record
+      goes to `reach` blocks, drawn without looking at it, so one record alters at most `reach` of
+      the answers, each clamped to the public `bounds`;
     * the mean has Laplace noise for reach·width/blocks; the median is the exponential mechanism
       with `reach` answers exchanged;
     * the function runs in a forked child of its own for each block, silent and for `timeout`
@@ -59,46 +83,24 @@ class SubsampleAggregate:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Fraction
-    blocks: int
-    aggregate: Aggregate
-    bounds: tuple[Fraction, Fraction]
-    default: Fraction
-    reach: int
-    timeout: float
-    relation: Relation
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    blocks: Parameter[int, int] = parameter(whole)
+    aggregate: Parameter[Aggregate | str, Aggregate] = parameter(one_of(Aggregate))
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
+    default: Parameter[Number, Fraction] = parameter(exact)
+    function: Parameter[BlockFunction, BlockFunction] = parameter(_read_function)
+    reach: Parameter[int, int] = parameter(whole, default=1)
+    timeout: Parameter[Number, float] = parameter(_read_timeout, default=60)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        blocks: int,
-        aggregate: Aggregate | str,
-        bounds: tuple[Number, Number],
-        default: Number,
-        reach: int = 1,
-        timeout: Number = 60,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        low, high = read_bounds(bounds)
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "blocks", whole(blocks, "blocks"))
-        object.__setattr__(self, "aggregate", _read_aggregate(aggregate))
-        object.__setattr__(self, "bounds", (low, high))
-        object.__setattr__(self, "default", exact(default, "default"))
-        object.__setattr__(self, "reach", whole(reach, "reach"))
-        object.__setattr__(self, "timeout", float(positive(timeout, "timeout")))
-        object.__setattr__(self, "relation", read_relation(relation))
-        if not low <= self.default <= high:
-            raise ParameterError("default", default, "must lie within the bounds")
-        if self.timeout > _LONGEST:
-            raise ParameterError("timeout", timeout, f"must be {_LONGEST} seconds or less")
+    def __post_init__(self) -> None:
+        if not self.bounds[0] <= self.default <= self.bounds[1]:
+            raise ParameterError("default", self.default, "must lie within the bounds")
         if self.reach > self.blocks:
-            raise ParameterError("reach", reach, f"a record cannot reach more than {blocks} blocks")
+            raise ParameterError(
+                "reach", self.reach, f"a record cannot reach more than {self.blocks} blocks"
+            )
         _ = self._combiner
-
-    def __repr__(self) -> str:
-        return represent(self)
 
     @lazy
     def _combiner(self) -> Laplace | Quantile:
@@ -121,16 +123,12 @@ class SubsampleAggregate:
 
     @traced
     @frameless
-    def release(self, value: Sequence[Any], function: Callable[[list[Any]], float]) -> float:
+    def release(self, value: Sequence[Any]) -> float:
         """Run the function on blocks of the records and release what they agree on."""
-        if not callable(function):
-            raise ParameterError("function", function, "must be callable on a list of records")
         if type(value) not in (list, tuple, np.ndarray):
             raise PrivateValueError("records are given as a list or an array")
         records = list(value)
-        if len(records) < self.blocks:
-            raise PrivateValueError(f"{self.blocks} blocks are more than there are records")
-        answers = [self._answer(function, block) for block in self._split(records)]
+        answers = [self._answer(block) for block in self._split(records)]
         if self.aggregate == Aggregate.MEDIAN:
             assert isinstance(self._combiner, Quantile)
             return self._combiner.release([float(answer) for answer in answers])
@@ -156,15 +154,28 @@ class SubsampleAggregate:
                 blocks[block].append(record)
         return blocks
 
-    def _answer(self, function: Callable[[list[Any]], float], block: list[Any]) -> Fraction:
-        found = run_in_child(function, block, self.timeout)
+    def _answer(self, block: list[Any]) -> Fraction:
+        found = run_in_child(self.function, block, self.timeout)
         low, high = self.bounds
         return self.default if found is None else min(max(Fraction(found), low), high)
 
+    def view(self, value: Sequence[Any], plain: Plain) -> list[Any]:
+        """The records."""
+        return [plain(record) for record in value]
 
-def run_in_child(
-    function: Callable[[list[Any]], float], block: list[Any], timeout: float
-) -> float | None:
+    def without_code(self) -> SubsampleAggregate:
+        """With a function of Python's own in place of the caller's."""
+        return replace(self, function=len)
+
+    def gap(self, x: list[Any], y: list[Any]) -> Gap:
+        """How many records are added or removed, or exchanged; the function is public."""
+        return records_apart(x, y, self.relation, 1, "records")
+
+    def neighbours(self) -> None:
+        """What records are is the caller's to say."""
+
+
+def run_in_child(function: BlockFunction, block: list[Any], timeout: float) -> float | None:
     """The function's answer as a finite float; None for whatever else it does, or fails to do."""
 
     def answer() -> bytes:
@@ -177,10 +188,3 @@ def run_in_child(
         return None
     (found,) = _ANSWER.unpack(said)
     return float(found) if math.isfinite(found) else None
-
-
-def _read_aggregate(value: Aggregate | str) -> Aggregate:
-    try:
-        return Aggregate(value)
-    except ValueError:
-        raise ParameterError("aggregate", value, "must be 'mean' or 'median'") from None

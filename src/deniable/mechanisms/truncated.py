@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.lazy import lazy
-from deniable.mechanisms.additive import release_integers
-from deniable.mechanisms.base import read_confidence, represent
-from deniable.mechanisms.laplace import Geometric, laplace_quantile
+from deniable.mechanisms.additive import scale_of
+from deniable.mechanisms.base import Pairs
+from deniable.mechanisms.gaps import Gap
+from deniable.mechanisms.laplace import Geometric
 from deniable.mechanisms.values import Integers, is_scalar, read_integer, read_integers
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, show
-from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
+from deniable.privacy.parameters import Parameter, keep, parameter, parameters, represent
 from deniable.privacy.units import Relation
 from deniable.randomness.brackets import exp_minus
-from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import traced
 
 _MOST_OUTPUTS = 512
@@ -29,8 +27,16 @@ _LARGEST_TABLE = 1 << 14
 _STEEPEST = 1000
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class TruncatedGeometric:
+def _end(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterTypeError(name, value, "must be a whole number (int)")
+    if abs(value) > 1 << 62:
+        raise ParameterError(name, value, "must lie within ±2^62")
+    return int(value)
+
+
+@parameters
+class TruncatedGeometric(Geometric):
     """Two-sided geometric noise on integers of [lower, upper]: mass beyond an end folds onto it.
 
     Formal guarantee. For integer values that move by at most `sensitivity` between neighbours under
@@ -44,11 +50,8 @@ class TruncatedGeometric:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    scale: Fraction
-    sensitivity: Fraction
-    lower: int
-    upper: int
-    relation: Relation
+    lower: Parameter[int, int] = parameter(_end)
+    upper: Parameter[int, int] = parameter(_end)
 
     def __init__(
         self,
@@ -60,30 +63,30 @@ class TruncatedGeometric:
         upper: int,
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
-        plain = Geometric(epsilon=epsilon, scale=scale, sensitivity=sensitivity, relation=relation)
-        low, high = (_end(value, name) for name, value in (("lower", lower), ("upper", upper)))
-        if low >= high:
-            raise ParameterError("lower", lower, f"must be below upper={upper}")
-        for name in ("scale", "sensitivity", "relation"):
-            object.__setattr__(self, name, getattr(plain, name))
-        object.__setattr__(self, "lower", low)
-        object.__setattr__(self, "upper", high)
-
-    def __repr__(self) -> str:
-        return represent(self)
-
-    @lazy
-    def loss(self) -> DiscreteLaplaceLoss:
-        """What one release costs: at most that of the noise before the clamp."""
-        return DiscreteLaplaceLoss(
-            scale=self.scale, sensitivity=self.sensitivity, relation=self.relation
+        spread = scale_of(epsilon, scale, sensitivity)
+        keep(
+            self,
+            scale=spread,
+            sensitivity=sensitivity,
+            lower=lower,
+            upper=upper,
+            relation=relation,
         )
+
+    def __post_init__(self) -> None:
+        if self.lower >= self.upper:
+            raise ParameterError("lower", self.lower, f"must be below upper={self.upper}")
+        super().__post_init__()
+
+    __repr__ = represent
 
     @traced
     def release(self, value: Any) -> int | Integers:
         """Release an integer, or an array of them, with noise, inside the range."""
-        inside = self._clamp(read_integer(value) if is_scalar(value) else read_integers(value))
-        return self._clamp(release_integers(inside, noise(LaplaceLaw(self.scale))))
+        return self._clamp(self._add(self._read(value)))
+
+    def _read(self, value: Any) -> int | Integers:
+        return self._clamp(read_integer(value) if is_scalar(value) else read_integers(value))
 
     def _clamp(self, value: int | Integers) -> int | Integers:
         if isinstance(value, int):
@@ -92,8 +95,16 @@ class TruncatedGeometric:
 
     def error(self, *, confidence: Number) -> int:
         """A w for which the noise of one number in the range is within ±w with this probability."""
-        width = laplace_quantile(self.scale, read_confidence(confidence))
-        return min(width, self.upper - self.lower)
+        return min(super().error(confidence=confidence), self.upper - self.lower)
+
+    def gap(self, x: Any, y: Any) -> Gap:
+        """The norm of the difference, inside the range."""
+        return super().gap(self._read(x), self._read(y))
+
+    def neighbours(self) -> Pairs:
+        """At the lower end and in the middle, as far apart as is charged for."""
+        moved, middle = int(self.sensitivity), (self.lower + self.upper) // 2
+        return [(at, min(self.upper, at + moved)) for at in (self.lower, middle)]
 
     def channel(self, inputs: Sequence[int] | None = None) -> Channel:
         """P(output | input) on the range, exp(-1/scale) taken to 128 bits; rows sum to one."""
@@ -128,11 +139,3 @@ def folded_geometric(q: Fraction, value: int, outputs: range) -> tuple[Fraction,
     powers = [q**k / (1 + q) for k in range(len(outputs))]
     ends = (outputs[0], outputs[-1])
     return tuple(powers[abs(z - value)] * (1 if z in ends else 1 - q) for z in outputs)
-
-
-def _end(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ParameterTypeError(name, value, "must be a whole number (int)")
-    if abs(value) > 1 << 62:
-        raise ParameterError(name, value, "must lie within ±2^62")
-    return int(value)

@@ -6,20 +6,20 @@ import math
 from fractions import Fraction
 
 from deniable.randomness.brackets import exp_minus
-from deniable.randomness.categorical import Scores, exact_score
+from deniable.randomness.categorical import ScoreList, exact_score
 
 _BITS = 200
 _FARTHEST = 100_000
 
 
-def deficits(scores: Scores, factor: Fraction) -> list[Fraction]:
+def deficits(scores: ScoreList, factor: Fraction) -> list[Fraction]:
     """factor * (best - score) for each score."""
     exact = [exact_score(score) for score in scores]
     best = max(exact)
     return [factor * (best - score) for score in exact]
 
 
-def relative_weights(scores: Scores, factor: Fraction) -> list[Fraction]:
+def relative_weights(scores: ScoreList, factor: Fraction) -> list[Fraction]:
     """exp(-deficit) to a relative 2^-200; below e^-100,000 it is given as 0."""
     return [_weight(deficit) for deficit in deficits(scores, factor)]
 
@@ -31,7 +31,7 @@ def _weight(deficit: Fraction) -> Fraction:
     return Fraction(exp_minus(deficit, precision).high, 1 << precision)
 
 
-def weights_to_probabilities(scores: Scores, factor: Fraction) -> list[Fraction]:
+def weights_to_probabilities(scores: ScoreList, factor: Fraction) -> list[Fraction]:
     """Probabilities proportional to exp(factor * score); they sum to one exactly."""
     weights = relative_weights(scores, factor)
     total = sum(weights)

@@ -23,7 +23,7 @@ from deniable.randomness.brackets import Bracket, coarser, exp_minus, ratio
 from deniable.randomness.inversion import InversionTable
 from deniable.randomness.source import Source, words
 
-Scores = npt.NDArray[np.float64] | npt.NDArray[np.int64] | Sequence[Fraction]
+ScoreList = npt.NDArray[np.float64] | npt.NDArray[np.int64] | Sequence[Fraction]
 
 _LAST = 127
 _GUARD = 64
@@ -57,7 +57,7 @@ def _exp_minus_whole(k: int, precision: int) -> Bracket:
 class Deficits:
     """How far each score falls below the best: factor * (best - score), exactly and in floats."""
 
-    def __init__(self, scores: Scores, factor: Fraction) -> None:
+    def __init__(self, scores: ScoreList, factor: Fraction) -> None:
         self._scores = scores
         self._factor = factor
         self._best = _best(scores)
@@ -75,7 +75,7 @@ class CategoricalSampler:
     """
 
     def __init__(
-        self, scores: Scores, factor: Fraction, sizes: npt.NDArray[np.int64] | None = None
+        self, scores: ScoreList, factor: Fraction, sizes: npt.NDArray[np.int64] | None = None
     ) -> None:
         self._deficits = Deficits(scores, factor)
         level = np.minimum(self._deficits.floats, _LAST).astype(np.int8)
@@ -113,7 +113,7 @@ class CategoricalSampler:
         return chosen
 
 
-def permute_and_flip(scores: Scores, factor: Fraction, source: Source) -> int:
+def permute_and_flip(scores: ScoreList, factor: Fraction, source: Source) -> int:
     """Flip a coin of probability exp(-deficit) for each candidate; one of the heads, uniformly.
 
     Going through a random permutation and stopping at the first head gives the same law, because
@@ -136,11 +136,11 @@ def exact_score(score: float | int | Fraction) -> Fraction:
     return Fraction(score.item() if isinstance(score, np.generic) else score)
 
 
-def _best(scores: Scores) -> Fraction:
+def _best(scores: ScoreList) -> Fraction:
     return exact_score(scores.max() if isinstance(scores, np.ndarray) else max(scores))
 
 
-def _deficits(scores: Scores, factor: Fraction, best: Fraction) -> npt.NDArray[np.float64]:
+def _deficits(scores: ScoreList, factor: Fraction, best: Fraction) -> npt.NDArray[np.float64]:
     """Factor * (best - score), never above the true deficit, and within a relative 2^-48 of it."""
     if not isinstance(scores, np.ndarray) or not _FLOAT_FACTORS[0] <= factor <= _FLOAT_FACTORS[1]:
         return np.array([_below(factor * (best - exact_score(score))) for score in scores])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +25,6 @@ from deniable.mechanisms.selection import Exponential
 from deniable.mechanisms.sparse_vector import AboveThreshold, SparseStream, SparseVector
 from deniable.privacy.amount import Amount, Kind, on_grid_below
 from deniable.privacy.exact import Number, positive, sqrt_up
-from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import GRID
 from deniable.privacy.units import Relation
 from deniable.release import Answer, Door, Gate
@@ -194,9 +192,8 @@ class Draws:
                 sensitivity=asked.sensitivity(self._moved),
                 relation=self._data.relation,
             )
-            choice = _Choice(mechanism, asked.count)
             steps = self._data.steps
-            place = self._opened.draw(choice, lambda: asked.scores(self._marginal, steps))
+            place = self._opened.draw(mechanism, lambda: asked.scores(self._marginal, steps))
             assert isinstance(place, int)
             return {"place": place}, self.amount.price_of(mechanism.loss)
 
@@ -229,7 +226,7 @@ class Draws:
             sensitivity=self._moved,
             relation=self._data.relation,
         )
-        stream = self._opened.draw(_Opening(mechanism), lambda: None)
+        stream = self._opened.draw(mechanism, list)
         assert isinstance(stream, SparseStream)
         self._spent += self.amount.price_of(mechanism.loss)
         return Watch(self._opened, stream, self._marginal, self.domain, self._data.steps)
@@ -379,36 +376,3 @@ class Watch:
         answer = self._door.ask(self._stream, read)
         assert isinstance(answer, AboveThreshold)
         return answer.above
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """A sparse vector as the door draws it: the whole price on opening."""
-
-    mechanism: SparseVector
-
-    @property
-    def loss(self) -> Loss:
-        """That of the whole stream."""
-        return self.mechanism.loss
-
-    def release(self, _: None, /) -> SparseStream:
-        """The open stream."""
-        return self.mechanism.open()
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """An exponential mechanism as the door draws it: from scores to a place."""
-
-    mechanism: Exponential
-    count: int
-
-    @property
-    def loss(self) -> Loss:
-        """That of the mechanism."""
-        return self.mechanism.loss
-
-    def release(self, scores: list[int] | Counts, /) -> int:
-        """The place that was chosen."""
-        return int(self.mechanism.choose(range(self.count), scores))

@@ -13,8 +13,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from deniable.intervals import Floats, Interval, Normal, normal_quantile
-from deniable.mechanisms.joint import error_of
-from deniable.randomness.noise import GaussianLaw, LaplaceLaw
+from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.laws import AdditiveLaw, quantile
+from deniable.randomness.noise import GaussianLaw
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class ColumnNoise:
     """
 
     deviation: float
-    law: LaplaceLaw | GaussianLaw | None
+    law: AdditiveLaw | None
     steps: int = 1
     factor: float = 1.0
 
@@ -39,7 +40,7 @@ class ColumnNoise:
         """A w for which the noise is within ±w with this probability."""
         if self.law is None:
             return math.nan
-        return error_of(self.law, confidence) / self.steps * self.factor
+        return quantile(self.law, read_confidence(confidence)) / self.steps * self.factor
 
     def wider(self, more: float) -> ColumnNoise:
         """The noise of this and of more, of another deviation, together."""

@@ -24,6 +24,7 @@ from deniable.mechanisms.joint import additive
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.parameters import changed
 from deniable.query.plan.distances import Distances, binned
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
 from deniable.query.plan.plan import Plan
@@ -157,17 +158,7 @@ class ValuesOfColumn:
         About 1 where it is 0. Whatever the data, going too far out is ever less likely.
         """
         level, place = abs(cell - _MANY) - 1, self.place
-        return GridQuantile.of_fields(
-            norm=place.norm,
-            amount=place.amount,
-            share=place.share,
-            offset=place.offset,
-            bound=place.bound,
-            cells=place.cells,
-            ends=place.ends,
-            relation=place.relation,
-            prior=_PRIOR if level < 0 else _likely(level),
-        )
+        return changed(place, prior=_PRIOR if level < 0 else _likely(level))
 
     def applied(self, stored: Any) -> Plan:
         """With bounds for the column."""
