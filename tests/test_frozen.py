@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -94,18 +95,14 @@ GIVEN = {
 _AMOUNTS = {Norm.L1: "epsilon", Norm.L2: "rho"}
 
 
-def wrapped():
-    """Those that draw with another one, and one whose parameters are an estimator's."""
-    return [
-        dp.post_process(dp.Geometric(epsilon=0.3, sensitivity=2), abs),
-        dp.post_process(dp.post_process(dp.Laplace(epsilon=1, sensitivity=1), abs), abs),
-        dp.TopK(dp.PermuteAndFlip(**CHOICE), 3),
-        _Whole("PerturbedLogisticRegression", LEARNED, Ranges((0.0,), (1.0,), 1.0)),
-    ]
-
-
-def examples():
-    return [*(kind(**given) for kind, many in GIVEN.items() for given in many), *wrapped()]
+# Those that draw with another one, and one whose parameters are an estimator's.
+WRAPPED = [
+    lambda: dp.post_process(dp.Geometric(epsilon=0.3, sensitivity=2), abs),
+    lambda: dp.post_process(dp.post_process(dp.Laplace(epsilon=1, sensitivity=1), abs), abs),
+    lambda: dp.TopK(dp.PermuteAndFlip(**CHOICE), 3),
+    lambda: _Whole("PerturbedLogisticRegression", LEARNED, Ranges((0.0,), (1.0,), 1.0)),
+]
+EXAMPLES = [partial(kind, **given) for kind, many in GIVEN.items() for given in many] + WRAPPED
 
 
 def made_anew(value):
@@ -153,15 +150,18 @@ def drawn_with(mechanism):
 
 
 def test_every_listed_mechanism_is_here():
-    named = {f"{type(each).__module__}:{type(each).__qualname__}" for each in examples()}
+    named = {
+        f"{type(each).__module__}:{type(each).__qualname__}"
+        for each in (make() for make in EXAMPLES)
+    }
     assert named == MECHANISMS
     for name in MECHANISMS:
         assert hasattr(importlib.import_module(name.partition(":")[0]), name.partition(":")[2])
 
 
-@pytest.mark.parametrize("number", range(len(examples())))
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_a_copy_is_the_same_mechanism(number):
-    made = examples()[number]
+    made = EXAMPLES[number]()
     copied = _read_draw(made, unread)
     assert copied is not made
     assert type(copied) is type(made)
@@ -169,13 +169,13 @@ def test_a_copy_is_the_same_mechanism(number):
     assert copied.loss == made.loss
 
 
-@pytest.mark.parametrize("number", range(len(examples())))
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_what_the_constructor_refuses_no_door_draws_with(number):
     """Every field of every mechanism, changed after it was made."""
     refusals = 0
-    for at in range(len(list(places(examples()[number])))):
+    for at in range(len(list(places(EXAMPLES[number]())))):
         for hostile in HOSTILE:
-            made = examples()[number]
+            made = EXAMPLES[number]()
             holder, name = list(places(made))[at]
             object.__setattr__(holder, name, hostile)
             try:

@@ -70,7 +70,7 @@ CATALOGUE = {
     "Quantile": Entry(dp.Quantile(epsilon=1, share=0.5, bounds=(0, 200)), MANY, BAD_REALS[:4]),
     "Histogram": Entry(dp.Histogram(epsilon=0.01, cells="ab"), {"a": 5}, BAD_COUNTS),
     "StabilityHistogram": Entry(
-        dp.StabilityHistogram(epsilon=0.01, delta=0.1), {"a": 10**6}, BAD_COUNTS
+        dp.StabilityHistogram(epsilon=0.01, delta=0.001), {"a": 10**6}, BAD_COUNTS
     ),
     "SparseVector": Entry(
         dp.SparseVector(epsilon=1, threshold=0, sensitivity=1, numeric=True),
@@ -78,7 +78,7 @@ CATALOGUE = {
         (None, 5, [math.nan], ["x"]),
     ),
     "ProposeTestRelease": Entry(
-        dp.ProposeTestRelease(epsilon=1, delta=0.1, bound=1),
+        dp.ProposeTestRelease(epsilon=1, delta=0.001, bound=1),
         (5.0, 10**6),
         ((math.nan, 5), (5.0, -1), 5.0, None),
     ),
