@@ -2,8 +2,11 @@
 
 import contextlib
 import copy
+import datetime
+import functools
 import os
 import pickle
+import re
 import threading
 
 import pytest
@@ -309,3 +312,86 @@ def test_names_at_the_gate_are_plain_text(ledger):
     for population, who in ((PEOPLE, Anybody("eve")), (Anybody(PEOPLE), "eve")):
         with pytest.raises(dp.ParameterTypeError):
             dp.Gate(ledger, population, who)
+
+
+def test_a_choice_is_recorded_by_its_candidate_or_by_its_place(gate):
+    best = dp.Exponential(epsilon=0.2, sensitivity=1)
+    wards, counts = ["A", "B", "C"], [5, 9000, 7]
+    assert gate.release(best, lambda: dp.Scores(wards, counts), purpose="x").value == "B"
+    assert gate.release(best, lambda: counts, purpose="x").value == 1
+    two = dp.TopK(dp.PermuteAndFlip(epsilon=0.1, sensitivity=1), 2)
+    assert gate.release(two, lambda: dp.Scores(wards, [5, 9000, 5000]), purpose="x").value == [
+        "B",
+        "C",
+    ]
+
+
+def test_the_answers_of_a_stream_are_recorded_and_the_stream_is_not_given(ledger, gate):
+    vector = dp.SparseVector(epsilon=0.5, threshold=10_000, sensitivity=1, positives=2)
+    values = [0, 10**6, 5, 10**6, 10**6]
+    answer = gate.release(vector, lambda: values, purpose="x", question={"q": 1})
+    assert answer.value == [False, True, False, True]  # it has ended
+    numeric = dp.SparseVector(epsilon=0.4, threshold=10_000, sensitivity=1, numeric=True)
+    below, above = gate.release(numeric, lambda: [0, 10**6], purpose="x").value
+    assert below is False
+    assert abs(above - 10**6) < 10**4
+    assert verify(ledger, PEOPLE).answers == 2
+
+
+def quotes(_records):
+    raise SystemExit("patient Miller has HIV")
+
+
+@pytest.mark.parametrize("function", [quotes, lambda d: d[10**6], lambda d: 5, lambda d: (d, 1)])
+def test_a_function_of_the_callers_that_fails_is_charged_and_has_one_sentence(function):
+    with dp.Ledger(key=KEY) as ledger:
+        budget = dp.Budget(dp.ApproxDP(10, 1e-3), relation="replace")
+        ledger.open(PEOPLE, budget, who="owner")
+        gate = dp.Gate(ledger, PEOPLE, "ana")
+        mechanism = dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=1, function=function)
+        told = set()
+        for data in ([1.0, 2.0], []):
+            with pytest.raises(dp.ReleaseFailedError) as caught:
+                gate.release(mechanism, lambda data=data: data, purpose="x")
+            assert caught.value.__cause__ is caught.value.__context__ is None
+            told.add(re.sub(r"\d+", "its number", str(caught.value)))
+        assert len(told) == 1
+        assert "Miller" not in told.pop()
+        assert ledger.balance(PEOPLE).releases == 2
+
+
+def test_functions_that_could_say_two_things_are_refused_and_cost_nothing(ledger, gate):
+    class Sly:
+        def __call__(self, *_block):
+            return 1.0
+
+    for function in (Sly(), functools.partial(max, 1), Sly().__call__):
+        mechanism = dp.SubsampleAggregate(
+            epsilon=0.1, blocks=2, aggregate="mean", bounds=(0, 1), default=0, function=function
+        )
+        with pytest.raises(dp.ParameterTypeError, match="def or lambda"):
+            gate.release(mechanism, lambda: [1, 2], purpose="x")
+    assert ledger.balance(PEOPLE).releases == 0
+
+
+def test_labels_that_a_ledger_cannot_keep_are_refused_and_cost_nothing(ledger, gate):
+    day = datetime.date(2026, 1, 1)
+    cells = dp.Histogram(epsilon=0.1, cells=["a", day])
+    with pytest.raises(dp.ParameterError, match="text or numbers"):
+        gate.release(cells, lambda: {"a": 1}, purpose="x")
+    assert ledger.balance(PEOPLE).releases == 0
+    numbered = dp.Histogram(epsilon=0.5, cells=[1, 2])
+    answer = gate.release(numbered, lambda: {1: 10**6}, purpose="x")
+    assert [label for label, _ in answer.value] == [1, 2]  # names of a dict are text
+
+
+@pytest.mark.parametrize("what", ["protocol", "estimator", "sum"])
+def test_what_has_no_verb_is_refused_and_costs_nothing(ledger, gate, what):
+    given = {
+        "protocol": lambda: dp.survey.KaryResponse(k=4, epsilon=1),
+        "estimator": lambda: dp.StandardScaler(epsilon=1, bounds=(0, 1)),
+        "sum": lambda: sum,
+    }[what]()
+    with pytest.raises(dp.ParameterTypeError, match="library's own"):
+        gate.release(given, lambda: [1, 2], purpose="x")
+    assert ledger.balance(PEOPLE).releases == 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from deniable.errors import ParameterError
 from deniable.learning.reals import normals, uniforms
 from deniable.learning.rows import Floats, read_numbers
 from deniable.mechanisms.selection import Exponential
-from deniable.privacy.exact import Number, positive, read_bounds, whole
+from deniable.privacy.exact import Number, positive, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters, related
 from deniable.privacy.units import Relation, read_relation
 from deniable.trace import traced
 
@@ -38,7 +40,11 @@ class Label(StrEnum):
     SAMPLED = "(ε, δ) with δ_sampling, real-arithmetic model"
 
 
-@dataclass(frozen=True, init=False)
+def _read_cells(cells: int, argument: str) -> int:
+    return whole(cells, argument, least=2)
+
+
+@parameters
 class LineExponential:
     """The minimiser of Σ|w - x| over an interval, by the exponential mechanism on a fine grid.
 
@@ -48,23 +54,10 @@ class LineExponential:
     finite number counts as nothing.
     """
 
-    epsilon: Any
-    bounds: Any
-    cells: int
-    relation: Relation
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        bounds: tuple[Number, Number],
-        cells: int = 1024,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "bounds", read_bounds(bounds))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
-        object.__setattr__(self, "relation", read_relation(relation))
+    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
+    cells: Parameter[int, int] = parameter(_read_cells, default=1024)
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     @property
     def label(self) -> Label:
@@ -81,10 +74,10 @@ class LineExponential:
         low, high = map(float, self.bounds)
         return np.linspace(low, high, self.cells)
 
-    def release(self, values: Any) -> float:
+    def release(self, value: Any) -> float:
         """One draw."""
         low, high = map(float, self.bounds)
-        numbers = read_numbers(values)
+        numbers = read_numbers(value)
         numbers = np.clip(numbers[np.isfinite(numbers)], low, high)
         places = np.rint((numbers - low) / (high - low) * (self.cells - 1)).astype(np.int64)
         places = np.clip(places, 0, self.cells - 1)

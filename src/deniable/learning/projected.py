@@ -40,7 +40,8 @@ from deniable.privacy.composition import repeat
 from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, keep, one_of, parameter, parameters, related
+from deniable.privacy.units import Relation
 
 
 class Objective(StrEnum):
@@ -116,7 +117,15 @@ class _Some:
         return made
 
 
-@dataclass(frozen=True, init=False)
+def _read_guarantee(guarantee: Guarantee, _argument: str) -> Guarantee:
+    return read_alone(guarantee=guarantee)
+
+
+def _read_rate(rate: Number | None, argument: str) -> Fraction | None:
+    return None if rate is None else probability(rate, argument)
+
+
+@parameters
 class ProjectedDescent:
     """Weights w, |w| <= radius, at which the mean of φ(w·x, y) is small.
 
@@ -151,14 +160,14 @@ class ProjectedDescent:
         relation: "add_remove" or "replace".
     """
 
-    objective: Objective
-    guarantee: Guarantee
-    width: int
-    radius: Fraction
-    size: int
-    steps: int
-    rate: Fraction | None
-    relation: Relation
+    objective: Parameter[Objective | str, Objective] = parameter(one_of(Objective))
+    guarantee: Parameter[Guarantee, Guarantee] = parameter(_read_guarantee)
+    width: Parameter[int, int] = parameter(whole)
+    radius: Parameter[Number, Fraction] = parameter(positive)
+    size: Parameter[int, int] = parameter(whole)
+    steps: Parameter[int, int] = parameter(whole)
+    rate: Parameter[Number | None, Fraction | None] = parameter(_read_rate)
+    relation: Parameter[Relation | str, Relation] = parameter(related)
 
     def __init__(
         self,
@@ -174,17 +183,21 @@ class ProjectedDescent:
         rate: Number | None = None,
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
-        object.__setattr__(self, "objective", _read_objective(objective))
-        kept = read_alone(epsilon=epsilon, rho=rho, guarantee=guarantee)
-        object.__setattr__(self, "guarantee", kept)
-        object.__setattr__(self, "width", whole(width, "width"))
-        object.__setattr__(self, "radius", positive(radius, "radius"))
-        object.__setattr__(self, "size", whole(size, "size"))
-        object.__setattr__(self, "steps", whole(steps, "steps"))
-        object.__setattr__(self, "rate", None if rate is None else probability(rate, "rate"))
-        object.__setattr__(self, "relation", read_relation(relation))
+        keep(
+            self,
+            objective=objective,
+            guarantee=read_alone(epsilon=epsilon, rho=rho, guarantee=guarantee),
+            width=width,
+            radius=radius,
+            size=size,
+            steps=steps,
+            rate=rate,
+            relation=relation,
+        )
+
+    def __post_init__(self) -> None:
         if self.rate is not None:
-            read_approximate(kept)
+            read_approximate(self.guarantee)
 
     @property
     def loss(self) -> Loss:
@@ -265,14 +278,6 @@ class ProjectedDescent:
             noise, sampled = deviation(mechanism), 0.0
         each = noise / steps(self.width, GRID) / self.size
         return math.sqrt(1 + sampled + self.width * each**2)
-
-
-def _read_objective(objective: Objective | str) -> Objective:
-    try:
-        return Objective(objective)
-    except ValueError:
-        known = ", ".join(Objective)
-        raise ParameterError("objective", objective, f"must be one of {known}") from None
 
 
 def _slope(objective: Objective, at: Floats, target: Floats) -> Floats:

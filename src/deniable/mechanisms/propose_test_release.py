@@ -155,7 +155,7 @@ class ProposeTestRelease:
             return float(ordered[(ordered.size - 1) // 2]), distance
         try:
             value, distance = self.function(data) if callable(self.function) else data
-        except Exception:  # its own message may quote what it was given
+        except (Exception, SystemExit):  # its own message may quote what it was given
             raise PrivateValueError(
                 "a pair of a value and its distance to instability is needed, or a function that "
                 "gives one"
