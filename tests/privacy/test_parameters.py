@@ -131,3 +131,17 @@ def test_a_class_with_names_of_its_own_is_made_again_of_what_it_keeps():
         changed(made, many=-1)
     with pytest.raises(dp.ParameterError, match="least"):
         changed(made, many=1)
+
+
+def test_a_subclass_that_declares_nothing_reads_what_it_inherits():
+    @dataclasses.dataclass(frozen=True)
+    class Below(Checked):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            assert type(self.epsilon) is Fraction
+
+    assert Below(epsilon=1, many=2).many == 2
+    with pytest.raises(dp.ParameterError, match="epsilon"):
+        Below(epsilon=-1)
+    with pytest.raises(dp.ParameterError, match="least"):
+        Below(epsilon=1, least=9)

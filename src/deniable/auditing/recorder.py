@@ -92,7 +92,7 @@ class Recorder:
         except Exception as error:
             self.events.append(self._call(subject, verb, (), tree(error), None))
             raise
-        seen = view(subject, given)
+        seen = self._alone(lambda: view(subject, given))
         kept = _places(arguments, output)
         return self.settle(self._call(subject, verb, seen, None, _copied(kept)), output, arguments)
 

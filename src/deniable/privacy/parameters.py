@@ -64,12 +64,13 @@ def parameters(kind: Kind) -> Kind:
         delattr(kind, name)
         if each.default is not ...:
             setattr(kind, name, each.default)
-    _DECLARED[kind] = {**_declared(kind), **declared}
+    _DECLARED[kind] = {**_DECLARED.get(_owner(kind), {}), **declared}
     check = vars(kind).get("__post_init__")
 
     def read(self: Any) -> None:
-        if type(self).__post_init__ is read:  # once, before any class looks at them
-            for name, each in _declared(type(self)).items():
+        owner = _owner(type(self))
+        if owner.__post_init__ is read:  # once, before any class looks at them
+            for name, each in _DECLARED[owner].items():
                 vars(self)[name] = each.read(vars(self)[name], name)
         if check is not None:
             check(self)
@@ -100,9 +101,9 @@ def changed(made: Made, **changes: object) -> Made:
 _DECLARED: dict[type, dict[str, Parameter[Any, Any]]] = {}
 
 
-def _declared(kind: type) -> dict[str, Parameter[Any, Any]]:
-    """What a class declares, or the nearest one above it."""
-    return next((_DECLARED[each] for each in kind.__mro__ if each in _DECLARED), {})
+def _owner(kind: type) -> Any:
+    """The class that declares parameters: it or the nearest one above it."""
+    return next((each for each in kind.__mro__ if each in _DECLARED), kind)
 
 
 def keep(made: Any, **values: object) -> None:
