@@ -186,17 +186,18 @@ class SubsampledEstimator(Priced):
         mechanism = self._mechanism()
         shapes, (low, high) = self._shapes(), self._ends()
         values = read_features(X)
-        labels = None if y is None else read_column(y, len(values)).tolist()
+        labelled = y is not None
+        labels = read_column(y, len(values)).tolist() if labelled else [None] * len(values)
         records = [
-            (row, None if labels is None else labels[at])
-            for at, row in enumerate(values)
+            (row, label)
+            for row, label in zip(values, labels, strict=True)
             if np.isfinite(row).all()
         ]
 
         def learned(block: list[tuple[Floats, Any]]) -> npt.NDArray[Any]:
             rows = np.array([row for row, _ in block])
             model = clone(self.estimator)
-            model = model.fit(rows) if labels is None else model.fit(rows, [y for _, y in block])
+            model = model.fit(rows, [y for _, y in block]) if labelled else model.fit(rows)
             parts = [np.asarray(getattr(model, name), np.float64) for name in shapes]
             if [part.shape for part in parts] != list(shapes.values()):
                 raise ValueError("other shapes than declared")
