@@ -29,6 +29,7 @@ from deniable.privacy.losses.base import (
 )
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss
+from deniable.privacy.parameters import parameters
 from deniable.privacy.price import Price
 from deniable.privacy.search import least
 from deniable.privacy.units import Relation
@@ -46,7 +47,7 @@ class Part:
         whole(self.count, "count")
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Composed(Loss):
     """Several losses on the same units. Made by `compose` and `repeat`."""
 
@@ -54,7 +55,6 @@ class Composed(Loss):
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         given: object = self.parts
         if not isinstance(given, tuple) or not all(isinstance(each, Part) for each in given):
             raise ParameterTypeError("parts", type(given).__name__, "must be losses and counts")

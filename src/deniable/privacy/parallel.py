@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,10 +11,11 @@ from deniable.privacy.composition import Composed, checked_losses
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Concentrated, Loss, law_of_profile
 from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.parameters import parameters
 from deniable.privacy.units import Relation
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Parallel(Loss):
     """Several losses of which a unit meets only one. Made by `parallel`."""
 
@@ -23,7 +23,6 @@ class Parallel(Loss):
     losses: tuple[Loss, ...]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         given: object = self.losses
         checked_losses(given if isinstance(given, tuple) else ())
 

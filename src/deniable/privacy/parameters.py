@@ -79,8 +79,9 @@ def parameters(kind: Kind) -> Kind:
         made.__post_init__ = read
     if made.__repr__ is object.__repr__:
         made.__repr__ = represent
-    made.of_fields = classmethod(_of_fields)
     own = "__init__" in vars(kind)
+    if own:
+        made.of_fields = classmethod(_of_fields)
     return cast("Kind", dataclass(frozen=True, kw_only=True, init=not own, repr=False)(kind))
 
 

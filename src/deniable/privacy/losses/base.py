@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -31,6 +31,7 @@ from deniable.privacy.exact import (
     probability,
 )
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from deniable.privacy.parameters import Parameter, parameter, parameters, related
 from deniable.privacy.price import Price, on_grid
 from deniable.privacy.search import bracket_up, least, maximum
 from deniable.privacy.units import Relation, read_relation
@@ -48,15 +49,12 @@ class Concentrated(NamedTuple):
     delta: Fraction
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Loss(ABC):
     """What one release did to the privacy of one unit."""
 
     kind: ClassVar[str]
-    relation: Relation = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "relation", read_relation(self.relation))
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     def __reduce__(self) -> tuple[Callable[..., Loss], tuple[type[Loss], dict[str, object]]]:
         """Copies and pickles carry the fields, not what was computed from them."""

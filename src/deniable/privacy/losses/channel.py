@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
 from typing import ClassVar
@@ -16,15 +16,23 @@ from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants.law import Atoms, Law
 from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_of_all
-from deniable.privacy.exact import log_float, log_up, whole
+from deniable.privacy.exact import Number, log_float, log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss
+from deniable.privacy.parameters import Parameter, parameter, parameters, related
 from deniable.privacy.units import Relation
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
+Rows = tuple[tuple[Fraction, ...], ...]
+
+
+def _read_rows(rows: Sequence[Sequence[Number]], _argument: str) -> Rows:
+    return read_rows(rows)
+
+
+@parameters
 class ChannelLoss(Loss):
     """A channel any two of whose inputs may be neighbours: the worst pair of rows counts.
 
@@ -32,12 +40,10 @@ class ChannelLoss(Loss):
     """
 
     kind: ClassVar[str] = "channel"
-    relation: Relation = Relation.REPLACE
-    rows: tuple[tuple[Fraction, ...], ...]
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
+    rows: Parameter[Sequence[Sequence[Number]], Rows] = parameter(_read_rows)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rows", read_rows(self.rows))
         worst = worst_of_all(self.rows)
         if worst == math.inf:
             raise ParameterError(
@@ -45,13 +51,11 @@ class ChannelLoss(Loss):
             )
         if worst == 1:
             raise ParameterError("rows", "all alike", "a channel that tells nothing has no loss")
-        object.__setattr__(self, "_pure", log_up(Fraction(worst)))
 
-    @property
+    @lazy
     def pure(self) -> Fraction:
         """The worst log ratio, rounded up at the fortieth digit."""
-        bound: Fraction = self.__dict__["_pure"]
-        return bound
+        return log_up(Fraction(worst_of_all(self.rows)))
 
     @lazy
     def concentrated(self) -> Concentrated:

@@ -17,7 +17,7 @@ symmetry. For the discrete law three sound curves are known, and the least is ta
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -33,7 +33,7 @@ from deniable.privacy.accountants.law import (
     Rest,
     mirrored,
 )
-from deniable.privacy.exact import positive, sqrt_up, whole
+from deniable.privacy.exact import Number, positive, sqrt_up, whole
 from deniable.privacy.losses.base import (
     Concentrated,
     Loss,
@@ -41,24 +41,22 @@ from deniable.privacy.losses.base import (
     law_of_profile,
     trade_off,
 )
+from deniable.privacy.parameters import Parameter, parameter, parameters
 
 _SMOOTHING = 25  # τ²
 _LIST_ATOMS = 1 << 14  # σ up to which atoms are listed one by one
 _SUM_DIRECTLY = 1 << 10  # σ up to which the lattice sum is taken term by term
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class GaussianLoss(Loss):
     """N(0, sigma²) noise, moved by at most `sensitivity` in L2."""
 
     kind: ClassVar[str] = "gaussian"
-    sigma: Fraction
-    sensitivity: Fraction
+    sigma: Parameter[Number, Fraction] = parameter(positive)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", positive(self.sigma, "sigma"))
-        object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
         check_ratio("sensitivity/sigma", self.sensitivity / self.sigma)
 
     @property
@@ -100,18 +98,15 @@ class GaussianLoss(Loss):
         return replace(self, sensitivity=self.sensitivity * whole(size, "size"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class DiscreteGaussianLoss(Loss):
     """P(x) proportional to exp(-x²/2 variance) on the integers, moved by `sensitivity` in L2."""
 
     kind: ClassVar[str] = "discrete_gaussian"
-    variance: Fraction
-    sensitivity: Fraction
+    variance: Parameter[Number, Fraction] = parameter(positive)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "variance", positive(self.variance, "variance"))
-        object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
         check_ratio("sensitivity/sigma", sqrt_up(self.sensitivity**2 / self.variance))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
@@ -15,6 +15,7 @@ from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.accountants.law import Law, mirrored
 from deniable.privacy.exact import (
+    Number,
     decimal,
     high_precision,
     positive,
@@ -23,21 +24,20 @@ from deniable.privacy.exact import (
     whole,
 )
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.units import Relation
 
 _NOTHING = Fraction(1, 10**30)  # the ε of a part that has only a δ
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class PureLoss(Loss):
     """Some release that is `bound`-DP; its worst case is randomised response."""
 
     kind: ClassVar[str] = "pure"
-    bound: Fraction
+    bound: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "bound", positive(self.bound, "bound"))
         check_ratio("bound", self.bound)
 
     @property
@@ -71,7 +71,7 @@ class PureLoss(Loss):
         return replace(self, bound=self.bound * whole(size, "size"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class ApproxLoss(Loss):
     """Some release that is (`bound`, `slack`)-DP.
 
@@ -79,13 +79,10 @@ class ApproxLoss(Loss):
     """
 
     kind: ClassVar[str] = "approx"
-    bound: Fraction
-    slack: Fraction
+    bound: Parameter[Number, Fraction] = parameter(positive)
+    slack: Parameter[Number, Fraction] = parameter(probability)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "bound", positive(self.bound, "bound"))
-        object.__setattr__(self, "slack", probability(self.slack, "slack"))
         check_ratio("bound", self.bound)
 
     @property
@@ -134,16 +131,14 @@ def only_delta(delta: Fraction, relation: Relation) -> ApproxLoss:
     return ApproxLoss(bound=_NOTHING, slack=delta, relation=relation)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class ConcentratedLoss(Loss):
     """Some release that is `bound`-zCDP: its curve is the best that this alone proves."""
 
     kind: ClassVar[str] = "concentrated"
-    bound: Fraction
+    bound: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "bound", positive(self.bound, "bound"))
         check_ratio("bound", self.bound)
 
     @property

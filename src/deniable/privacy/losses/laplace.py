@@ -11,7 +11,7 @@ the curve at ε - loss >= -Δ1/scale, that is at a - T with a taken for Δ1 + Δ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
@@ -21,24 +21,22 @@ import numpy as np
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest, mirrored
-from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
+from deniable.privacy.exact import Number, decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.parameters import Parameter, parameter, parameters
 
 _LIST_ATOMS = 1 << 20  # shift up to which atoms are listed one by one
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class LaplaceLoss(Loss):
     """Density proportional to exp(-|x|/scale), moved by at most `sensitivity` in L1."""
 
     kind: ClassVar[str] = "laplace"
-    scale: Fraction
-    sensitivity: Fraction
+    scale: Parameter[Number, Fraction] = parameter(positive)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
         check_ratio("sensitivity/scale", self.pure)
 
     @property
@@ -83,7 +81,7 @@ class LaplaceLoss(Loss):
         return replace(self, sensitivity=self.sensitivity * whole(size, "size"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class DiscreteLaplaceLoss(Loss):
     """P(x) proportional to exp(-|x|/scale) on the integers, moved by at most `sensitivity` in L1.
 
@@ -91,13 +89,10 @@ class DiscreteLaplaceLoss(Loss):
     """
 
     kind: ClassVar[str] = "discrete_laplace"
-    scale: Fraction
-    sensitivity: Fraction
+    scale: Parameter[Number, Fraction] = parameter(positive)
+    sensitivity: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
         if self.sensitivity < 1:
             raise ParameterError("sensitivity", self.sensitivity, "integers move by 1 or more")
         check_ratio("sensitivity/scale", self.pure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
@@ -14,6 +13,7 @@ from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants.law import Law, mirrored
 from deniable.privacy.exact import (
+    Number,
     decimal,
     float_above,
     float_up,
@@ -24,10 +24,15 @@ from deniable.privacy.exact import (
 )
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss, response_divergence
+from deniable.privacy.parameters import Parameter, parameter, parameters, related
 from deniable.privacy.units import Relation
 
 
-@dataclass(frozen=True, kw_only=True)
+def _read_categories(categories: int, argument: str) -> int:
+    return whole(categories, argument, least=2)
+
+
+@parameters
 class RandomizedResponseLoss(Loss):
     """The true answer with probability `truth`, each of the others equally often.
 
@@ -36,14 +41,11 @@ class RandomizedResponseLoss(Loss):
     """
 
     kind: ClassVar[str] = "randomized_response"
-    relation: Relation = Relation.REPLACE
-    truth: Fraction
-    categories: int = 2
+    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
+    truth: Parameter[Number, Fraction] = parameter(probability)
+    categories: Parameter[int, int] = parameter(_read_categories, default=2)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "truth", probability(self.truth, "truth"))
-        object.__setattr__(self, "categories", whole(self.categories, "categories", least=2))
         if self.truth * self.categories <= 1:
             raise ParameterError(
                 "truth", self.truth, f"must be above 1/{self.categories}, or answers say nothing"

@@ -17,7 +17,7 @@ runs on those that were taken. With the release's own worst pair (P, Q), P with 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import localcontext
 from fractions import Fraction
 from typing import ClassVar
@@ -41,6 +41,7 @@ from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss, PureLoss
 from deniable.privacy.losses.laplace import LaplaceLoss
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.units import Relation, read_relation
 
 _TINY = 1e-300
@@ -49,7 +50,13 @@ _FARTHEST = 1e4  # order times μ up to which divergences are integrated
 _NEARLY_ALL = Fraction(1, 10**9)
 
 
-@dataclass(frozen=True, kw_only=True)
+def _read_base(base: Loss, _argument: str) -> Loss:
+    if not isinstance(base, Loss):
+        raise ParameterTypeError("loss", type(base).__name__, "must be a loss (m.loss)")
+    return base
+
+
+@parameters
 class SampledLoss(Loss):
     """`base`, run on a Poisson sample of rate `rate`. Made by `poisson_sampled`.
 
@@ -57,14 +64,10 @@ class SampledLoss(Loss):
     """
 
     kind: ClassVar[str] = "sampled"
-    rate: Fraction
-    base: Loss
+    rate: Parameter[Number, Fraction] = parameter(probability)
+    base: Parameter[Loss, Loss] = parameter(_read_base)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rate", probability(self.rate, "rate"))
-        if not isinstance(self.base, Loss):
-            raise ParameterTypeError("loss", type(self.base).__name__, "must be a loss (m.loss)")
         if self.base.relation != Relation.ADD_REMOVE:
             raise RelationError(
                 "a sample gains or loses a unit: state the loss of the release under 'add_remove', "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
@@ -12,13 +12,14 @@ import numpy as np
 
 from deniable.privacy.accountants import pure
 from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest
-from deniable.privacy.exact import decimal, float_up, high_precision, positive, whole
+from deniable.privacy.exact import Number, decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 from deniable.privacy.losses.generic import response_law
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.search import golden
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class ExponentialLoss(Loss):
     """A choice whose log ratios on neighbours span at most `bound`: bounded range.
 
@@ -27,11 +28,9 @@ class ExponentialLoss(Loss):
     """
 
     kind: ClassVar[str] = "exponential"
-    bound: Fraction
+    bound: Parameter[Number, Fraction] = parameter(positive)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "bound", positive(self.bound, "bound"))
         check_ratio("bound", self.bound)
 
     @property
