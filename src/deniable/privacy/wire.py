@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from fractions import Fraction
 from typing import Any
 
@@ -117,7 +117,7 @@ def _decode(data: object) -> Loss:
         raise LossFormatError(
             f"a {kind} loss has exactly {', '.join(sorted(wanted))}; check {odd[:200]}"
         )
-    values: dict[str, Any] = {n: _decode_value(n, wanted[n].type, v) for n, v in given.items()}
+    values: dict[str, Any] = {n: _decode_value(n, _kept(wanted[n]), v) for n, v in given.items()}
     try:
         return KINDS[kind](**values)
     except DeniableError as cause:
@@ -156,21 +156,26 @@ def _decode_parallel(data: dict[str, object]) -> Loss:
         raise LossFormatError(str(cause)) from cause
 
 
-def _decode_value(name: str, annotation: object, value: object) -> object:
-    if annotation == "Fraction":
+def _kept(field: Field[Any]) -> str:
+    """The type that a parameter keeps, by name: the second of Parameter[Number, Fraction]."""
+    return str(field.type).rpartition(", ")[2].rstrip("]")
+
+
+def _decode_value(name: str, kept: str, value: object) -> object:
+    if kept == "Fraction":
         if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
             raise LossFormatError(f'{name} must be a rational such as "1/10"')
         try:
             return Fraction(value)
         except ZeroDivisionError:
             raise LossFormatError(f"{name} divides by zero") from None
-    if annotation == "tuple[tuple[Fraction, ...], ...]":
+    if kept == "Rows":
         if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
             raise LossFormatError(f"{name} must be a list of rows")
         return tuple(tuple(_decode_value(name, "Fraction", p) for p in row) for row in value)
-    if annotation == "Loss":
+    if kept == "Loss":
         return _decode(value)
-    if annotation == "int":
+    if kept == "int":
         if not isinstance(value, int) or isinstance(value, bool):
             raise LossFormatError(f"{name} must be a whole number")
         return value
