@@ -27,7 +27,7 @@ from deniable.learning.scikit import read_classes, read_positive
 from deniable.learning.sums import Integers
 from deniable.mechanisms.base import Plain
 from deniable.mechanisms.children import bytes_in_child
-from deniable.mechanisms.gaps import Gap, records_apart
+from deniable.mechanisms.gaps import Gap, rows_apart
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
@@ -117,7 +117,7 @@ class BlockSum:
 
     def gap(self, x: list[Any], y: list[Any]) -> Gap:
         """How many records are added or removed, or exchanged."""
-        return records_apart(x, y, self.relation, 1, "records")
+        return rows_apart(x, y, self.relation)
 
     def neighbours(self) -> None:
         """What records are is the caller's to say."""

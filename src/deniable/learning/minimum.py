@@ -21,7 +21,6 @@ row added or removed and 2 for a row exchanged.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -33,7 +32,7 @@ from deniable.errors import ParameterError
 from deniable.learning.reals import normals, spherical_laplace
 from deniable.learning.rows import Floats, Rows
 from deniable.learning.solver import GRADIENT, minimum
-from deniable.mechanisms.gaps import Gap, moved_by
+from deniable.mechanisms.gaps import Gap, rows_apart
 from deniable.mechanisms.gaussian import Gaussian
 from deniable.mechanisms.laplace import Laplace
 from deniable.privacy.exact import float_up
@@ -147,31 +146,18 @@ class PrivateMinimum:
         return np.asarray(self._output_noise(width).release(found), np.float64)
 
     def gap(self, x: Rows, y: Rows) -> Gap:
-        """How many rows are added or removed, or exchanged; those that are not there do not count.
-
-        A row exchanged for one that does not count, or the other way round, is one exchanged.
-        """
-        before, after = (
-            Counter(
-                (*units, label)
-                for units, label, present in zip(
-                    rows.units.tolist(), _labels(rows), rows.present, strict=True
-                )
-                if present
-            )
-            for rows in (x, y)
-        )
-        lost, won = (before - after).total(), (after - before).total()
-        replaced = self.relation == Relation.REPLACE
-        return moved_by(max(lost, won) if replaced else lost + won, 1, "rows")
+        """How many rows that are there are added or removed, or exchanged."""
+        return rows_apart(_there(x), _there(y), self.relation)
 
     def neighbours(self) -> None:
         """What rows are is the caller's to say."""
 
 
-def _labels(rows: Rows) -> list[int]:
+def _there(rows: Rows) -> list[tuple[float, ...]]:
+    """The rows that count, each with its label."""
     assert rows.label is not None
-    return [int(label) for label in rows.label]
+    whole = np.column_stack([rows.units, rows.label])[rows.present]
+    return [tuple(row) for row in whole.tolist()]
 
 
 def _checked(scale: float, guarantee: Guarantee) -> float:

@@ -112,3 +112,11 @@ def records_apart(
             return misshapen(measure)
         return moved_by(gone, reach, f"{measure} exchanged")
     return moved_by(gone + come, reach, f"{measure} added or removed")
+
+
+def rows_apart(x: Iterable[Any], y: Iterable[Any], relation: Relation) -> Gap:
+    """The same of rows that count: one may be exchanged for one that does not, or the other way."""
+    one, other = Counter(x), Counter(y)
+    gone, come = (one - other).total(), (other - one).total()
+    moved = max(gone, come) if relation == Relation.REPLACE else gone + come
+    return moved_by(moved, 1, "rows")
