@@ -9,7 +9,7 @@ import pytest
 import deniable as dp
 from deniable.survey import designs
 from deniable.survey.codebook import codebook, read_codebook
-from deniable.survey.design import joint
+from deniable.survey.designs import joint
 from deniable.survey.estimate import estimate, estimate_counts
 
 F = Fraction

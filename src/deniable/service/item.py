@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
+from deniable.mechanisms.design import Design
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import float_above, log_up, show
 from deniable.survey import designs
-from deniable.survey.design import Design
 from deniable.survey.duchi import OneBitMean
 from deniable.survey.kary import KaryResponse
 from deniable.survey.wire import Question

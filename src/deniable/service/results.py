@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.share_intervals import bounded
 from deniable.privacy.amplification import shuffled
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
@@ -16,7 +17,6 @@ from deniable.service.document import SurveyDocument
 from deniable.service.item import Item, NumberLine, Scale, rounded_epsilon
 from deniable.survey.crosstab import CrossTab, cross_tabulate
 from deniable.survey.estimate import Estimate, estimate_counts
-from deniable.survey.intervals import bounded
 
 Reports = Sequence[tuple[int, ...]]
 

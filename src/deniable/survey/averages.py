@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from deniable.errors import ReportError
 from deniable.lazy import lazy
+from deniable.mechanisms.share_intervals import wald
 from deniable.privacy.exact import Number, exact, read_bounds
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.channel import ChannelLoss
 from deniable.survey.answers import Answers
 from deniable.survey.frequency import Pair, Reports
 from deniable.survey.reports import Json
-from deniable.survey.shares import normal_width
 from deniable.survey.thresholds import read_epsilon
 
 Integers = npt.NDArray[np.int64]
@@ -35,8 +35,7 @@ class MeanEstimate:
 
     def interval(self, *, confidence: Number = 0.95) -> tuple[float, float]:
         """A normal interval around the mean."""
-        width = normal_width(confidence) * self.standard_error
-        return self.mean - width, self.mean + width
+        return wald(self.mean, self.standard_error, confidence)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.bits import blocks, coins
 from deniable.survey.frequency import Frequency, Pair, Reports, bit_channel, pair_of_bits
 from deniable.survey.reports import Json, columns_of, integers
-from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -125,8 +125,7 @@ class BitFlip(Frequency):
     def estimate(self, tally: Tally) -> ShareEstimate:
         """Unbiased shares; NaN, with an infinite error, where nobody reported the place."""
         asked, ones = tally.counts
-        shares, errors = shares_from_support(ones, asked, self.support)
-        return ShareEstimate(shares, errors, tally.n)
+        return Spoken(ones, asked, self.support).estimate(tally.n)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """As if n bits/k clients had reported the place."""

@@ -18,9 +18,9 @@ from fractions import Fraction
 from typing import Any, cast
 
 from deniable.errors import ParameterError, ParameterTypeError, ReportError
+from deniable.mechanisms.design import Design
 from deniable.privacy.channel import Channel
-from deniable.survey.design import Design
-from deniable.survey.designs import agrees
+from deniable.survey.designs import agrees, small
 from deniable.survey.estimate import Estimate, estimate_counts
 from deniable.survey.wire import load
 
@@ -155,7 +155,7 @@ def _read(given: dict[str, Any]) -> Codebook:
     counts = given["counts"]
     design = Design(
         str(given["method"]),
-        Channel(answers, tuple(given["reports"]), rows),
+        small(Channel(answers, tuple(given["reports"]), rows)),
         parameters,
         given["not_private"] is True,
     )

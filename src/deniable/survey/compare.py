@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.mechanisms.labels import read_answer
 from deniable.privacy.exact import Number
 from deniable.survey.estimate import Estimate
-from deniable.survey.reading import read_answer
 
 
 @dataclass(frozen=True)

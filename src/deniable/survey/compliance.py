@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import Reports, read_answer, report_places
+from deniable.mechanisms.share_intervals import quantile, score
 from deniable.privacy.exact import Number
-from deniable.survey.design import Design, read_design
-from deniable.survey.intervals import quantile, score
-from deniable.survey.reading import Reports, read_answer, read_share, report_places, same_length
+from deniable.survey.reading import read_share, same_length
 
 Floats = npt.NDArray[np.float64]
 Behaviour = Literal["safe", "random"]

@@ -1,150 +1,20 @@
-"""Shares of the true answers, from reports."""
+"""Shares of the true answers, from reports: counted one by one, or with survey weights."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, whole
-from deniable.survey import intervals
-from deniable.survey.design import Design, read_design
-from deniable.survey.reading import Reports, read_answer, report_places
-from deniable.survey.weights import Weighting, read_weights
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import Reports, read_answer, report_places
+from deniable.mechanisms.share_estimate import Clipped, Estimate, Method, estimate_of
+from deniable.privacy.exact import whole
+from deniable.survey.weights import read_weights
 
-Floats = npt.NDArray[np.float64]
-Method = Literal["exact", "score", "wald"]
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """Unbiased shares of the true answers. They are kept as they are: below 0 and above 1 too.
-
-    Cutting them to [0, 1] would bias every average and difference made of them; `clipped` does it
-    for display, and says so. Errors are those of people drawn at random from a large population:
-    sampling and coins together. For the very people who were asked they are a little too wide.
-    """
-
-    design: Design
-    counts: tuple[int, ...]
-    reported: Floats
-    shares: Floats
-    covariance: Floats
-    weighting: Weighting | None = None
-
-    @property
-    def n(self) -> int:
-        """Reports that count."""
-        return sum(self.counts) if self.weighting is None else self.weighting.n
-
-    def share(self, answer: Hashable = True) -> float:
-        """The estimated share of an answer; unbiased, so it may fall outside [0, 1]."""
-        return float(self.shares[read_answer(self.design.answers, answer)])
-
-    def standard_error(
-        self, answer: Hashable = True, *, divisor: Literal["n", "n-1"] = "n"
-    ) -> float:
-        """The estimated standard deviation of the share.
-
-        Divided by n (the plug-in), or by n - 1, whose square is unbiased. With weights it is
-        design-based, always with n - 1.
-        """
-        place = read_answer(self.design.answers, answer)
-        variance = max(0.0, float(self.covariance[place, place]))
-        if divisor not in ("n", "n-1"):
-            raise ParameterError("divisor", divisor, 'must be "n" or "n-1"')
-        if divisor == "n-1" and self.weighting is None:
-            if self.n == 1:
-                raise ParameterError("divisor", divisor, "needs two reports or more")
-            variance *= self.n / (self.n - 1)
-        return math.sqrt(variance)
-
-    def interval(
-        self,
-        answer: Hashable = True,
-        *,
-        confidence: Number = 0.95,
-        method: Method | None = None,
-    ) -> tuple[float, float]:
-        """An interval for the share, not cut to [0, 1].
-
-        "exact" (Clopper & Pearson through the channel) covers at least this often at every share
-        and size, and is the default where it exists: without weights, where the share depends on
-        one count. "score" (Wilson through the channel) is the default elsewhere. "wald" is the
-        textbook's, and misses too often where few reports of a kind come in.
-        """
-        place = read_answer(self.design.answers, answer)
-        chosen = method or self.method(answer)
-        if chosen == "exact":
-            return self._exact(place, confidence)
-        if chosen == "score":
-            z, prior = self.design.decoder[place], self.design.matrix.mean(axis=0)
-            size = self._effective(place)
-            return intervals.score(z, self.reported, size, prior, confidence)
-        if chosen == "wald":
-            return intervals.wald(self.share(answer), self.standard_error(answer), confidence)
-        raise ParameterError("method", method, 'must be "exact", "score" or "wald"')
-
-    def method(self, answer: Hashable = True) -> Method:
-        """The default interval of this answer."""
-        weights = set(self.design.inverse[read_answer(self.design.answers, answer)])
-        return "exact" if len(weights) == 2 and self.weighting is None else "score"
-
-    def _exact(self, place: int, confidence: Number) -> tuple[float, float]:
-        if self.method(self.design.answers[place]) != "exact":
-            raise ParameterError(
-                "method",
-                "exact",
-                'needs reports without weights, and a share that depends on one count; use "score"',
-            )
-        weights = self.design.inverse[place]
-        low, high = float(min(weights)), float(max(weights))
-        count = sum(c for c, w in zip(self.counts, weights, strict=True) if w == max(weights))
-        ends = intervals.clopper_pearson(count, self.n, confidence)
-        return low + (high - low) * ends[0], low + (high - low) * ends[1]
-
-    def effective_size(self, answer: Hashable = True) -> float:
-        """How many equally weighted reports would estimate this share as well (n, unweighted).
-
-        Never more than Kish's size: where the few reports of a rare kind happen to have small
-        weights, their sum says little about the true variance.
-        """
-        return self._effective(read_answer(self.design.answers, answer))
-
-    def _effective(self, place: int) -> float:
-        if self.weighting is None:
-            return float(self.n)
-        z, mean = self.design.decoder[place], self.shares[place]
-        spread, variance = float((z - mean) ** 2 @ self.reported), self.covariance[place, place]
-        kish = self.weighting.effective
-        return min(kish, spread / float(variance)) if variance > 0 else kish
-
-    def clipped(self, answer: Hashable = True, *, confidence: Number = 0.95) -> Clipped:
-        """The share and its interval cut to [0, 1], for display only."""
-        low, high = self.interval(answer, confidence=confidence)
-        raw = self.share(answer)
-        share, low, high = (min(max(value, 0.0), 1.0) for value in (raw, low, high))
-        return Clipped(share, low, high, unclipped=raw)
-
-
-@dataclass(frozen=True)
-class Clipped:
-    """A share and an interval cut to [0, 1]: for the eye, not for further arithmetic."""
-
-    share: float
-    low: float
-    high: float
-    unclipped: float
-
-    @property
-    def changed(self) -> bool:
-        """Whether the share itself was cut."""
-        return self.share != self.unclipped
+__all__ = ["Clipped", "Estimate", "Method", "estimate", "estimate_counts"]
 
 
 def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estimate:
@@ -157,7 +27,7 @@ def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estima
     places = report_places(read_design(design).reports, reports, "reports")
     counts = np.bincount(places, minlength=len(design.reports))
     if weights is None:
-        return _from_counts(design, counts.tolist())
+        return estimate_of(design, counts.tolist())
     weighting = read_weights(weights, places, len(design.reports))
     reported = weighting.first / weighting.first.sum()
     shares = design.decoder @ reported
@@ -176,13 +46,4 @@ def estimate_counts(design: Design, counts: Mapping[Hashable, int]) -> Estimate:
     read = [whole(known.get(i, 0), "counts", least=0) for i in range(len(design.reports))]
     if sum(read) == 0:
         raise ParameterError("counts", 0, "must be one or more reports")
-    return _from_counts(design, read)
-
-
-def _from_counts(design: Design, counts: list[int]) -> Estimate:
-    n = sum(counts)
-    reported = np.array([count / n for count in counts])
-    shares = design.decoder @ reported
-    off = design.decoder - shares[:, None]
-    covariance = off * (reported / n) @ off.T
-    return Estimate(design, tuple(counts), reported, shares, covariance)
+    return estimate_of(design, read)

@@ -19,7 +19,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.channel import ChannelLoss
 from deniable.survey.answers import Answers, read_size
 from deniable.survey.reports import Json
-from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
 from deniable.survey.thresholds import read_epsilon
 
 Pair = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
@@ -99,8 +99,8 @@ class Frequency(ABC):
 
     def estimate(self, tally: Tally) -> ShareEstimate:
         """Unbiased shares from a tally."""
-        shares, errors = shares_from_support(tally.counts, tally.n, self.support)
-        return ShareEstimate(shares, errors, tally.n, tally.candidates)
+        spoken = Spoken(tally.counts, tally.n, self.support)
+        return spoken.estimate(tally.n, tally.candidates)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The exact variance of a category's estimated share in a fixed population of n.

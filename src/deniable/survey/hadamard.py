@@ -20,7 +20,7 @@ from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.bits import coins
 from deniable.survey.frequency import Frequency, Pair, Reports, enumerable, numbers
 from deniable.survey.reports import Json, integers
-from deniable.survey.shares import ShareEstimate, Support, Tally
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -141,7 +141,11 @@ class HadamardResponse(Frequency):
         """Unbiased shares: set minus the rest of the block, one transform for all categories."""
         table = tally.counts.reshape(self.blocks, self.width).astype(np.float64)
         block, row = self._rows(np.arange(self.k))
-        difference = transform(table)[block, row] / tally.n
+        signs = transform(table)[block, row]
+        if self.blocks == 1:  # every report is in the set or in the rest
+            inside = (tally.n + np.rint(signs).astype(np.int64)) // 2
+            return Spoken(inside, tally.n, self.support).estimate(tally.n)
+        difference = signs / tally.n
         in_block = table.sum(axis=1)[block] / tally.n
         scale = self._scale
         least = float(self.width * self._other)

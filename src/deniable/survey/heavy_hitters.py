@@ -17,7 +17,7 @@ from deniable.survey.answers import Answers, read_answers
 from deniable.survey.local_hashing import LocalHashing
 from deniable.survey.reports import Json
 from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds, part_sizes
-from deniable.survey.shares import ShareEstimate, chosen
+from deniable.survey.shares import ShareEstimate
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
 
@@ -99,10 +99,7 @@ class HeavyHitters:
             estimate = tally.estimate()
             best = np.argsort(-estimate.shares, kind="stable")[: self.keep]
             candidates, before = candidates[best], length
-        shares, errors = estimate.shares[best], estimate.standard_errors[best]
-        return Found(
-            candidates, ShareEstimate(shares, errors, estimate.n, chosen(candidates.tolist()))
-        )
+        return Found(candidates, estimate.among(best))
 
     def to_wire(self, reports: ReportParts) -> list[Json]:
         """The round and its report each."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, ReportError
 from deniable.lazy import lazy
+from deniable.mechanisms.share_intervals import quantile
 from deniable.privacy.exact import Number, probability, whole
 from deniable.privacy.losses.base import Loss
 from deniable.survey.answers import Answers, Integers, read_answers, read_size
@@ -19,7 +20,7 @@ from deniable.survey.best import best_protocol
 from deniable.survey.frequency import Frequency
 from deniable.survey.reports import Json
 from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds
-from deniable.survey.shares import ShareEstimate, Tally, normal_width
+from deniable.survey.shares import ShareEstimate, Tally
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
 
@@ -135,7 +136,7 @@ class HierarchyEstimate:
         Read from the distribution function after least squares on the tree (Hay et al. 2010) and
         a running maximum; the interval from the errors of the ranges that start at 0.
         """
-        wanted, width = float(probability(q, "q")), normal_width(confidence)
+        wanted, width = float(probability(q, "q")), quantile(confidence)
         last = self.hierarchy.k - 1
         rising = np.maximum.accumulate(np.cumsum(self.consistent()))
         middle = min(int(np.searchsorted(rising, wanted)), last)

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from deniable.errors import ParameterError
 from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import read_answer
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import Number, probability
-from deniable.survey.design import Design, read_design
 from deniable.survey.estimate import Estimate
-from deniable.survey.reading import read_answer
 
 HONESTY = (
     "Coins protect an answer; they do not make it true. In a validation study of 6,505 people "

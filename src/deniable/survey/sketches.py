@@ -36,7 +36,7 @@ from deniable.survey.hashing import (
 )
 from deniable.survey.local_hashing import read_candidates
 from deniable.survey.reports import Json, bit_rows, columns_of, from_hex, integers, to_hex
-from deniable.survey.shares import ShareEstimate, Support, Tally, chosen, shares_from_support
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally, chosen
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -96,11 +96,11 @@ class _Sketch(Frequency):
     def _shares(
         self, tally: Tally, spoken: Integers, candidates: Sequence[int] | None
     ) -> ShareEstimate:
-        shares, errors = shares_from_support(spoken, tally.n, self.support)
+        binomial = Spoken(spoken, tally.n, self.support)
         # Collisions of one draw of functions: Σ f²/(hashes (width - 1)) (Apple 2017, Thm 3.2).
         collisions = self._squares(tally) / (self.hashes * (self.width - 1))
-        errors = np.sqrt(errors**2 + collisions)
-        return ShareEstimate(shares, errors, tally.n, chosen(candidates))
+        errors = np.sqrt(binomial.standard_errors**2 + collisions)
+        return ShareEstimate(binomial.shares, errors, tally.n, chosen(candidates))
 
     def _squares(self, tally: Tally) -> float:
         """Σ f² over all categories, three standard errors up, 1 at most.

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
+from deniable.mechanisms.design import Design
+from deniable.mechanisms.labels import Reports, find_places, report_places
+from deniable.mechanisms.share_intervals import clopper_pearson
 from deniable.privacy.exact import Number, probability
 from deniable.randomness.noise import ChoiceLaw, noise
-from deniable.survey.design import Design
 from deniable.survey.designs import unrelated_question
-from deniable.survey.intervals import clopper_pearson
-from deniable.survey.reading import Reports, find_places, report_places
 
 _NO_YES = (False, True)
 
@@ -91,7 +91,7 @@ class TwoSamples:
         seen = []
         for name, reports in (("first", first), ("second", second)):
             places = report_places(_NO_YES, reports, name)
-            ends = clopper_pearson(int(places.sum()), places.size, confidence)
+            ends = map(float, clopper_pearson(places.sum(), places.size, confidence))
             seen.append(_Rate(float(places.mean()), places.size, *ends))
         p, q = (float(each) for each in self.asked)
         weights = (((1 - q) / (p - q), -(1 - p) / (p - q)), (-q / (p - q), p / (p - q)))
