@@ -190,10 +190,10 @@ def test_the_published_second_level_of_lasting_response_is_noisier_than_it_says(
 def test_square_wave():
     protocol = survey.SquareWave(epsilon=1.0, bounds=(0, 1), steps=65536)
     assert protocol.half_width == pytest.approx(0.25608293750147265, rel=1e-12)
-    near, far = (float(p) * protocol.steps for p in protocol.window.each)
+    near, far = (float(p) * protocol.steps for p in protocol.law.each)
     assert near == pytest.approx(1.1363051215897186, rel=1e-4)  # the window is whole cells wide
     assert far == pytest.approx(0.4180232931306735, rel=1e-4)
-    assert protocol.window.width * near + protocol.steps * far == pytest.approx(protocol.steps)
+    assert protocol.law.width * near + protocol.steps * far == pytest.approx(protocol.steps)
     assert near / far == pytest.approx(math.e, rel=1e-12)
 
 

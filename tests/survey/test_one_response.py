@@ -10,10 +10,17 @@ from scipy import stats
 import deniable as dp
 from deniable import survey
 from deniable.mechanisms.inverse import left_inverse
-from deniable.survey import designs
-from deniable.survey.estimate import estimate_counts
+from deniable.survey import designs, estimate_counts
 
 LN_3 = 1.0986122886681098
+
+
+def test_the_namespace_has_the_estimate():
+    found = dp.survey.estimate(designs.two_coins(), [True] * 12 + [False] * 28)
+    assert (
+        found.interval()
+        == dp.survey.estimate_counts(found.design, {True: 12, False: 28}).interval()
+    )
 
 
 def test_twelve_yes_of_forty_have_one_answer():

@@ -18,7 +18,7 @@ from deniable.mechanisms.base import exactly_one, read_labels
 from deniable.mechanisms.design import Design, drawn, report_loss
 from deniable.mechanisms.inverse import Rows, symmetric
 from deniable.mechanisms.labels import report_places
-from deniable.mechanisms.share_estimate import Estimate, estimate_of
+from deniable.mechanisms.share_estimate import ResponseEstimate, estimate_of
 from deniable.privacy.channel import Channel, read_rows
 from deniable.privacy.exact import (
     Number,
@@ -164,7 +164,7 @@ class RandomizedResponse:
             raise ParameterError("output", output, "is never reported")
         return log_float(here / there)
 
-    def estimate(self, reports: Sequence[Hashable] | npt.NDArray[Any]) -> Estimate:
+    def estimate(self, reports: Sequence[Hashable] | npt.NDArray[Any]) -> ResponseEstimate:
         """Unbiased shares of the true categories, from reports (which are public)."""
         places = report_places(self.categories, reports, "reports")
         return estimate_of(

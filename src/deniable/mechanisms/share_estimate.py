@@ -17,7 +17,7 @@ from deniable.mechanisms.labels import read_answer
 from deniable.privacy.exact import Number
 
 Floats = npt.NDArray[np.float64]
-Method = Literal["exact", "score", "wald"]
+IntervalMethod = Literal["exact", "score", "wald"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Weighting:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class ResponseEstimate:
     """Unbiased shares of the true answers. They are kept as they are: below 0 and above 1 too.
 
     Cutting them to [0, 1] would bias every average and difference made of them; `clipped` does it
@@ -98,7 +98,7 @@ class Estimate:
         answer: Hashable = True,
         *,
         confidence: Number = 0.95,
-        method: Method | None = None,
+        method: IntervalMethod | None = None,
     ) -> tuple[float, float]:
         """An interval for the share, not cut to [0, 1].
 
@@ -119,7 +119,7 @@ class Estimate:
             return share_intervals.wald(self.share(answer), self.standard_error(answer), confidence)
         raise ParameterError("method", method, 'must be "exact", "score" or "wald"')
 
-    def method(self, answer: Hashable = True) -> Method:
+    def method(self, answer: Hashable = True) -> IntervalMethod:
         """The default interval of this answer."""
         weights = set(self.design.inverse[read_answer(self.design.answers, answer)])
         return "exact" if len(weights) == 2 and self.weighting is None else "score"
@@ -153,16 +153,16 @@ class Estimate:
         kish = self.weighting.effective
         return min(kish, spread / float(variance)) if variance > 0 else kish
 
-    def clipped(self, answer: Hashable = True, *, confidence: Number = 0.95) -> Clipped:
+    def clipped(self, answer: Hashable = True, *, confidence: Number = 0.95) -> ClippedShare:
         """The share and its interval cut to [0, 1], for display only."""
         low, high = self.interval(answer, confidence=confidence)
         raw = self.share(answer)
         share, low, high = (min(max(value, 0.0), 1.0) for value in (raw, low, high))
-        return Clipped(share, low, high, unclipped=raw)
+        return ClippedShare(share, low, high, unclipped=raw)
 
 
 @dataclass(frozen=True)
-class Clipped:
+class ClippedShare:
     """A share and an interval cut to [0, 1]: for the eye, not for further arithmetic."""
 
     share: float
@@ -176,11 +176,11 @@ class Clipped:
         return self.share != self.unclipped
 
 
-def estimate_of(design: Design, counts: list[int]) -> Estimate:
+def estimate_of(design: Design, counts: list[int]) -> ResponseEstimate:
     """From how often each report came in, in the order of the reports."""
     n = sum(counts)
     reported = np.array([count / n for count in counts])
     shares = design.decoder @ reported
     off = design.decoder - shares[:, None]
     covariance = off * (reported / n) @ off.T
-    return Estimate(design, tuple(counts), reported, shares, covariance)
+    return ResponseEstimate(design, tuple(counts), reported, shares, covariance)

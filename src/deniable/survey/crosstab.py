@@ -15,7 +15,7 @@ from deniable.mechanisms.labels import Reports, as_array, report_places
 from deniable.privacy.exact import Number
 from deniable.survey.compare import ChiSquare
 from deniable.survey.designs import joint
-from deniable.survey.estimate import Estimate, estimate
+from deniable.survey.estimates import ResponseEstimate, estimate
 from deniable.survey.reading import same_length
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ class CrossTab:
 
     first: Design
     second: Design
-    estimate: Estimate
+    estimate: ResponseEstimate
 
     @property
     def cells(self) -> Floats:

@@ -10,14 +10,19 @@ import numpy as np
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.mechanisms.design import Design, read_design
 from deniable.mechanisms.labels import Reports, read_answer, report_places
-from deniable.mechanisms.share_estimate import Clipped, Estimate, Method, estimate_of
+from deniable.mechanisms.share_estimate import (
+    ClippedShare,
+    IntervalMethod,
+    ResponseEstimate,
+    estimate_of,
+)
 from deniable.privacy.exact import whole
 from deniable.survey.weights import read_weights
 
-__all__ = ["Clipped", "Estimate", "Method", "estimate", "estimate_counts"]
+__all__ = ["ClippedShare", "IntervalMethod", "ResponseEstimate", "estimate", "estimate_counts"]
 
 
-def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estimate:
+def estimate(design: Design, reports: Reports, *, weights: Any = None) -> ResponseEstimate:
     """Estimate the shares of all answers from reports, with survey weights if there are any.
 
     Raises:
@@ -32,10 +37,10 @@ def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estima
     reported = weighting.first / weighting.first.sum()
     shares = design.decoder @ reported
     covariance = weighting.covariance(design.decoder, shares)
-    return Estimate(design, tuple(counts.tolist()), reported, shares, covariance, weighting)
+    return ResponseEstimate(design, tuple(counts.tolist()), reported, shares, covariance, weighting)
 
 
-def estimate_counts(design: Design, counts: Mapping[Hashable, int]) -> Estimate:
+def estimate_counts(design: Design, counts: Mapping[Hashable, int]) -> ResponseEstimate:
     """The same from the number of times each report came in; those not named came never."""
     if not isinstance(counts, Mapping):
         raise ParameterTypeError("counts", type(counts).__name__, "must map reports to counts")
