@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from deniable import plots
-from deniable.survey import designs, planner, sentences
+from deniable.survey import designs, estimate, planner, sentences
 from deniable.survey.codebook import codebook
 from deniable.survey.compare import difference
-from deniable.survey.estimate import estimate
 from deniable.survey.regression import logistic_regression
 
 EPSILON = 2

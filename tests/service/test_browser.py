@@ -12,7 +12,7 @@ from chance import FALSE_ALARM, plausible_share
 from deniable.service.brief import brief
 from deniable.service.pages import page_hashes
 from deniable.service.store import SurveyStore
-from deniable.survey.estimate import estimate
+from deniable.survey import estimate
 from service.server import Server
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
 from service.walking import Watched, stroll, walk, with_modules

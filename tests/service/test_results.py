@@ -18,9 +18,9 @@ from deniable.service.paper import paper_item
 from deniable.service.picture import growth_svg
 from deniable.service.results import _scale, crossed, growth, in_the_crowd, item_result, results
 from deniable.service.words import _ENGLISH, _GERMAN, words_of
+from deniable.survey import estimate, estimate_counts
 from deniable.survey.codebook import read_codebook
-from deniable.survey.duchi import OneBitMean
-from deniable.survey.estimate import estimate, estimate_counts
+from deniable.survey.means import OneBitMean
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
 
 DOCUMENT = survey()
@@ -164,7 +164,7 @@ def test_the_codebook_holds_the_exact_channels(reports):
             name: value for name, value in entry.items() if name not in ("kind", "values", "law")
         }
         assert read_codebook(json.dumps(plain)).design.channel == item.design.channel
-        assert entry["law"] == json.loads(item.question.text)
+        assert entry["law"] == json.loads(item.wire.text)
 
 
 def test_a_spreadsheet_takes_no_option_for_a_formula():

@@ -114,7 +114,7 @@ def test_means_hold_epsilon_on_their_whole_grids(make, epsilon):
 
 
 def test_a_window_in_a_grid_too_large_to_write_down_has_the_law_of_a_small_one():
-    window = survey.PiecewiseMean(epsilon=1, bounds=(0, 1)).window
+    window = survey.PiecewiseMean(epsilon=1, bounds=(0, 1)).law
     near, far = window.each
     assert window.width * near + window.steps * far == 1
     assert log_up(near / far) <= 1

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import deniable as dp
-from deniable.survey import designs
+from deniable.survey import designs, estimate, estimate_counts
 from deniable.survey.codebook import codebook, read_codebook
-from deniable.survey.design import joint
-from deniable.survey.estimate import estimate, estimate_counts
+from deniable.survey.designs import joint
 
 F = Fraction
 DIE = designs.forced_response(truth=F(3, 4), yes=F(1, 6), no=F(1, 12))

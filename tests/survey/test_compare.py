@@ -6,9 +6,8 @@ from scipy import stats
 
 import deniable as dp
 from chance import FALSE_ALARM, plausible_share
-from deniable.survey import designs
+from deniable.survey import designs, estimate, estimate_counts
 from deniable.survey.compare import difference, homogeneity
-from deniable.survey.estimate import estimate, estimate_counts
 
 COINS = designs.two_coins()
 

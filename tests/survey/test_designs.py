@@ -10,8 +10,9 @@ from scipy import stats
 
 import deniable as dp
 from chance import FALSE_ALARM
+from deniable.mechanisms.design import Design
 from deniable.survey import designs
-from deniable.survey.design import Design, joint
+from deniable.survey.designs import joint
 
 F = Fraction
 DIE = {"truth": F(3, 4), "yes": F(1, 6), "no": F(1, 12)}

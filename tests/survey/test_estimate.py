@@ -10,8 +10,7 @@ from scipy import stats
 
 import deniable as dp
 from chance import FALSE_ALARM
-from deniable.survey import designs
-from deniable.survey.estimate import estimate, estimate_counts
+from deniable.survey import designs, estimate, estimate_counts
 
 F = Fraction
 COINS = designs.two_coins()

@@ -8,9 +8,8 @@ import pytest
 
 import deniable as dp
 from deniable import survey
-from deniable.survey import designs, sentences
+from deniable.survey import designs, estimate, estimate_counts, sentences
 from deniable.survey.compliance import adjusted_share
-from deniable.survey.estimate import estimate, estimate_counts
 from deniable.survey.regression import linear_regression, regression_on_reports
 from deniable.survey.two_samples import TwoSamples
 from deniable.survey.windows import Window

@@ -8,14 +8,13 @@ import pytest
 
 import deniable as dp
 from deniable import survey
-from deniable.survey import designs
+from deniable.survey import designs, estimate, estimate_counts
 from deniable.survey.codebook import codebook, read_codebook
-from deniable.survey.estimate import estimate, estimate_counts
 
 KARY = survey.KaryResponse(k=2, epsilon=1)
 MEAN = survey.OneBitMean(epsilon=1, bounds=(0, 1))
-PLACES = survey.Question("where?", survey.Places(epsilon=1, within=200))
-QUESTION = survey.Question("who?", KARY)
+PLACES = survey.Item("where?", survey.Places(epsilon=1, within=200))
+QUESTION = survey.Item("who?", KARY)
 
 
 def nested(depth):
@@ -31,12 +30,12 @@ def sketch(**more):
 
 CALLS = {
     "a huge number in a place": lambda: PLACES.protocol.from_wire([[10**400, 2]]),
-    "a deep question": lambda: survey.read_question(nested(249)),
-    "a question in a question": lambda: survey.read_question(nested(2)),
+    "a deep question": lambda: survey.read_item(nested(249)),
+    "a question in a question": lambda: survey.read_item(nested(2)),
     "half a sign": lambda: sketch(salt="\ud800"),
     "no text": lambda: QUESTION.read(None),
-    "no question": lambda: survey.read_question(None),
-    "a question of version true": lambda: survey.read_question(
+    "no question": lambda: survey.read_item(None),
+    "a question of version true": lambda: survey.read_item(
         QUESTION.text.replace('"version":1', '"version":true')
     ),
     "UTF-16": lambda: QUESTION.read(QUESTION.write(np.array([1, 0])).encode("utf-16")),
@@ -86,10 +85,8 @@ def test_reports_in_bytes_are_read():
 
 
 def test_a_question_with_a_long_fraction_can_be_read_back():
-    question = survey.Question(
-        "x", survey.KaryResponse(k=2, epsilon=Fraction(10**450 + 1, 10**450))
-    )
-    assert survey.read_question(question.text) == question
+    question = survey.Item("x", survey.KaryResponse(k=2, epsilon=Fraction(10**450 + 1, 10**450)))
+    assert survey.read_item(question.text) == question
 
 
 def test_a_fine_square_wave_is_reconstructed_without_a_table_of_all_starts():

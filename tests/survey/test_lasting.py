@@ -95,7 +95,7 @@ def test_a_device_stores_randomised_answers_only_and_goes_on_after_a_restart():
 
 
 def stored(name, answer):
-    kept = {"question": survey.Question(name, QUESTIONS[name]).id, "answer": answer}
+    kept = {"question": survey.Item(name, QUESTIONS[name]).id, "answer": answer}
     return json.dumps({"version": 2, "kept": {name: kept}})
 
 

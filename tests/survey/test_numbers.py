@@ -38,10 +38,10 @@ def test_the_published_worst_case_variances(name, epsilon):
     e, half = math.exp(epsilon), math.exp(epsilon / 2)
     if name == "Duchi":
         protocol = survey.OneBitMean(epsilon=epsilon, bounds=(-1, 1))
-        slope, _ = protocol._line
+        slope, _ = protocol.law.line
         assert float(slope) ** 2 == pytest.approx(((e + 1) / (e - 1)) ** 2)  # of outputs ±slope
         return
-    window = survey.PiecewiseMean(epsilon=epsilon, bounds=(-1, 1)).window
+    window = survey.PiecewiseMean(epsilon=epsilon, bounds=(-1, 1)).law
     near, far = (float(p) for p in window.each)
     slope, offset = (2 * float(value) for value in window.line)
     offset -= 1
@@ -69,7 +69,7 @@ def test_mean_tallies_add_up_exactly():
 def test_squares_of_large_outputs_are_exact():
     protocol = MEANS["piecewise"]
     reports = protocol.randomize(MADE_UP.uniform(-2, 6, 100))
-    slope, offset = protocol.window.line
+    slope, offset = protocol.law.line
     tally = protocol.aggregate(reports)
     assert tally.squares == sum((slope * int(y) + offset) ** 2 for y in reports)
     assert tally.total == sum(slope * int(y) + offset for y in reports)
@@ -87,7 +87,7 @@ def test_reports_all_alike_still_have_an_error():
 
 def test_numbers_are_read_exactly_and_held_within_bounds():
     protocol = survey.SquareWave(epsilon=100, bounds=(0, 10), steps=10)
-    out = protocol.randomize([-1e300, 2, Fraction(7), 3.4, 1e300]) - protocol.window.width // 2
+    out = protocol.randomize([-1e300, 2, Fraction(7), 3.4, 1e300]) - protocol.law.width // 2
     assert out.tolist() == [0, 2, 7, 3, 10]
     for bad in ([math.nan], ["3"], [], [[1.0]]):
         with pytest.raises(dp.PrivateValueError):

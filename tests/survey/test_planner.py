@@ -7,8 +7,7 @@ from scipy import stats
 
 import deniable as dp
 from chance import plausible_share
-from deniable.survey import designs, planner
-from deniable.survey.estimate import estimate
+from deniable.survey import designs, estimate, planner
 
 F = Fraction
 COINS = designs.two_coins()

@@ -197,3 +197,10 @@ def test_the_namespace_is_lazy_and_complete():
         assert getattr(survey, name).__doc__
     with pytest.raises(AttributeError, match="nothing"):
         _ = survey.nothing
+
+
+@pytest.mark.parametrize(("old", "new"), [("Question", "Item"), ("read_question", "read_item")])
+def test_names_that_moved_say_where_they_are(old, new):
+    with pytest.raises(AttributeError, match=f"is deniable.survey.{new} now"):
+        getattr(survey, old)
+    assert old not in dir(survey)

@@ -4,8 +4,7 @@ import pytest
 
 import deniable as dp
 from deniable.privacy.semantics import posterior
-from deniable.survey import designs, sentences
-from deniable.survey.estimate import estimate_counts
+from deniable.survey import designs, estimate_counts, sentences
 
 F = Fraction
 COINS = designs.two_coins()

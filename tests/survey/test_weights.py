@@ -6,8 +6,7 @@ from scipy import stats
 
 import deniable as dp
 from chance import FALSE_ALARM
-from deniable.survey import designs
-from deniable.survey.estimate import estimate
+from deniable.survey import designs, estimate
 
 COINS = designs.two_coins()
 REPORTS = [True, False, True, True, False, False, True, False]

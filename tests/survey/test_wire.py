@@ -64,17 +64,17 @@ def test_every_kind_is_tried():
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_reports_and_questions_come_back_as_they_went(name):
-    question = survey.Question("who?", PROTOCOLS[name])
+    question = survey.Item("who?", PROTOCOLS[name])
     reports = question.protocol.randomize(truth(question.protocol))
     assert same(question.read(question.write(reports)), reports)
-    assert survey.read_question(question.text) == question
-    assert survey.read_question(question.text).id == question.id
+    assert survey.read_item(question.text) == question
+    assert survey.read_item(question.text).id == question.id
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_vectors(name):
     """The same text, id, thresholds and payloads for ever: other languages rest on them."""
-    vector, question = VECTORS[name], survey.Question("who?", PROTOCOLS[name])
+    vector, question = VECTORS[name], survey.Item("who?", PROTOCOLS[name])
     assert json.loads(question.text) == vector["question"]
     assert question.id == vector["id"]
     reports = question.read(json.dumps(vector["reports"]))
@@ -90,10 +90,10 @@ def test_most_vectors_hold_shares_too():
 
 
 def test_the_id_depends_on_every_parameter():
-    ids = {survey.Question("who?", protocol).id for protocol in PROTOCOLS.values()}
-    ids.add(survey.Question("whom?", PROTOCOLS["k-ary response"]).id)
-    ids.add(survey.Question("who?", survey.KaryResponse(k=6, epsilon=1)).id)
-    ids.add(survey.Question("who?", survey.KaryResponse(k=5, epsilon=1.0001)).id)
+    ids = {survey.Item("who?", protocol).id for protocol in PROTOCOLS.values()}
+    ids.add(survey.Item("whom?", PROTOCOLS["k-ary response"]).id)
+    ids.add(survey.Item("who?", survey.KaryResponse(k=6, epsilon=1)).id)
+    ids.add(survey.Item("who?", survey.KaryResponse(k=5, epsilon=1.0001)).id)
     assert len(ids) == len(PROTOCOLS) + 3
 
 
@@ -103,7 +103,7 @@ def test_a_client_of_another_language_needs_the_thresholds_only():
 
     from deniable.privacy.exact import log_up
 
-    text = json.loads(survey.Question("who?", survey.KaryResponse(k=5, epsilon=1)).text)
+    text = json.loads(survey.Item("who?", survey.KaryResponse(k=5, epsilon=1)).text)
     truth_told = Fraction(int(text["thresholds"]["truth"]), 2**64)
     assert log_up(truth_told / ((1 - truth_told) / 4)) <= 1
 
@@ -133,7 +133,7 @@ BAD_PAYLOADS = {
 
 @pytest.mark.parametrize("name", BAD_PAYLOADS)
 def test_one_bad_report_spoils_the_batch_and_nothing_is_counted(name):
-    question = survey.Question("who?", PROTOCOLS[name])
+    question = survey.Item("who?", PROTOCOLS[name])
     reports = question.protocol.randomize(truth(question.protocol))
     good = json.loads(question.write(reports))
     for bad in BAD_PAYLOADS[name]:
@@ -158,7 +158,7 @@ def test_one_bad_report_spoils_the_batch_and_nothing_is_counted(name):
     ],
 )
 def test_reports_of_another_survey_or_version_are_refused(change):
-    question = survey.Question("who?", PROTOCOLS["k-ary response"])
+    question = survey.Item("who?", PROTOCOLS["k-ary response"])
     good = json.loads(question.write(question.protocol.randomize([1, 2])))
     with pytest.raises(dp.ReportError):
         question.read(json.dumps({**good, **change}))
@@ -168,15 +168,15 @@ def test_reports_of_another_survey_or_version_are_refused(change):
     "text", ["", "{", "[]", "null", "[" * 100_000, '{"version":1,"version":1}', "NaN", b"\xff\xfe{"]
 )
 def test_what_is_not_json_is_refused(text):
-    question = survey.Question("who?", PROTOCOLS["places"])
+    question = survey.Item("who?", PROTOCOLS["places"])
     with pytest.raises(dp.ReportError):
         question.read(text)
     with pytest.raises(dp.ReportError):
-        survey.read_question(text)
+        survey.read_item(text)
 
 
 def test_infinite_places_are_refused():
-    question = survey.Question("who?", PROTOCOLS["places"])
+    question = survey.Item("who?", PROTOCOLS["places"])
     for number in ("Infinity", "NaN", "1e999"):
         text = f'{{"version":1,"survey":"{question.id}","reports":[[{number},1.0]]}}'
         with pytest.raises(dp.ReportError):
@@ -205,14 +205,14 @@ def test_infinite_places_are_refused():
     ],
 )
 def test_questions_that_were_changed_are_refused(change):
-    text = json.loads(survey.Question("who?", PROTOCOLS["k-ary response"]).text)
+    text = json.loads(survey.Item("who?", PROTOCOLS["k-ary response"]).text)
     change(text)
     with pytest.raises(dp.ReportError):
-        survey.read_question(json.dumps(text))
+        survey.read_item(json.dumps(text))
 
 
 def test_only_protocols_are_asked():
     with pytest.raises(dp.ParameterTypeError):
-        survey.Question("who?", 3)
+        survey.Item("who?", 3)
     with pytest.raises(dp.ParameterError, match="name"):
-        survey.Question("", PROTOCOLS["places"])
+        survey.Item("", PROTOCOLS["places"])

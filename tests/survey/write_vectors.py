@@ -11,7 +11,7 @@ from survey.test_wire import PROTOCOLS, truth
 def main() -> None:
     vectors = {}
     for name, protocol in PROTOCOLS.items():
-        question = survey.Question("who?", protocol)
+        question = survey.Item("who?", protocol)
         reports = protocol.randomize(truth(protocol, 40))
         written = json.loads(question.write(reports))
         vector = {

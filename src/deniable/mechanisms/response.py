@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, localcontext
 from fractions import Fraction
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
+from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import Pairs, Plain, exactly_one, read_confidence, read_labels
+from deniable.mechanisms.base import Pairs, Plain, exactly_one, read_labels
+from deniable.mechanisms.design import Design, drawn, report_loss
 from deniable.mechanisms.gaps import Gap, misshapen, moved_by
+from deniable.mechanisms.inverse import Rows, symmetric
+from deniable.mechanisms.labels import report_places
+from deniable.mechanisms.share_estimate import ResponseEstimate, estimate_of
 from deniable.privacy.channel import Channel, read_rows
 from deniable.privacy.exact import (
     Number,
@@ -31,12 +33,8 @@ from deniable.privacy.exact import (
     whole,
 )
 from deniable.privacy.losses.base import Loss, check_ratio
-from deniable.privacy.losses.channel import ChannelLoss
-from deniable.privacy.losses.response import RandomizedResponseLoss
-from deniable.randomness.noise import ChoiceLaw, noise
 from deniable.trace import traced
 
-Rows = tuple[tuple[Fraction, ...], ...]
 Predicate = Callable[[Any], Hashable]
 
 
@@ -51,7 +49,8 @@ class RandomizedResponse:
     * made from `epsilon`, the truth is told with probability e^ε/(e^ε + k - 1), rounded down at
       the thirtieth digit, so that ε is never exceeded;
     * reports have exactly the channel's probabilities and are independent of each other;
-    * `estimate` is unbiased for the shares of the true answers.
+    * `estimate` is unbiased for the shares of the true answers, and its exact intervals cover them
+      at least as often as they say.
 
     The relation is "replace": a respondent's answer is exchanged for another. A bare release is
     unledgered: the caller keeps the budget.
@@ -76,10 +75,7 @@ class RandomizedResponse:
             if name == "truth"
             else _truth(positive(given, name), len(labels))
         )
-        lie = (1 - told) / (len(labels) - 1)
-        places = range(len(labels))
-        rows = tuple(tuple(told if i == j else lie for j in places) for i in places)
-        _store(self, labels, rows, predicate)
+        _store(self, labels, symmetric(told, len(labels)), predicate)
 
     @classmethod
     def two_coins(cls, predicate: Predicate | None = None) -> RandomizedResponse:
@@ -94,11 +90,7 @@ class RandomizedResponse:
     @classmethod
     def forced(cls, *, truth: Number, yes: Number, no: Number) -> RandomizedResponse:
         """A die that says: answer truthfully, say YES, or say NO, with these probabilities."""
-        told, always, never = (
-            probability(value, name) for name, value in (("truth", truth), ("yes", yes), ("no", no))
-        )
-        rows = ((told + never, always), (never, told + always))
-        return cls.from_channel(rows, (False, True))
+        return cls.from_channel(forced_rows(truth, yes, no), (False, True))
 
     @classmethod
     def from_channel(
@@ -131,14 +123,12 @@ class RandomizedResponse:
     @lazy
     def loss(self) -> Loss:
         """What one report costs its respondent."""
-        told, others = self.rows[0][0], {*self.rows[0][1:]}
-        symmetric = len(others) == 1 and all(
-            set(row[:i] + row[i + 1 :]) == others and row[i] == told
-            for i, row in enumerate(self.rows)
-        )
-        if symmetric and told * len(self.rows) > 1:
-            return RandomizedResponseLoss(truth=told, categories=len(self.rows))
-        return ChannelLoss(rows=self.rows)
+        return report_loss(self.rows)
+
+    @lazy
+    def design(self) -> Design:
+        """The same as a design of a survey; refused where reports tell nothing about shares."""
+        return Design("randomized response", self.channel())
 
     def channel(self, inputs: Sequence[Any] | None = None) -> Channel:
         """The exact probabilities: rows are true answers (all categories, or those given)."""
@@ -150,9 +140,12 @@ class RandomizedResponse:
     @traced
     def release(self, value: Any) -> Any:
         """Report on one answer (or record, where there is a predicate), or on a list of them."""
-        if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0):
-            return self._report_all([self._place(one) for one in value])
-        return self.categories[noise(ChoiceLaw(self.rows[self._place(value)])).one()]
+        several = isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        truth = [self._place(one) for one in (value if several else [value])]
+        if not truth:
+            raise PrivateValueError("an empty list holds nothing to release")
+        reports = [self.categories[report] for report in drawn(self.rows, np.array(truth)).tolist()]
+        return reports if several else reports[0]
 
     def _place(self, value: Any) -> int:
         try:
@@ -162,16 +155,6 @@ class RandomizedResponse:
             raise PrivateValueError(
                 "an answer is none of the categories, or the predicate failed on a record"
             ) from None
-
-    def _report_all(self, places: list[int]) -> list[Hashable]:
-        if not places:
-            raise PrivateValueError("an empty list holds nothing to release")
-        truth = np.array(places)
-        reports = np.empty(truth.size, dtype=np.int64)
-        for place in set(places):
-            at = np.flatnonzero(truth == place)
-            reports[at] = noise(ChoiceLaw(self.rows[place])).many(at.size)
-        return [self.categories[report] for report in reports]
 
     def privacy_loss(self, output: Hashable, x: Any, y: Any) -> float:
         """ln of P(output | x) / P(output | y)."""
@@ -185,20 +168,10 @@ class RandomizedResponse:
 
     def estimate(self, reports: Sequence[Hashable] | npt.NDArray[Any]) -> ResponseEstimate:
         """Unbiased shares of the true categories, from reports (which are public)."""
-        try:
-            counted = Counter(reports.tolist() if isinstance(reports, np.ndarray) else reports)
-        except TypeError:
-            raise ParameterTypeError("reports", type(reports).__name__, "must be labels") from None
-        n = counted.total()
-        if n == 0 or counted.keys() - {*self.categories}:
-            raise ParameterError("reports", n, "must be one or more of the categories")
-        observed = np.array([counted[category] for category in self.categories]) / n
-        forward = np.array([[float(p) for p in row] for row in self.rows]).T
-        if np.linalg.matrix_rank(forward) < len(self.categories):
-            raise ParameterError("rows", "singular", "reports of this channel tell nothing")
-        back = np.linalg.inv(forward)
-        covariance = back @ (np.diag(observed) - np.outer(observed, observed)) @ back.T
-        return ResponseEstimate(self.categories, back @ observed, covariance / n, n)
+        places = report_places(self.categories, reports, "reports")
+        return estimate_of(
+            self.design, np.bincount(places, minlength=len(self.categories)).tolist()
+        )
 
     def _flip(self) -> Fraction:
         """The probability of a lie, for the binary symmetric channel."""
@@ -253,36 +226,18 @@ class RandomizedResponse:
         return None if self.predicate is not None else list(pairwise(self.categories))
 
 
-@dataclass(frozen=True, eq=False)
-class ResponseEstimate:
-    """Estimated shares, with the covariance of reports drawn from a large population."""
-
-    categories: tuple[Hashable, ...]
-    shares: npt.NDArray[np.float64]
-    covariance: npt.NDArray[np.float64]
-    n: int
-
-    def share(self, category: Hashable = True) -> float:
-        """The estimated share of a category; unbiased, so it may fall outside [0, 1]."""
-        return float(self.shares[self._place(category)])
-
-    def standard_error(self, category: Hashable = True) -> float:
-        """The estimated standard deviation of the share."""
-        place = self._place(category)
-        return math.sqrt(max(0.0, self.covariance[place, place]))
-
-    def interval(
-        self, category: Hashable = True, *, confidence: Number = 0.95
-    ) -> tuple[float, float]:
-        """A normal interval around the share."""
-        level = read_confidence(confidence)
-        width = -NormalDist().inv_cdf(float(1 - level) / 2) * self.standard_error(category)
-        return self.share(category) - width, self.share(category) + width
-
-    def _place(self, category: Hashable) -> int:
-        if category not in self.categories:
-            raise ParameterError("category", category, f"must be one of {self.categories}")
-        return self.categories.index(category)
+def forced_rows(truth: Number, yes: Number, no: Number) -> Rows:
+    """P(report | answer) for a die that says: answer truthfully, say YES, or say NO."""
+    told, always, never = (
+        probability(value, name) for name, value in (("truth", truth), ("yes", yes), ("no", no))
+    )
+    if told + always + never != 1:
+        raise ParameterError(
+            "truth, yes, no",
+            float(told + always + never),
+            "must sum to 1 exactly; write thirds and sixths as Fraction(1, 6)",
+        )
+    return (told + never, always), (never, told + always)
 
 
 def _truth(epsilon: Fraction, categories: int) -> Fraction:

@@ -9,7 +9,7 @@ from typing import Any
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import show
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item, NumberLine, rounded_up, said
+from deniable.service.item import FormItem, NumberLine, rounded_up, said
 from deniable.service.words import Words, words_of
 
 
@@ -35,7 +35,7 @@ def brief(
     }
 
 
-def _item(item: Item, language: str, words: Words) -> dict[str, Any]:
+def _item(item: FormItem, language: str, words: Words) -> dict[str, Any]:
     options = [item.option(place, language) or words["yes" if place else "no"]
                for place in range(item.reports)]  # fmt: skip
     return {
@@ -45,11 +45,11 @@ def _item(item: Item, language: str, words: Words) -> dict[str, Any]:
         "options": options,
         "low": show(item.low) if isinstance(item, NumberLine) else None,
         "high": show(item.high) if isinstance(item, NumberLine) else None,
-        "law": json.loads(item.question.text),
+        "law": json.loads(item.wire.text),
     }
 
 
-def promise(item: Item, words: Words) -> str:
+def promise(item: FormItem, words: Words) -> str:
     """The guarantee in one sentence, numbers rounded up."""
     ratio = Fraction(worst_of_all(item.design.channel.rows))
     return words["promise"].format(ratio=rounded_up(ratio, 2), epsilon=item.shown_epsilon())

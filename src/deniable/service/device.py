@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from deniable.errors import ParameterError
 from deniable.randomness.source import SECURE, bits
-from deniable.service.item import Item, NumberLine
-from deniable.survey.duchi import INPUTS
+from deniable.service.item import FormItem, NumberLine
+from deniable.survey.number_laws import INPUTS
 from deniable.survey.thresholds import WORD
 
 Words = Callable[[], int]
@@ -35,7 +35,7 @@ def device_words() -> int:
     return bits(SECURE, 32)
 
 
-def respond(item: Item, answer: int | Fraction, words: Words = device_words) -> Throw:
+def respond(item: FormItem, answer: int | Fraction, words: Words = device_words) -> Throw:
     """Randomise one answer: a report's place, or a number for a question on a number.
 
     Raises:

@@ -21,7 +21,7 @@ from deniable.lazy import lazy
 from deniable.privacy.exact import exact, log_up, positive, sum_up
 from deniable.service.item import (
     Choice,
-    Item,
+    FormItem,
     NumberLine,
     Scale,
     Text,
@@ -71,7 +71,7 @@ class SurveyDocument:
     admission: str
     title: Text
     consent: Text
-    items: tuple[Item, ...]
+    items: tuple[FormItem, ...]
 
     @lazy
     def id(self) -> str:
@@ -87,7 +87,7 @@ class SurveyDocument:
         """ε for the eye, rounded up at the fourth decimal."""
         return rounded_epsilon(self.epsilon)
 
-    def item(self, name: str) -> Item:
+    def item(self, name: str) -> FormItem:
         """The question of this id."""
         for each in self.items:
             if each.id == name:
@@ -144,7 +144,7 @@ def read_document(text: str | bytes) -> SurveyDocument:
     )
 
 
-def _items(given: object, languages: tuple[str, ...]) -> tuple[Item, ...]:
+def _items(given: object, languages: tuple[str, ...]) -> tuple[FormItem, ...]:
     if not isinstance(given, list) or not 1 <= len(given) <= MOST_QUESTIONS:
         raise ParameterError("questions", "a list", f"must be 1 to {MOST_QUESTIONS} questions")
     items = tuple(_item(each, languages) for each in given)
@@ -169,7 +169,7 @@ def plain(text: str) -> str:
     )
 
 
-def _item(given: object, languages: tuple[str, ...]) -> Item:
+def _item(given: object, languages: tuple[str, ...]) -> FormItem:
     kind = given.get("kind") if isinstance(given, dict) else None
     _one_of(kind, tuple(_ITEM_FIELDS), "kind")
     data = _fields(given, {"id", "kind", "text", "epsilon", *_ITEM_FIELDS[str(kind)]}, "question")

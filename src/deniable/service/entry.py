@@ -7,7 +7,7 @@ import io
 
 from deniable.errors import ReportError
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item, said
+from deniable.service.item import FormItem, said
 
 _MOST_SHEETS = 100_000
 
@@ -38,7 +38,7 @@ def read_sheets(document: SurveyDocument, text: str) -> list[tuple[int, ...]]:
     return sheets
 
 
-def _report(item: Item, cell: str, number: int) -> int:
+def _report(item: FormItem, cell: str, number: int) -> int:
     found = _names(item).get(cell.casefold(), set())
     if len(found) != 1:
         why = "could mean two reports; write its place" if found else "has no such report"
@@ -46,7 +46,7 @@ def _report(item: Item, cell: str, number: int) -> int:
     return next(iter(found))
 
 
-def _names(item: Item) -> dict[str, set[int]]:
+def _names(item: FormItem) -> dict[str, set[int]]:
     """What may be written for which reports: texts in all languages, and places where free.
 
     A scale's own numbers and an option's text come before places. Two options that differ in

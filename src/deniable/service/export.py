@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item
+from deniable.service.item import FormItem
 from deniable.survey.codebook import Codebook
 
 Reports = Sequence[tuple[int, ...]]
@@ -35,7 +35,7 @@ def export(document: SurveyDocument, reports: Reports) -> Mapping[str, str]:
     }
 
 
-def codebook_of(item: Item, reports: Sequence[int]) -> Codebook:
+def codebook_of(item: FormItem, reports: Sequence[int]) -> Codebook:
     """A question's channel, weights and counts; of a number its two bounds."""
     counts = Counter(reports)
     seen = tuple(counts[place] for place in range(item.reports)) if reports else None
@@ -63,7 +63,7 @@ def _codebook_json(document: SurveyDocument, books: Sequence[Codebook]) -> str:
                 **book.as_dict(),
                 "kind": item.kind,
                 "values": None if item.values is None else [float(v) for v in item.values],
-                "law": json.loads(item.question.text),
+                "law": json.loads(item.wire.text),
             }
             for item, book in zip(document.items, books, strict=True)
         },

@@ -1,4 +1,4 @@
-"""The four kinds of questions, each with its law, its design and how its share is read."""
+"""The four kinds of questions, each with its protocol, its design and how its share is read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
+from deniable.mechanisms.design import Design
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import float_above, log_up, show
 from deniable.survey import designs
-from deniable.survey.design import Design
-from deniable.survey.duchi import OneBitMean
 from deniable.survey.kary import KaryResponse
-from deniable.survey.wire import Question
+from deniable.survey.means import OneBitMean
+from deniable.survey.wire import Item
 
 Text = tuple[tuple[str, str], ...]
 
@@ -42,7 +42,7 @@ def rounded_up(value: Fraction, places: int) -> str:
 
 
 @dataclass(frozen=True)
-class Item(ABC):
+class FormItem(ABC):
     """One question. A report is a whole number, 0 to `reports` - 1.
 
     Formal guarantee: one report is ε-DP for its sender under "replace", ε being `epsilon`, that
@@ -61,11 +61,11 @@ class Item(ABC):
                 rounded_epsilon(self.asked),
                 f"must be {MOST_EPSILON} at most: beyond it a report all but tells the answer",
             )
-        _ = self.law  # a size that cannot be served is refused here
+        _ = self.protocol  # a size that cannot be served is refused here
 
     @property
     @abstractmethod
-    def law(self) -> KaryResponse | OneBitMean:
+    def protocol(self) -> KaryResponse | OneBitMean:
         """What the device draws."""
 
     @property
@@ -79,9 +79,9 @@ class Item(ABC):
         return None
 
     @lazy
-    def question(self) -> Question:
-        """The law as it goes over the wire."""
-        return Question(self.id, self.law)
+    def wire(self) -> Item:
+        """The protocol as it goes over the wire."""
+        return Item(self.id, self.protocol)
 
     @property
     def reports(self) -> int:
@@ -91,9 +91,13 @@ class Item(ABC):
     @lazy
     def design(self) -> Design:
         """The exact channel that everything is estimated with."""
-        law = self.law
-        ends = law.channel() if isinstance(law, KaryResponse) else law.channel([_ZERO, _ONE])
-        return designs.from_matrix(ends.rows, self.labels, method=law.kind)
+        protocol = self.protocol
+        ends = (
+            protocol.channel()
+            if isinstance(protocol, KaryResponse)
+            else protocol.channel([_ZERO, _ONE])
+        )
+        return designs.from_matrix(ends.rows, self.labels, method=protocol.kind)
 
     @lazy
     def loss_epsilon(self) -> Fraction:
@@ -108,7 +112,7 @@ class Item(ABC):
     @property
     def truth(self) -> Fraction:
         """The probability that the true report is sent."""
-        return self.law.truth
+        return self.protocol.truth
 
     @property
     def told(self) -> Fraction:
@@ -130,13 +134,13 @@ _ZERO, _ONE = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True)
-class YesNo(Item):
+class YesNo(FormItem):
     """Yes or no; report 1 is YES."""
 
     kind: ClassVar[str] = "yes/no"
 
     @lazy
-    def law(self) -> KaryResponse:
+    def protocol(self) -> KaryResponse:
         """k-ary response of two."""
         return KaryResponse(k=2, epsilon=self.asked)
 
@@ -147,7 +151,7 @@ class YesNo(Item):
 
 
 @dataclass(frozen=True)
-class Choice(Item):
+class Choice(FormItem):
     """One of several options; a report is an option's place."""
 
     kind: ClassVar[str] = "choice"
@@ -162,7 +166,7 @@ class Choice(Item):
         super().__post_init__()
 
     @lazy
-    def law(self) -> KaryResponse:
+    def protocol(self) -> KaryResponse:
         """k-ary response."""
         return KaryResponse(k=len(self.options), epsilon=self.asked)
 
@@ -177,7 +181,7 @@ class Choice(Item):
 
 
 @dataclass(frozen=True)
-class Scale(Item):
+class Scale(FormItem):
     """A whole number from low to high; a report is its place."""
 
     kind: ClassVar[str] = "scale"
@@ -192,7 +196,7 @@ class Scale(Item):
         super().__post_init__()
 
     @lazy
-    def law(self) -> KaryResponse:
+    def protocol(self) -> KaryResponse:
         """k-ary response."""
         return KaryResponse(k=self.high - self.low + 1, epsilon=self.asked)
 
@@ -213,7 +217,7 @@ class Scale(Item):
 
 
 @dataclass(frozen=True)
-class NumberLine(Item):
+class NumberLine(FormItem):
     """A number between bounds; report 0 is the lower bound, 1 the upper one.
 
     The device moves the number at random to one of the bounds, and that bit goes through the coins
@@ -225,7 +229,7 @@ class NumberLine(Item):
     high: Fraction
 
     @lazy
-    def law(self) -> OneBitMean:
+    def protocol(self) -> OneBitMean:
         """One bit."""
         return OneBitMean(epsilon=self.asked, bounds=(self.low, self.high))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from deniable.service.item import Item, NumberLine, said
+from deniable.service.item import FormItem, NumberLine, said
 from deniable.service.words import Words
 
 _SIDES = 6
@@ -24,7 +24,7 @@ class PaperItem:
     again: str | None
 
 
-def paper_item(item: Item, language: str, words: Words) -> PaperItem | None:
+def paper_item(item: FormItem, language: str, words: Words) -> PaperItem | None:
     """How to answer on paper; None where no coin or die draws this ε.
 
     The first throw says whether the answer decides, with probability (k p - 1)/(k - 1); otherwise a
@@ -51,7 +51,7 @@ def paper_item(item: Item, language: str, words: Words) -> PaperItem | None:
     )
 
 
-def _label(item: Item, place: int, language: str, words: Words) -> str:
+def _label(item: FormItem, place: int, language: str, words: Words) -> str:
     return item.option(place, language) or words["yes" if place else "no"]
 
 

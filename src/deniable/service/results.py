@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.share_intervals import bounded
 from deniable.privacy.amplification import shuffled
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
 from deniable.service.document import SurveyDocument
-from deniable.service.item import Item, NumberLine, Scale, rounded_epsilon
+from deniable.service.item import FormItem, NumberLine, Scale, rounded_epsilon
 from deniable.survey.crosstab import CrossTab, cross_tabulate
-from deniable.survey.estimate import Estimate, estimate_counts
-from deniable.survey.intervals import bounded
+from deniable.survey.estimates import ResponseEstimate, estimate_counts
 
 Reports = Sequence[tuple[int, ...]]
 
@@ -38,7 +38,7 @@ class Line:
 class ItemResult:
     """What is known about one question. `lines` are shares of the answers; `mean` of numbers."""
 
-    item: Item
+    item: FormItem
     n: int
     lines: tuple[Line, ...]
     mean: Line | None
@@ -59,7 +59,7 @@ def results(document: SurveyDocument, reports: Reports) -> list[ItemResult]:
     ]
 
 
-def item_result(item: Item, reports: Sequence[int]) -> ItemResult:
+def item_result(item: FormItem, reports: Sequence[int]) -> ItemResult:
     """One question from its reports.
 
     Intervals are those of the design: exact (Clopper & Pearson through the channel) for shares and
@@ -69,7 +69,7 @@ def item_result(item: Item, reports: Sequence[int]) -> ItemResult:
     return _from_counts(item, np.bincount(reports, minlength=item.reports))
 
 
-def _from_counts(item: Item, counts: npt.NDArray[np.int64]) -> ItemResult:
+def _from_counts(item: FormItem, counts: npt.NDArray[np.int64]) -> ItemResult:
     found = estimate_counts(item.design, dict(zip(item.labels, counts.tolist(), strict=True)))
     if isinstance(item, NumberLine):
         return ItemResult(item, found.n, (), _number(item, found))
@@ -80,14 +80,14 @@ def _from_counts(item: Item, counts: npt.NDArray[np.int64]) -> ItemResult:
     return ItemResult(item, found.n, lines, mean)
 
 
-def _number(item: NumberLine, found: Estimate) -> Line:
+def _number(item: NumberLine, found: ResponseEstimate) -> Line:
     high = item.labels[1]
     low, span = float(item.low), float(item.high - item.low)
     ends = (low + span * end for end in found.interval(high))
     return Line("mean", low + span * found.share(high), *ends)
 
 
-def _scale(item: Scale, found: Estimate) -> Line:
+def _scale(item: Scale, found: ResponseEstimate) -> Line:
     steps = np.array([float(value) for value in item.values])
     z, matrix = steps @ found.design.decoder, found.design.matrix
     # An answer alone spreads its reports by so much at least.
@@ -97,7 +97,7 @@ def _scale(item: Scale, found: Estimate) -> Line:
     return Line("mean", float(z @ found.reported), *bounded(z, counts, ends, least, 0.95))
 
 
-def growth(item: Item, reports: Sequence[int]) -> list[tuple[int, Line]]:
+def growth(item: FormItem, reports: Sequence[int]) -> list[tuple[int, Line]]:
     """The main number after more and more reports, in the order of their random keys."""
     n, column = len(reports), np.asarray(reports, dtype=np.int64)
     sizes = sorted({max(1, round(n * step / _STEPS)) for step in range(1, _STEPS + 1)}) if n else []

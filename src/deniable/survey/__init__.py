@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         compliance,
         crosstab,
         designs,
-        estimate,
         planner,
         regression,
         sentences,
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
     from deniable.survey.best import best_protocol, protocol_table
     from deniable.survey.bit_flip import BitFlip
     from deniable.survey.client import Client
-    from deniable.survey.duchi import OneBitMean
+    from deniable.survey.estimates import estimate, estimate_counts
     from deniable.survey.hadamard import HadamardResponse
     from deniable.survey.heavy_hitters import HeavyHitters
     from deniable.survey.hierarchy import Hierarchy
     from deniable.survey.kary import KaryResponse
     from deniable.survey.lasting import LastingResponse, Rappor
     from deniable.survey.local_hashing import LocalHashing
-    from deniable.survey.piecewise import HybridMean, PiecewiseMean
+    from deniable.survey.means import HybridMean, OneBitMean, PiecewiseMean
     from deniable.survey.places import Places
     from deniable.survey.several import SampleOne, Together
     from deniable.survey.shares import ShareEstimate
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from deniable.survey.square_wave import SquareWave
     from deniable.survey.subset import SubsetSelection
     from deniable.survey.unary import UnaryEncoding
-    from deniable.survey.wire import Question, read_question
+    from deniable.survey.wire import Item, read_item
 
 __all__ = [
     "AdjustedShares",
@@ -62,6 +61,7 @@ __all__ = [
     "HeavyHitters",
     "Hierarchy",
     "HybridMean",
+    "Item",
     "KaryResponse",
     "LastingResponse",
     "LocalHashing",
@@ -69,7 +69,6 @@ __all__ = [
     "OneBitMean",
     "PiecewiseMean",
     "Places",
-    "Question",
     "Rappor",
     "SampleOne",
     "ShareEstimate",
@@ -85,13 +84,14 @@ __all__ = [
     "crosstab",
     "designs",
     "estimate",
+    "estimate_counts",
     "in_the_crowd",
     "iterative_bayes",
     "norm_sub",
     "on_simplex",
     "planner",
     "protocol_table",
-    "read_question",
+    "read_item",
     "regression",
     "sentences",
     "two_samples",
@@ -104,14 +104,14 @@ _HOMES = {
     "bit_flip": ("BitFlip",),
     "best": ("best_protocol", "protocol_table"),
     "client": ("Client",),
-    "duchi": ("OneBitMean",),
+    "means": ("HybridMean", "OneBitMean", "PiecewiseMean"),
+    "estimates": ("estimate", "estimate_counts"),
     "hadamard": ("HadamardResponse",),
     "heavy_hitters": ("HeavyHitters",),
     "hierarchy": ("Hierarchy",),
     "kary": ("KaryResponse",),
     "lasting": ("LastingResponse", "Rappor"),
     "local_hashing": ("LocalHashing",),
-    "piecewise": ("HybridMean", "PiecewiseMean"),
     "places": ("Places",),
     "several": ("SampleOne", "Together"),
     "shares": ("ShareEstimate",),
@@ -120,7 +120,7 @@ _HOMES = {
     "square_wave": ("SquareWave",),
     "subset": ("SubsetSelection",),
     "unary": ("UnaryEncoding",),
-    "wire": ("Question", "read_question"),
+    "wire": ("Item", "read_item"),
 }
 _MODULES = (
     "codebook",
@@ -128,13 +128,13 @@ _MODULES = (
     "compliance",
     "crosstab",
     "designs",
-    "estimate",
     "planner",
     "regression",
     "sentences",
     "two_samples",
     "weights",
 )
+_MOVED = {"Question": "deniable.survey.Item", "read_question": "deniable.survey.read_item"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
@@ -142,6 +142,8 @@ def __getattr__(name: str) -> object:
     """Load a module of the namespace, or a public name from the module that holds it."""
     if name in _MODULES:
         return import_module(f"deniable.survey.{name}")
+    if name in _MOVED:
+        raise AttributeError(f"deniable.survey.{name} is {_MOVED[name]} now")
     if name not in _HOME:
         raise AttributeError(f"module 'deniable.survey' has no attribute {name!r}")
     value: object = getattr(import_module(f"deniable.survey.{_HOME[name]}"), name)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ReportError
-from deniable.lazy import lazy
+from deniable.mechanisms.share_intervals import wald
 from deniable.privacy.exact import Number, exact, read_bounds
-from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.channel import ChannelLoss
-from deniable.survey.answers import Answers
-from deniable.survey.frequency import Pair, Reports
-from deniable.survey.reports import Json
-from deniable.survey.shares import normal_width
-from deniable.survey.thresholds import read_epsilon
+from deniable.survey.answers import Answers, read_places
+from deniable.survey.formats import Format, Numbers
+from deniable.survey.number_laws import NumberLaw
+from deniable.survey.protocol import Pair, Protocol, Reports
+from deniable.trace import traced
 
 Integers = npt.NDArray[np.int64]
 
@@ -35,8 +32,7 @@ class MeanEstimate:
 
     def interval(self, *, confidence: Number = 0.95) -> tuple[float, float]:
         """A normal interval around the mean."""
-        width = normal_width(confidence) * self.standard_error
-        return self.mean - width, self.mean + width
+        return wald(self.mean, self.standard_error, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +61,15 @@ class MeanTally:
         # Far outputs may be too rare to have come in. Whatever the answers are, reports spread at
         # least as if all were their mean (Jensen: the variance is convex in the answer).
         held = min(max(mean, Fraction(0)), Fraction(1))
-        spread = max(spread, self.protocol.spread(held))
+        spread = max(spread, self.protocol.law.spread(held))
         if self.n == 1:
-            spread = self.protocol.largest**2
+            spread = self.protocol.law.largest**2
         error = float(high - low) * (float(spread) / self.n) ** 0.5
         return MeanEstimate(float(low + mean * (high - low)), error, self.n)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanProtocol(ABC):
+class MeanProtocol(Protocol):
     """A client that randomises one number, and a server that takes the mean.
 
     Formal guarantee, of each protocol below:
@@ -85,18 +81,12 @@ class MeanProtocol(ABC):
       rounded to the grid of inputs (a 2^-30th part of the bounds, unless said otherwise).
     """
 
-    kind: ClassVar[str]
     epsilon: Number
     bounds: tuple[Number, Number]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
         object.__setattr__(self, "bounds", read_bounds(self.bounds))
-
-    @property
-    def asked(self) -> Fraction:
-        """The ε that was asked for."""
-        return exact(self.epsilon, "epsilon")
 
     @property
     def ends(self) -> tuple[Fraction, Fraction]:
@@ -106,57 +96,30 @@ class MeanProtocol(ABC):
 
     @property
     @abstractmethod
+    def law(self) -> NumberLaw:
+        """How the place of a number between the bounds is told."""
+
+    @property
     def pair(self) -> Pair:
-        """The laws of a report under the two answers furthest apart, in classes of one ratio."""
+        """Of the two bounds."""
+        return self.law.pair
 
     @property
-    @abstractmethod
     def thresholds(self) -> Mapping[str, int]:
-        """What a client compares 64 random bits with."""
+        """Those of the law."""
+        return self.law.thresholds
 
     @property
-    @abstractmethod
-    def largest(self) -> Fraction:
-        """How far one report's part of the mean can lie from the middle, in spans of the bounds."""
+    def format(self) -> Format:
+        """A whole number."""
+        return Numbers(self.law.outputs)
 
-    @abstractmethod
-    def spread(self, share: Fraction) -> Fraction:
-        """The variance of one report's part, in squared spans, of people who answer all alike.
-
-        They are this share of the way from low to high; no others with that mean have less.
-        """
-
-    @abstractmethod
+    @traced
     def randomize(self, values: Answers) -> Reports:
         """The clients' part: one report for each number."""
+        return self.law.draw(read_places(values, *self.ends, self.law.steps))
 
-    @abstractmethod
     def aggregate(self, reports: Reports) -> MeanTally:
-        """The server's part: check all reports, then add them up."""
-
-    @abstractmethod
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """One JSON value for each report."""
-
-    @abstractmethod
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """Reports from their JSON values, checked."""
-
-    @lazy
-    def loss(self) -> Loss:
-        """What one report costs its sender."""
-        return ChannelLoss(rows=self.pair)
-
-
-def linear_tally(
-    protocol: MeanProtocol, reports: Integers, slope: Fraction, offset: Fraction
-) -> MeanTally:
-    """Add up slope * report + offset and its square, exactly."""
-    n, plain = reports.size, int(reports.sum())
-    # Outputs are below 2^32: halves of a square's sum stay below 2^63 for 2^31 reports.
-    square = (int(((reports * reports) >> 32).sum()) << 32) + int(
-        ((reports * reports) & (2**32 - 1)).sum()
-    )
-    total = slope * plain + n * offset
-    squares = slope**2 * square + 2 * slope * offset * plain + n * offset**2
-    return MeanTally(protocol, total, squares, n)
+        """The server's part: check all reports, then add them up, straightened by a line."""
+        checked = self.check(reports)
+        return MeanTally(self, *self.law.sums(checked), len(checked))

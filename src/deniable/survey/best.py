@@ -21,7 +21,7 @@ _NEAR = 1.02
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ProtocolCost:
     """A protocol beside what it costs."""
 
     protocol: Frequency
@@ -31,7 +31,7 @@ class Candidate:
     practical: bool
 
 
-def protocol_table(k: int, epsilon: Number, n: int) -> tuple[Candidate, ...]:
+def protocol_table(k: int, epsilon: Number, n: int) -> tuple[ProtocolCost, ...]:
     """The protocols side by side, the least standard error of a rare category first."""
     size, asked, people = read_size(k), read_epsilon(epsilon), whole(n, "n")
     made: list[tuple[Frequency, int]] = [
@@ -48,7 +48,7 @@ def protocol_table(k: int, epsilon: Number, n: int) -> tuple[Candidate, ...]:
             (HadamardResponse(k=size, epsilon=asked), people + 2 * size * size.bit_length()),
         ]
     table = [
-        Candidate(
+        ProtocolCost(
             protocol,
             math.sqrt(protocol.variance(people)),
             protocol.report_bits,

@@ -9,16 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.errors import ParameterError, ReportError
+from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers, Integers, read_answers, read_size
+from deniable.survey.answers import Answers, Integers, read_answers
 from deniable.survey.bits import blocks, coins
-from deniable.survey.frequency import Frequency, Pair, Reports, bit_channel, pair_of_bits
-from deniable.survey.reports import Json, columns_of, integers
-from deniable.survey.shares import ShareEstimate, Support, Tally, shares_from_support
+from deniable.survey.formats import PlacedBits, integers, rising
+from deniable.survey.frequency import Frequency
+from deniable.survey.laws import OneHot, bit_channel
+from deniable.survey.protocol import Pair, Reports
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -35,11 +37,11 @@ class BitFlip(Frequency):
     """
 
     kind: ClassVar[str] = "bit flip"
+    most: ClassVar[int] = _MOST
     bits: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        read_size(self.k, most=_MOST)
         if whole(self.bits, "bits") > self.k:
             raise ParameterError("bits", self.bits, "must be k at most")
 
@@ -59,7 +61,7 @@ class BitFlip(Frequency):
         total = self.k * (self.k - 1)
         both = Fraction(self.bits * (self.bits - 1), total)
         single = Fraction(2 * self.bits * (self.k - self.bits), total)
-        one, other = pair_of_bits(self.kept, 1 - self.kept)
+        one, other = OneHot(self.k, self.kept, 1 - self.kept).pair
         apart = (single * self.kept, single * (1 - self.kept))
         rest = 1 - both - single
         return (
@@ -73,9 +75,8 @@ class BitFlip(Frequency):
         return Support(float(self.kept), float(1 - self.kept))
 
     @property
-    def report_bits(self) -> int:
-        """Places and bits."""
-        return self.bits * ((self.k - 1).bit_length() + 1)
+    def format(self) -> PlacedBits:
+        return PlacedBits((2 * self.k,) * self.bits)
 
     def channel(self, places: Sequence[int]) -> Channel:
         """P(bits | answer) for the places reported, which are public."""
@@ -109,46 +110,21 @@ class BitFlip(Frequency):
         rows = integers(places, self.k, columns=self.bits)
         if len(rows) != truth.size:
             raise ParameterError("places", len(rows), "must be one row for each answer")
-        if _repeat_or_fall(rows):
+        if not rising(rows):
             # A place reported twice has two coins of one bit: more than ε.
             raise ParameterError("places", "repeated", "must rise within a row, each place once")
         flips = ~coins(self.kept, rows.size).reshape(rows.shape)
         sent: Integers = 2 * rows + ((rows == truth[:, None]) ^ flips)
         return sent
 
-    def aggregate(self, reports: Reports) -> Tally:
-        """How often each place was reported, and how often as 1."""
-        rows = self._check(reports)
-        seen = np.bincount(rows.ravel(), minlength=2 * self.k).reshape(self.k, 2)
-        return Tally(self, np.stack([seen.sum(axis=1), seen[:, 1]]), rows.shape[0])
-
     def estimate(self, tally: Tally) -> ShareEstimate:
         """Unbiased shares; NaN, with an infinite error, where nobody reported the place."""
         asked, ones = tally.counts
-        shares, errors = shares_from_support(ones, asked, self.support)
-        return ShareEstimate(shares, errors, tally.n)
+        return Spoken(ones, asked, self.support).estimate(tally.n)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """As if n bits/k clients had reported the place."""
         return super().variance(1, share) * self.k / (self.bits * whole(n, "n"))
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """A list of 2 * place + bit each."""
-        return [*self._check(reports).tolist()]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """Lists of different places."""
-        return self._check([*map(list, zip(*columns_of(payloads, self.bits), strict=True))])
-
-    def _check(self, reports: Reports | list[list[Json]]) -> Integers:
-        rows = integers(reports, 2 * self.k, columns=self.bits)
-        if _repeat_or_fall(rows // 2):
-            raise ReportError("a report has its places in rising order, each once")
-        return rows
-
-
-def _repeat_or_fall(rows: Integers) -> bool:
-    return bool((np.diff(rows, axis=1) <= 0).any())
 
 
 def _distinct(count: int, k: int, size: int) -> Integers:

@@ -11,15 +11,15 @@ from typing import Any
 
 from deniable.errors import ParameterError, ParameterTypeError, ReportError
 from deniable.survey.averages import MeanProtocol
+from deniable.survey.formats import Json
 from deniable.survey.frequency import Frequency
 from deniable.survey.heavy_hitters import HeavyHitters
 from deniable.survey.hierarchy import Hierarchy
 from deniable.survey.lasting import Lasting
 from deniable.survey.places import Places
-from deniable.survey.reports import Json
-from deniable.survey.wire import Question, load
+from deniable.survey.wire import Item, load
 
-Asked = Frequency | MeanProtocol | Hierarchy | HeavyHitters | Places
+OnDevice = Frequency | MeanProtocol | Hierarchy | HeavyHitters | Places
 
 _VERSION = 2
 
@@ -41,7 +41,7 @@ class Client:
     before its first report, and the next report costs its ε once more.
     """
 
-    questions: Mapping[str, Asked]
+    questions: Mapping[str, OnDevice]
     kept: dict[str, Json] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -51,14 +51,14 @@ class Client:
                 "questions", type(given).__name__, "must map names to protocols"
             )
         for name, protocol in given.items():
-            if not isinstance(protocol, Asked):
+            if not isinstance(protocol, OnDevice):
                 raise ParameterTypeError(
                     "questions",
                     type(protocol).__name__,
                     "a device holds one protocol for each question; a design is asked once by "
                     "`randomize`, and the parts of several questions are named one by one",
                 )
-            Question(name, protocol)
+            Item(name, protocol)
         # A copy of our own: a protocol must not be exchanged behind what was kept under it.
         self.questions = MappingProxyType(dict(given))
         self._first = threading.Lock()
@@ -89,7 +89,7 @@ class Client:
         return json.dumps({"version": _VERSION, "kept": kept}, sort_keys=True)
 
     @classmethod
-    def from_state(cls, questions: Mapping[str, Asked], state: str | bytes) -> Client:
+    def from_state(cls, questions: Mapping[str, OnDevice], state: str | bytes) -> Client:
         """The client that stored this.
 
         Raises:
@@ -120,9 +120,9 @@ class Client:
         return client
 
     def _id(self, name: str) -> str:
-        return Question(name, self.questions[name]).id
+        return Item(name, self.questions[name]).id
 
-    def _protocol(self, question: str) -> Asked:
+    def _protocol(self, question: str) -> OnDevice:
         name: object = question
         if not isinstance(name, str) or name not in self.questions:
             raise ParameterError("question", question, f"must be one of {[*self.questions]}")

@@ -18,10 +18,10 @@ from fractions import Fraction
 from typing import Any, cast
 
 from deniable.errors import ParameterError, ParameterTypeError, ReportError
+from deniable.mechanisms.design import Design
 from deniable.privacy.channel import Channel
-from deniable.survey.design import Design
-from deniable.survey.designs import agrees
-from deniable.survey.estimate import Estimate, estimate_counts
+from deniable.survey.designs import agrees, small
+from deniable.survey.estimates import ResponseEstimate, estimate_counts
 from deniable.survey.wire import load
 
 FORMAT, VERSION = "deniable survey codebook", 1
@@ -50,7 +50,7 @@ class Codebook:
         if self.counts is not None:
             self.estimate()
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> ResponseEstimate:
         """The estimate again, from the counts."""
         if self.counts is None:
             raise ParameterError("counts", None, "the codebook holds no counts yet")
@@ -101,7 +101,9 @@ class Codebook:
         return out.getvalue()
 
 
-def codebook(design: Design, *, question: str, estimate: Estimate | None = None) -> Codebook:
+def codebook(
+    design: Design, *, question: str, estimate: ResponseEstimate | None = None
+) -> Codebook:
     """The codebook of a question, with the counts of an estimate made without weights."""
     if estimate is None:
         return Codebook(question, design)
@@ -155,7 +157,7 @@ def _read(given: dict[str, Any]) -> Codebook:
     counts = given["counts"]
     design = Design(
         str(given["method"]),
-        Channel(answers, tuple(given["reports"]), rows),
+        small(Channel(answers, tuple(given["reports"]), rows)),
         parameters,
         given["not_private"] is True,
     )

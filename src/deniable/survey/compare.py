@@ -7,13 +7,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.mechanisms.labels import read_answer
 from deniable.privacy.exact import Number
-from deniable.survey.estimate import Estimate
-from deniable.survey.reading import read_answer
+from deniable.survey.estimates import ResponseEstimate
 
 
 @dataclass(frozen=True)
-class Difference:
+class GroupDifference:
     """The share of one group minus that of another."""
 
     difference: float
@@ -34,8 +34,12 @@ class ChiSquare:
 
 
 def difference(
-    first: Estimate, second: Estimate, answer: Hashable = True, *, confidence: Number = 0.95
-) -> Difference:
+    first: ResponseEstimate,
+    second: ResponseEstimate,
+    answer: Hashable = True,
+    *,
+    confidence: Number = 0.95,
+) -> GroupDifference:
     """Compare two groups of different people; they may have been asked by different designs.
 
     The interval joins the two score intervals (Newcombe 1998; Zou & Donner 2008), so it does not
@@ -48,7 +52,7 @@ def difference(
     low_2, high_2 = second.interval(answer, confidence=confidence, method="score")
     gap = one - other
     z = _z(first, second, answer, gap)
-    return Difference(
+    return GroupDifference(
         gap,
         math.hypot(first.standard_error(answer), second.standard_error(answer)),
         gap - math.hypot(one - low_1, high_2 - other),
@@ -58,7 +62,7 @@ def difference(
     )
 
 
-def _z(first: Estimate, second: Estimate, answer: Hashable, gap: float) -> float:
+def _z(first: ResponseEstimate, second: ResponseEstimate, answer: Hashable, gap: float) -> float:
     """The difference in standard deviations; 0 where nothing varies and nothing differs."""
     if first.design == second.design:
         n_1, n_2 = first.effective_size(answer), second.effective_size(answer)
@@ -73,7 +77,7 @@ def _z(first: Estimate, second: Estimate, answer: Hashable, gap: float) -> float
     return gap / math.sqrt(variance)
 
 
-def homogeneity(groups: Sequence[Estimate], answer: Hashable = True) -> ChiSquare:
+def homogeneity(groups: Sequence[ResponseEstimate], answer: Hashable = True) -> ChiSquare:
     """Whether several groups of different people have one share.
 
     Where all have one design the variance is that of the pooled reports (Pearson's test, through
@@ -90,7 +94,7 @@ def homogeneity(groups: Sequence[Estimate], answer: Hashable = True) -> ChiSquar
     return ChiSquare(q, len(groups) - 1, float(chdtrc(len(groups) - 1, q)))
 
 
-def _precisions(groups: Sequence[Estimate], answer: Hashable) -> list[float]:
+def _precisions(groups: Sequence[ResponseEstimate], answer: Hashable) -> list[float]:
     first = groups[0]
     if all(group.design == first.design for group in groups):
         sizes = [group.effective_size(answer) for group in groups]
@@ -107,5 +111,5 @@ def _precisions(groups: Sequence[Estimate], answer: Hashable) -> list[float]:
 
 
 def _read_estimates(*groups: object) -> None:
-    if len(groups) < 2 or not all(isinstance(group, Estimate) for group in groups):
+    if len(groups) < 2 or not all(isinstance(group, ResponseEstimate) for group in groups):
         raise ParameterTypeError("groups", len(groups), "must be two estimates or more")

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import Reports, read_answer, report_places
+from deniable.mechanisms.share_intervals import quantile, score
 from deniable.privacy.exact import Number
-from deniable.survey.design import Design, read_design
-from deniable.survey.intervals import quantile, score
-from deniable.survey.reading import Reports, read_answer, read_share, report_places, same_length
+from deniable.survey.reading import read_share, same_length
 
 Floats = npt.NDArray[np.float64]
 Behaviour = Literal["safe", "random"]
@@ -79,7 +80,7 @@ class Noncompliance:
 
 
 @dataclass(frozen=True)
-class Adjusted:
+class AdjustedShare:
     """A share corrected for people who did not follow the design."""
 
     share: float
@@ -125,7 +126,7 @@ def adjusted_share(
     behaviour: Behaviour = "safe",
     answer: Hashable = True,
     confidence: Number = 0.95,
-) -> Adjusted:
+) -> AdjustedShare:
     """The share among those who follow the design, corrected for those who do not.
 
     θ = (mean of z - c mean of z among cheaters)/(1 - c), assuming that whoever cheats on one item
@@ -169,7 +170,7 @@ def adjusted_share(
         sizes=(main.size, hits.size),
         tie=_correlation(z[main], hits / item.reach) if same_people else 0.0,
     )
-    return Adjusted(share, error, *test.interval(share, quantile(confidence)), found)
+    return AdjustedShare(share, error, *test.interval(share, quantile(confidence)), found)
 
 
 @dataclass(frozen=True)

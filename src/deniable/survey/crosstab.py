@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import Reports, as_array, report_places
 from deniable.privacy.exact import Number
 from deniable.survey.compare import ChiSquare
-from deniable.survey.design import Design, joint, read_design
-from deniable.survey.estimate import Estimate, estimate
-from deniable.survey.reading import Reports, as_array, report_places, same_length
+from deniable.survey.designs import joint
+from deniable.survey.estimates import ResponseEstimate, estimate
+from deniable.survey.reading import same_length
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,7 +31,7 @@ class CrossTab:
 
     first: Design
     second: Design
-    estimate: Estimate
+    estimate: ResponseEstimate
 
     @property
     def cells(self) -> Floats:

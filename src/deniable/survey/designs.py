@@ -6,17 +6,24 @@ have the answers False and True; the sensitive answer is True.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
+from itertools import product
+from typing import Any
 
-from deniable.errors import ParameterError
+from deniable.errors import ParameterError, ParameterTypeError
 from deniable.mechanisms.base import read_labels
-from deniable.mechanisms.response import RandomizedResponse
-from deniable.privacy.channel import Channel, read_rows
+from deniable.mechanisms.design import Design
+from deniable.mechanisms.inverse import kronecker, symmetric
+from deniable.mechanisms.response import RandomizedResponse, forced_rows
+from deniable.privacy.channel import Channel, read_rows, worst_of_all
 from deniable.privacy.exact import Number, probability
-from deniable.survey.design import Design
 
 _NO_YES = (False, True)
+_MOST = 32
+_MOST_JOINT = 256
 
 
 def randomized_response(
@@ -32,8 +39,7 @@ def randomized_response(
     thirty digits cannot come near, above 60 or so, is refused.
     """
     made = RandomizedResponse(epsilon=epsilon, truth=truth, categories=categories)
-    channel = Channel(made.categories, made.categories, made.rows)
-    design = Design("randomized response", channel, (("truth", made.rows[0][0]),))
+    design = Design("randomized response", small(made.channel()), (("truth", made.rows[0][0]),))
     if epsilon is not None and design.epsilon < 0.999 * float(epsilon):
         raise ParameterError(
             "epsilon", epsilon, f"probabilities have thirty digits: {design.epsilon:g} is reached"
@@ -52,10 +58,8 @@ def warner(*, truth: Number) -> Design:
 
 def two_coins() -> Design:
     """Heads: the truth. Tails: a second coin says YES or NO. Exactly ln 3."""
-    half = Fraction(1, 2)
-    return _yes_no(
-        "two coins", (("truth", half),), if_yes=half + half * half, if_no=(1 - half) * half
-    )
+    parameters = (("truth", Fraction(1, 2)),)
+    return _yes_no("two coins", parameters, if_yes=Fraction(3, 4), if_no=Fraction(1, 4))
 
 
 def forced_response(*, truth: Number, yes: Number, no: Number) -> Design:
@@ -63,17 +67,10 @@ def forced_response(*, truth: Number, yes: Number, no: Number) -> Design:
 
     Lopsided dice cost more than they seem to: ε is that of the rarer forced answer (Boruch 1971).
     """
-    told, always, never = (
-        probability(value, name) for name, value in (("truth", truth), ("yes", yes), ("no", no))
-    )
-    if told + always + never != 1:
-        raise ParameterError(
-            "truth, yes, no",
-            float(told + always + never),
-            "must sum to 1 exactly; write thirds and sixths as Fraction(1, 6)",
-        )
-    parameters = (("truth", told), ("yes", always), ("no", never))
-    return _yes_no("forced response", parameters, if_yes=told + always, if_no=always)
+    (_, if_no), (_, if_yes) = forced_rows(truth, yes, no)
+    given = (("truth", truth), ("yes", yes), ("no", no))
+    parameters = tuple((name, probability(value, name)) for name, value in given)
+    return _yes_no("forced response", parameters, if_yes=if_yes, if_no=if_no)
 
 
 def unrelated_question(*, asked: Number, prevalence: Number) -> Design:
@@ -145,7 +142,7 @@ def open_question(categories: Sequence[Hashable] = _NO_YES, *, not_private: bool
     For columns that are not sensitive, and for what a design costs beside it.
     """
     labels = read_labels(categories, "categories", least=2)
-    rows = [[Fraction(i == j) for j in range(len(labels))] for i in range(len(labels))]
+    rows = symmetric(Fraction(1), len(labels))
     return from_matrix(rows, labels, method="open question", not_private=not_private)
 
 
@@ -160,31 +157,76 @@ def from_matrix(
     """Any channel: row = true answer, column = report; reports are the answers unless named."""
     truths = read_labels(answers, "answers", least=2)
     sent = truths if reports is None else read_labels(reports, "reports", least=2)
-    return Design(method, Channel(truths, sent, read_rows(matrix)), not_private=not_private)
+    channel = small(Channel(truths, sent, read_rows(matrix)))
+    return Design(method, channel, not_private=not_private)
+
+
+def small(channel: Channel) -> Channel:
+    """Refuse a channel whose exact inverse would take long."""
+    answers, reports = len(channel.inputs), len(channel.outputs)
+    if not 2 <= answers <= _MOST or reports > _MOST:
+        raise ParameterError(
+            "channel",
+            f"{answers} answers, {reports} reports",
+            f"a design has from 2 to {_MOST} of each; more need a protocol for large domains",
+        )
+    return channel
+
+
+def joint(*designs: Design) -> Design:
+    """Several items answered by the same people, each with its own coins.
+
+    Answers and reports are tuples, the channel is the Kronecker product, and the loss is the sum:
+    ε = ε₁ + ε₂ + … exactly, since the worst reports can meet.
+    """
+    if len(designs) < 2 or not all(isinstance(each, Design) for each in designs):
+        raise ParameterTypeError("designs", len(designs), "must be two designs or more")
+    size = math.prod(len(each.answers) for each in designs)
+    if max(size, math.prod(len(each.reports) for each in designs)) > _MOST_JOINT:
+        raise ParameterError(
+            "designs", size, f"a table has at most {_MOST_JOINT} cells; merge categories"
+        )
+    rows = reduce(kronecker, (each.channel.rows for each in designs))
+    answers, reports = (
+        tuple(product(*labels))
+        for labels in ((each.answers for each in designs), (each.reports for each in designs))
+    )
+    return Design(
+        "joint",
+        Channel(answers, reports, rows),
+        not_private=worst_of_all(rows) == math.inf,  # each part has said so itself
+        parts=designs,
+    )
 
 
 def agrees(design: Design) -> bool:
     """Whether a design's method and parameters, where known here, give its channel."""
-    given = dict(design.parameters)
-    hidden = design.not_private
-    makers: dict[str, Callable[[], Design]] = {
-        "randomized response": lambda: randomized_response(**given, categories=design.answers),
-        "warner": lambda: warner(**given),
-        "two coins": two_coins,
-        "forced response": lambda: forced_response(**given),
-        "unrelated question": lambda: unrelated_question(**given),
-        "crosswise": lambda: crosswise(**given),
-        "triangular": lambda: triangular(**given, not_private=hidden),
-        "mangat": lambda: mangat(**given, not_private=hidden),
-        "open question": lambda: open_question(design.answers, not_private=hidden),
-    }
-    if design.method not in makers:
+    make = _MAKERS.get(design.method)
+    if make is None:
         return True
+    more: dict[str, Any] = {} if make is two_coins else {**dict(design.parameters)}
+    if design.method in ("randomized response", "open question"):
+        more["categories"] = design.answers
+    if design.method in ("triangular", "mangat", "open question"):
+        more["not_private"] = design.not_private
     try:
-        made = makers[design.method]()
+        made = make(**more)
     except (TypeError, ParameterError):  # parameters of another method, or out of range
         return False
     return (made.channel, made.parameters) == (design.channel, design.parameters)
+
+
+_MAKERS: Mapping[str, Callable[..., Design]] = {
+    "randomized response": randomized_response,
+    "warner": warner,
+    "two coins": two_coins,
+    "forced response": forced_response,
+    "unrelated question": unrelated_question,
+    "crosswise": crosswise,
+    "triangular": triangular,
+    "mangat": mangat,
+    "open question": open_question,
+}
 
 
 def _yes_no(

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.mechanisms.labels import read_answer
+from deniable.mechanisms.share_intervals import wald
 from deniable.privacy.exact import Number
-from deniable.survey.intervals import wald
-from deniable.survey.reading import read_answer, read_column
+from deniable.survey.reading import read_column
 
 Floats = npt.NDArray[np.float64]
 

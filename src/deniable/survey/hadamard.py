@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -16,11 +16,13 @@ from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers, Integers, read_answers, read_size
+from deniable.survey.answers import Answers, Integers, read_answers
 from deniable.survey.bits import coins
-from deniable.survey.frequency import Frequency, Pair, Reports, enumerable, numbers
-from deniable.survey.reports import Json, integers
-from deniable.survey.shares import ShareEstimate, Support, Tally
+from deniable.survey.formats import Numbers
+from deniable.survey.frequency import Frequency
+from deniable.survey.laws import enumerable
+from deniable.survey.protocol import Pair, Reports
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -38,11 +40,11 @@ class HadamardResponse(Frequency):
     """
 
     kind: ClassVar[str] = "Hadamard response"
+    most: ClassVar[int] = _MOST
     blocks: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        read_size(self.k, most=_MOST)
         blocks = self.blocks or _best_blocks(self.k, float(self.asked))
         if whole(blocks, "blocks") & (blocks - 1) or blocks > self.k:
             raise ParameterError("blocks", blocks, "must be a power of two, k at most")
@@ -93,9 +95,8 @@ class HadamardResponse(Frequency):
         return Support(float(self.holds), float(inside))
 
     @property
-    def report_bits(self) -> int:
-        """One column's number."""
-        return (self.columns - 1).bit_length()
+    def format(self) -> Numbers:
+        return Numbers(self.columns)
 
     def channel(self) -> Channel:
         """P(column | answer)."""
@@ -132,16 +133,15 @@ class HadamardResponse(Frequency):
         column ^= np.where(parity(row & column) == held, row & -row, 0)
         return np.where(away, place, block * self.width + column)
 
-    def aggregate(self, reports: Reports) -> Tally:
-        """Count the reports of each column."""
-        checked = integers(reports, self.columns)
-        return Tally(self, np.bincount(checked, minlength=self.columns), checked.size)
-
     def estimate(self, tally: Tally) -> ShareEstimate:
         """Unbiased shares: set minus the rest of the block, one transform for all categories."""
         table = tally.counts.reshape(self.blocks, self.width).astype(np.float64)
         block, row = self._rows(np.arange(self.k))
-        difference = transform(table)[block, row] / tally.n
+        signs = transform(table)[block, row]
+        if self.blocks == 1:  # every report is in the set or in the rest
+            inside = (tally.n + np.rint(signs).astype(np.int64)) // 2
+            return Spoken(inside, tally.n, self.support).estimate(tally.n)
+        difference = signs / tally.n
         in_block = table.sum(axis=1)[block] / tally.n
         scale = self._scale
         least = float(self.width * self._other)
@@ -163,14 +163,6 @@ class HadamardResponse(Frequency):
         alike = (min(self.width - 1, self.k) - 1) / (self.k - 1)
         square = share * own + (1 - share) * (alike * own + (1 - alike) * other)
         return (self._scale**2 * square - share) / whole(n, "n")
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """A whole number each."""
-        return [*numbers(integers(reports, self.columns))]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """Whole numbers below the number of columns."""
-        return integers(list(payloads), self.columns)
 
 
 def parity(values: Integers) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,12 +11,10 @@ import numpy.typing as npt
 from deniable.errors import ParameterError, ReportError
 from deniable.lazy import lazy
 from deniable.privacy.exact import Number, whole
-from deniable.privacy.losses.base import Loss
 from deniable.survey.answers import Answers, read_answers
 from deniable.survey.local_hashing import LocalHashing
-from deniable.survey.reports import Json
-from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds, part_sizes
-from deniable.survey.shares import ShareEstimate, chosen
+from deniable.survey.several import Drawn, ReportParts, SampleOne, part_sizes
+from deniable.survey.shares import ShareEstimate
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
 
@@ -27,7 +24,7 @@ _MOST_BITS, _MOST_FIRST, _MOST_KEPT = 32, 16, 1 << 14
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeavyHitters:
+class HeavyHitters(Drawn):
     """Frequent values of `bits` bits, by prefixes that grow (Wang, Li & Jha 2019, PEM).
 
     Formal guarantee: each person draws a length without looking at the value and reports the
@@ -67,14 +64,8 @@ class HeavyHitters:
         )
 
     @property
-    def thresholds(self) -> Mapping[str, int]:
-        """Of each round, by its number and the kind of its protocol."""
-        return drawn_thresholds(self.rounds.parts)
-
-    @property
-    def loss(self) -> Loss:
-        """What one report costs its sender."""
-        return self.rounds.loss
+    def drawn(self) -> SampleOne:
+        return self.rounds
 
     @traced
     def randomize(self, values: Answers) -> ReportParts:
@@ -82,7 +73,7 @@ class HeavyHitters:
         truth = read_answers(values, 1 << self.bits)
         return self.rounds.randomize([truth >> (self.bits - length) for length in self.lengths])
 
-    def find(self, reports: ReportParts) -> Found:
+    def find(self, reports: ReportParts) -> HeavyValues:
         """Check all reports, then grow the likeliest prefixes to whole values."""
         sizes = part_sizes(reports)
         if len(sizes) != len(self.lengths) or not all(sizes):
@@ -99,22 +90,11 @@ class HeavyHitters:
             estimate = tally.estimate()
             best = np.argsort(-estimate.shares, kind="stable")[: self.keep]
             candidates, before = candidates[best], length
-        shares, errors = estimate.shares[best], estimate.standard_errors[best]
-        return Found(
-            candidates, ShareEstimate(shares, errors, estimate.n, chosen(candidates.tolist()))
-        )
-
-    def to_wire(self, reports: ReportParts) -> list[Json]:
-        """The round and its report each."""
-        return self.rounds.to_wire(reports)
-
-    def from_wire(self, payloads: list[Json]) -> ReportParts:
-        """A round and its report."""
-        return self.rounds.from_wire(payloads)
+        return HeavyValues(candidates, estimate.among(best))
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class HeavyValues:
     """Values in falling order of their estimated shares, which rest on the last round alone.
 
     The shares of values found by their size are biased upwards by having been found. They are

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,14 +11,13 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, ReportError
 from deniable.lazy import lazy
+from deniable.mechanisms.share_intervals import quantile
 from deniable.privacy.exact import Number, probability, whole
-from deniable.privacy.losses.base import Loss
 from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.best import best_protocol
 from deniable.survey.frequency import Frequency
-from deniable.survey.reports import Json
-from deniable.survey.several import ReportParts, SampleOne, drawn_thresholds
-from deniable.survey.shares import ShareEstimate, Tally, normal_width
+from deniable.survey.several import Drawn, ReportParts, SampleOne
+from deniable.survey.shares import ShareEstimate, Tally
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
 
@@ -30,7 +28,7 @@ _TYPICAL = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hierarchy:
+class Hierarchy(Drawn):
     """Shares of all ranges of k ordered categories, from a tree of the given branching.
 
     Formal guarantee: each person draws a level without looking at the answer and reports its node
@@ -64,14 +62,8 @@ class Hierarchy:
         return SampleOne(tuple(best_protocol(size, self.epsilon, _TYPICAL) for size in sizes))
 
     @property
-    def thresholds(self) -> Mapping[str, int]:
-        """Of each level, by its number and the kind of its protocol."""
-        return drawn_thresholds(self.levels.parts)
-
-    @property
-    def loss(self) -> Loss:
-        """What one report costs its sender."""
-        return self.levels.loss
+    def drawn(self) -> SampleOne:
+        return self.levels
 
     @traced
     def randomize(self, values: Answers) -> ReportParts:
@@ -86,14 +78,6 @@ class Hierarchy:
         if len(found) != len(self.widths):
             raise ReportError("some level has no report; more people are needed")
         return HierarchyEstimate(self, tuple(found))
-
-    def to_wire(self, reports: ReportParts) -> list[Json]:
-        """The level and its report each."""
-        return self.levels.to_wire(reports)
-
-    def from_wire(self, payloads: list[Json]) -> ReportParts:
-        """A level and its report."""
-        return self.levels.from_wire(payloads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +119,7 @@ class HierarchyEstimate:
         Read from the distribution function after least squares on the tree (Hay et al. 2010) and
         a running maximum; the interval from the errors of the ranges that start at 0.
         """
-        wanted, width = float(probability(q, "q")), normal_width(confidence)
+        wanted, width = float(probability(q, "q")), quantile(confidence)
         last = self.hierarchy.k - 1
         rising = np.maximum.accumulate(np.cumsum(self.consistent()))
         middle = min(int(np.searchsorted(rising, wanted)), last)

@@ -10,14 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.errors import ParameterError, ReportError
+from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.survey.answers import Answers, Integers, read_answers, read_size
-from deniable.survey.frequency import Frequency, Pair, Reports, enumerable
-from deniable.survey.hashing import PRIME, Words, bucket, collision, fresh_functions, spoken_for
-from deniable.survey.kary import respond
-from deniable.survey.reports import Json, columns_of, from_hex, integers
+from deniable.survey.formats import Hashed
+from deniable.survey.frequency import Frequency
+from deniable.survey.hashing import PRIME, bucket, collision, fresh_functions
+from deniable.survey.laws import OneOf, enumerable
+from deniable.survey.protocol import Pair, Reports
 from deniable.survey.shares import Support, Tally, chosen
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
@@ -48,14 +49,22 @@ class LocalHashing(Frequency):
         object.__setattr__(self, "buckets", read_size(buckets, "buckets", _MOST_BUCKETS))
 
     @lazy
+    def law(self) -> OneOf:
+        return OneOf(self.buckets, keep(self.asked, Fraction(1, self.buckets - 1)))
+
+    @property
     def truth(self) -> Fraction:
         """The probability that the true bucket is reported."""
-        return keep(self.asked, Fraction(1, self.buckets - 1))
+        return self.law.truth
 
     @property
     def lie(self) -> Fraction:
         """The probability of each other bucket."""
-        return (1 - self.truth) / (self.buckets - 1)
+        return self.law.lie
+
+    @property
+    def format(self) -> Hashed:
+        return Hashed(self.buckets, self.k)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -75,11 +84,6 @@ class LocalHashing(Frequency):
         """A report speaks for every category that falls into its bucket."""
         meet = collision(self.buckets)
         return Support(float(self.truth), float(meet * self.truth + (1 - meet) * self.lie))
-
-    @property
-    def report_bits(self) -> int:
-        """Three residues and a bucket."""
-        return 3 * PRIME.bit_length() + (self.buckets - 1).bit_length()
 
     def channel(self, function: Sequence[int]) -> Channel:
         """P(bucket | answer) under one hash function (c0, c1, c2), which is public."""
@@ -102,44 +106,19 @@ class LocalHashing(Frequency):
         """One row (c0, c1, c2, bucket) for each true answer."""
         truth = read_answers(values, self.k)
         functions = fresh_functions(truth.size)
-        answers = respond(bucket(functions, truth, self.buckets), self.buckets, self.truth)
+        answers = self.law.draw(bucket(functions, truth, self.buckets))
         return np.column_stack([functions, answers.astype(np.uint64)])
 
     def aggregate(self, reports: Reports, candidates: Sequence[int] | None = None) -> Tally:
         """Count the reports that speak for each category, or for the candidates in their order."""
-        functions, named = self._check(reports)
+        checked = self.check(reports)
         if candidates is None and self.k > _MOST_COUNTED:
             raise ParameterError(
                 "k", self.k, f"categories are counted up to {_MOST_COUNTED:,}; give candidates="
             )
-        places = np.arange(self.k) if candidates is None else read_candidates(candidates, self.k)
-        counts = spoken_for(functions, named, self.buckets, places)
-        return Tally(self, counts, named.size, chosen(candidates))
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """The function's residues, 16 hexadecimal digits each, and the bucket."""
-        functions, named = self._check(reports)
-        return [
-            [f"{a:016x}{b:016x}{c:016x}", y]
-            for (a, b, c), y in zip(functions.tolist(), named.tolist(), strict=True)
-        ]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """48 hexadecimal digits and a bucket."""
-        texts, named = columns_of(payloads, 2)
-        functions = from_hex(texts, 24).view(">u8").astype(np.uint64)
-        answers = integers(list(named), self.buckets).astype(np.uint64)
-        reports = np.column_stack([functions, answers])
-        self._check(reports)
-        return reports
-
-    def _check(self, reports: Reports) -> tuple[Words, Integers]:
-        array = np.asarray(reports)
-        if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != 4 or not array.size:
-            raise ReportError("reports are rows of four 64-bit words: a function and a bucket")
-        if int(array[:, :3].max()) >= PRIME:
-            raise ReportError(f"a function's numbers are below {PRIME}")
-        return array[:, :3], integers(array[:, 3], self.buckets)
+        wanted = None if candidates is None else read_candidates(candidates, self.k)
+        counts = self.format.count(checked, wanted)
+        return Tally(self, counts, len(checked), chosen(candidates))
 
 
 def read_candidates(candidates: Sequence[int], k: int) -> Integers:

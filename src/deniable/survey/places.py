@@ -16,7 +16,7 @@ from deniable.mechanisms.planar import PlanarLaplace
 from deniable.privacy.exact import Number, positive
 from deniable.privacy.losses.base import Loss
 from deniable.survey.averages import MeanEstimate
-from deniable.survey.reports import Json, columns_of
+from deniable.survey.formats import Json, columns_of
 from deniable.survey.thresholds import read_epsilon
 from deniable.trace import traced
 

@@ -15,11 +15,12 @@ from typing import Literal
 
 from deniable.errors import ParameterError
 from deniable.mechanisms.base import exactly_one
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import read_answer
+from deniable.mechanisms.share_intervals import quantile
 from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.survey import designs
-from deniable.survey.design import Design, read_design
-from deniable.survey.intervals import quantile
-from deniable.survey.reading import read_answer, read_share
+from deniable.survey.reading import read_share
 from deniable.survey.sentences import suspicion
 
 Share = Number | Mapping[Hashable, Number]

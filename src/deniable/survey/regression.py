@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import Reports, read_answer, report_places
 from deniable.privacy.exact import Number, exact
-from deniable.survey.design import Design, read_design
 from deniable.survey.fit import Fit, read_columns
-from deniable.survey.reading import Reports, read_answer, read_column, report_places
+from deniable.survey.reading import read_column
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from deniable.errors import ParameterError
 from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.design import Design, read_design
+from deniable.mechanisms.labels import read_answer
 from deniable.privacy.channel import worst_of_all
 from deniable.privacy.exact import Number, probability
-from deniable.survey.design import Design, read_design
-from deniable.survey.estimate import Estimate
-from deniable.survey.reading import read_answer
+from deniable.survey.estimates import ResponseEstimate
 
 HONESTY = (
     "Coins protect an answer; they do not make it true. In a validation study of 6,505 people "
@@ -83,7 +83,9 @@ def promise(design: Design) -> str:
     )
 
 
-def finding(estimate: Estimate, answer: Hashable = True, *, confidence: Number = 0.95) -> str:
+def finding(
+    estimate: ResponseEstimate, answer: Hashable = True, *, confidence: Number = 0.95
+) -> str:
     """The estimate in one sentence, cut to [0%, 100%] for reading."""
     seen = estimate.clipped(answer, confidence=confidence)
     note = " The raw estimate lies outside and was cut for display." if seen.changed else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import product
@@ -21,8 +22,10 @@ from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.survey.answers import Answers, read_answers, read_numbers
 from deniable.survey.averages import MeanProtocol, MeanTally
-from deniable.survey.frequency import Frequency, Reports, enumerable
-from deniable.survey.reports import Json, columns_of
+from deniable.survey.formats import Json, columns_of
+from deniable.survey.frequency import Frequency
+from deniable.survey.laws import enumerable
+from deniable.survey.protocol import Reports
 from deniable.survey.shares import Tally
 from deniable.trace import traced
 
@@ -181,6 +184,42 @@ class SampleOne:
             raise ReportError(f"reports are {len(self.parts)} parts, with one report or more")
 
 
+class Drawn(ABC):
+    """A protocol of which everybody draws one part, chosen by itself."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def drawn(self) -> SampleOne:
+        """The parts."""
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Of each part, and the whole numbers that were chosen for it, by its number and kind."""
+        found = {}
+        for number, part in enumerate(self.drawn.parts):
+            chosen = {
+                each.name: getattr(part, each.name) for each in fields(part) if each.type == "int"
+            }
+            for name, value in {**chosen, **part.thresholds}.items():
+                found[f"{number} {part.kind} {name}"] = value
+        return found
+
+    @property
+    def loss(self) -> Loss:
+        """What one report costs its sender."""
+        return self.drawn.loss
+
+    def to_wire(self, reports: ReportParts) -> list[Json]:
+        """The part's number and its report each."""
+        return self.drawn.to_wire(reports)
+
+    def from_wire(self, payloads: Sequence[Json]) -> ReportParts:
+        """A part's number and its report."""
+        return self.drawn.from_wire(payloads)
+
+
 NOBODY: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
@@ -200,18 +239,6 @@ def part_sizes(reports: ReportParts) -> list[int]:
     if not isinstance(given, list | tuple) or not all(hasattr(mine, "__len__") for mine in given):
         raise ReportError("reports are a list of parts, each a list of reports")
     return [len(mine) for mine in given]
-
-
-def drawn_thresholds(parts: Sequence[Part]) -> dict[str, int]:
-    """What a client needs to know of parts that a protocol chose by itself, by number and kind."""
-    found = {}
-    for number, part in enumerate(parts):
-        whole_numbers = {
-            each.name: getattr(part, each.name) for each in fields(part) if each.type == "int"
-        }
-        for name, value in {**whole_numbers, **part.thresholds}.items():
-            found[f"{number} {part.kind} {name}"] = value
-    return found
 
 
 def read_columns(values: Columns, count: int) -> list[Answers]:

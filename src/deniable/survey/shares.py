@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, ReportError
-from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.share_intervals import clopper_pearson, wald
 from deniable.privacy.exact import Number, whole
 
 if TYPE_CHECKING:
@@ -27,6 +26,44 @@ class Support(NamedTuple):
 
     own: float
     other: float
+
+
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """How many reports speak for each category, out of how many: each number is binomial."""
+
+    counts: Integers
+    n: int | Integers
+    support: Support
+
+    @property
+    def shares(self) -> Floats:
+        """(r - q)/(p - q), r being the rate at which reports speak for a category; NaN of none."""
+        rate = self.counts / np.maximum(self.n, 1)
+        gap = self.support.own - self.support.other
+        return np.where(np.asarray(self.n) == 0, np.nan, (rate - self.support.other) / gap)
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Of the shares.
+
+        The true rate lies between q and p whatever the answers are, so the plug-in variance is
+        taken there: it is never zero, not even when all reports are alike.
+        """
+        rate = np.clip(self.counts / np.maximum(self.n, 1), min(self.support), max(self.support))
+        variance = rate * (1 - rate) / np.maximum(self.n, 1)
+        gap = self.support.own - self.support.other
+        return np.where(np.asarray(self.n) == 0, math.inf, np.sqrt(variance) / abs(gap))
+
+    def estimate(self, n: int, candidates: tuple[int, ...] | None = None) -> ShareEstimate:
+        """All of it, with exact intervals."""
+        return ShareEstimate(self.shares, self.standard_errors, n, candidates, self)
+
+    def interval(self, confidence: Number) -> tuple[Floats, Floats]:
+        """Of all shares: the exact intervals of the rates, through the support."""
+        low, high = clopper_pearson(self.counts, self.n, confidence)
+        gap = self.support.own - self.support.other
+        return (low - self.support.other) / gap, (high - self.support.other) / gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +95,10 @@ class ShareEstimate:
     The errors are those of people drawn from a large population. Shares that were made to look
     like shares (`clipped`, `norm_sub`, `on_simplex`) are biased; they say so.
 
+    Where a share depends on one count, `spoken` has it, and intervals are exact (Clopper & Pearson
+    through the support): each covers at least as often as it says, at every share and size. Of
+    sketches, and of Hadamard response in several blocks, they are normal, and cover about as often.
+
     Where only some categories were asked for, `candidates` names them in the order of `shares`.
     """
 
@@ -65,6 +106,7 @@ class ShareEstimate:
     standard_errors: Floats
     n: int
     candidates: tuple[int, ...] | None = None  # None: all categories
+    spoken: Spoken | None = None
 
     def share(self, category: int) -> float:
         """The estimated share of one category."""
@@ -75,15 +117,27 @@ class ShareEstimate:
         return float(self.standard_errors[self._place(category)])
 
     def interval(self, category: int, *, confidence: Number = 0.95) -> tuple[float, float]:
-        """A normal interval around one share."""
-        low, high = self.intervals(confidence=confidence)
-        at = self._place(category)
-        return float(low[at]), float(high[at])
+        """An interval around one share."""
+        low, high = self.among([self._place(category)]).intervals(confidence=confidence)
+        return float(low[0]), float(high[0])
 
     def intervals(self, *, confidence: Number = 0.95) -> tuple[Floats, Floats]:
-        """Normal intervals around all shares, each for itself."""
-        width = normal_width(confidence) * self.standard_errors
-        return self.shares - width, self.shares + width
+        """Intervals around all shares, each for itself."""
+        if self.spoken is not None:
+            return self.spoken.interval(confidence)
+        return wald(self.shares, self.standard_errors, confidence)
+
+    def among(self, places: Sequence[int] | Integers) -> ShareEstimate:
+        """Of some categories only, given by their places here."""
+        at = np.asarray(places)
+        names = at.tolist() if self.candidates is None else [self.candidates[i] for i in at]
+        spoken = self.spoken
+        if spoken is not None:
+            n = spoken.n[at] if isinstance(spoken.n, np.ndarray) else spoken.n
+            spoken = Spoken(spoken.counts[at], n, spoken.support)
+        return ShareEstimate(
+            self.shares[at], self.standard_errors[at], self.n, tuple(names), spoken
+        )
 
     @property
     def counts(self) -> Floats:
@@ -104,25 +158,3 @@ class ShareEstimate:
 def chosen(candidates: Sequence[int] | None) -> tuple[int, ...] | None:
     """Candidates that were read, as they are kept beside their shares."""
     return None if candidates is None else tuple(int(each) for each in candidates)
-
-
-def normal_width(confidence: Number) -> float:
-    """How many standard errors an interval reaches to each side."""
-    return -NormalDist().inv_cdf(float(1 - read_confidence(confidence)) / 2)
-
-
-def shares_from_support(
-    spoken: Integers, n: int | Integers, support: Support, extra: float = 0.0
-) -> tuple[Floats, Floats]:
-    """(r - q)/(p - q), r being the rate at which reports speak for a category.
-
-    The true rate lies between q and p whatever the answers are, so the plug-in variance is taken
-    there: it is never zero, not even when all reports are alike. `extra` is added to it.
-    """
-    rate = spoken / np.maximum(n, 1)
-    gap = support.own - support.other
-    inside = np.clip(rate, min(support), max(support))
-    variance = inside * (1 - inside) / np.maximum(n, 1) / gap**2
-    missing = np.broadcast_to(np.asarray(n) == 0, rate.shape)
-    shares = np.where(missing, np.nan, (rate - support.other) / gap)
-    return shares, np.where(missing, math.inf, np.sqrt(variance + extra))

@@ -11,22 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.errors import ParameterError, ReportError
+from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.survey.answers import Answers, Integers, read_answers, read_size
-from deniable.survey.bits import coins, column_sums, one_hot_coins
-from deniable.survey.frequency import (
-    Frequency,
-    Pair,
-    Reports,
-    bit_channel,
-    enumerable,
-    pair_of_bits,
-)
+from deniable.survey.bits import coins
+from deniable.survey.formats import Sketched, Tuples
+from deniable.survey.frequency import Frequency
 from deniable.survey.hadamard import parity, transform
 from deniable.survey.hashing import (
     Words,
@@ -34,9 +28,10 @@ from deniable.survey.hashing import (
     polynomial_collision,
     public_polynomials,
 )
+from deniable.survey.laws import OneHot, bit_channel, enumerable
 from deniable.survey.local_hashing import read_candidates
-from deniable.survey.reports import Json, bit_rows, columns_of, from_hex, integers, to_hex
-from deniable.survey.shares import ShareEstimate, Support, Tally, chosen, shares_from_support
+from deniable.survey.protocol import Pair, Reports
+from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally, chosen
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -54,13 +49,14 @@ class _Sketch(Frequency):
     sum of all squared shares, which is estimated from the sketch itself, from above.
     """
 
+    most: ClassVar[int] = _MOST_HASHED
+    differing: ClassVar[int]  # in how many coins the reports of two answers differ
     hashes: int
     width: int
     salt: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        read_size(self.k, most=_MOST_HASHED)
         if whole(self.hashes, "hashes") > _MOST_HASHES:
             raise ParameterError("hashes", self.hashes, f"must be {_MOST_HASHES:,} at most")
         read_size(self.width, "width", _MOST_WIDTH)
@@ -84,10 +80,27 @@ class _Sketch(Frequency):
             total += table[number][self.place(categories, np.full(categories.size, number))]
         return total
 
+    @lazy
+    def kept(self) -> Fraction:
+        """The probability that a bit, or the sign, is told as it is."""
+        return keep(self.asked, root=self.differing)
+
     @property
-    @abstractmethod
+    def thresholds(self) -> Mapping[str, int]:
+        """Tell it as it is below this."""
+        return {"kept": int(self.kept * WORD)}
+
+    @property
+    def support(self) -> Support:
+        """A report speaks for every category whose place is set, or whose sign it has."""
+        meet = polynomial_collision(self.width)
+        apart = 1 - self.kept if self.differing == 2 else Fraction(1, 2)
+        return Support(float(self.kept), float(meet * self.kept + (1 - meet) * apart))
+
+    @property
     def gain(self) -> float:
-        """How much more often a report speaks for its own place than for another, as a share."""
+        """How much more often a bit or sign is told as it is than turned."""
+        return float(2 * self.kept - 1)
 
     @abstractmethod
     def crowding(self, tally: Tally) -> float:
@@ -96,11 +109,11 @@ class _Sketch(Frequency):
     def _shares(
         self, tally: Tally, spoken: Integers, candidates: Sequence[int] | None
     ) -> ShareEstimate:
-        shares, errors = shares_from_support(spoken, tally.n, self.support)
+        binomial = Spoken(spoken, tally.n, self.support)
         # Collisions of one draw of functions: Σ f²/(hashes (width - 1)) (Apple 2017, Thm 3.2).
         collisions = self._squares(tally) / (self.hashes * (self.width - 1))
-        errors = np.sqrt(errors**2 + collisions)
-        return ShareEstimate(shares, errors, tally.n, chosen(candidates))
+        errors = np.sqrt(binomial.standard_errors**2 + collisions)
+        return ShareEstimate(binomial.shares, errors, tally.n, chosen(candidates))
 
     def _squares(self, tally: Tally) -> float:
         """Σ f² over all categories, three standard errors up, 1 at most.
@@ -133,32 +146,21 @@ class CountMeanSketch(_Sketch):
     """
 
     kind: ClassVar[str] = "count mean sketch"
-
-    @lazy
-    def kept(self) -> Fraction:
-        """The probability that a bit is kept."""
-        return keep(self.asked, root=2)
+    differing: ClassVar[int] = 2
 
     @property
-    def thresholds(self) -> Mapping[str, int]:
-        """Keep a bit below this."""
-        return {"kept": int(self.kept * WORD)}
+    def law(self) -> OneHot:
+        """Of the row, under any function."""
+        return OneHot(self.width, self.kept, 1 - self.kept)
 
     @property
     def pair(self) -> Pair:
         """The two bits in which two answers that do not collide differ: the worst function."""
-        return pair_of_bits(self.kept, 1 - self.kept)
+        return self.law.pair
 
     @property
-    def support(self) -> Support:
-        """A report speaks for every category whose place is set."""
-        meet = polynomial_collision(self.width)
-        return Support(float(self.kept), float(meet * self.kept + (1 - meet) * (1 - self.kept)))
-
-    @property
-    def report_bits(self) -> int:
-        """A function's number and a row."""
-        return (self.hashes - 1).bit_length() + self.width
+    def format(self) -> Sketched:
+        return Sketched(self.hashes, self.width)
 
     def channel(self, function: int) -> Channel:
         """P(bits | answer) under one function, which is public."""
@@ -175,28 +177,12 @@ class CountMeanSketch(_Sketch):
         """Rows of bytes: the function's number in the first four, then the packed bits."""
         truth = read_answers(values, self.k)
         functions = uniform_below(self.hashes, truth.size, SECURE)
-        bits = one_hot_coins(self.place(truth, functions), self.width, self.kept, 1 - self.kept)
-        return np.column_stack([_as_bytes(functions), bits])
-
-    def aggregate(self, reports: Reports) -> Tally:
-        """Count the ones of each function and place."""
-        functions, bits = self._check(reports)
-        table = np.zeros((self.hashes, self.width), dtype=np.int64)
-        order = np.argsort(functions, kind="stable")
-        numbers, first = np.unique(functions[order], return_index=True)
-        for number, rows in zip(numbers, np.split(order, first[1:]), strict=True):
-            table[number] = column_sums(bits[rows], self.width)
-        return Tally(self, table, functions.size)
+        return self.format.joined(functions, self.law.draw(self.place(truth, functions)))
 
     def estimate(self, tally: Tally, candidates: Sequence[int] | None = None) -> ShareEstimate:
         """Unbiased shares of all categories, or of the candidates in their order."""
         spoken = self._spoken(tally.counts, self._categories(candidates))
         return self._shares(tally, spoken, candidates)
-
-    @property
-    def gain(self) -> float:
-        """A bit is kept or flipped."""
-        return float(2 * self.kept - 1)
 
     def crowding(self, tally: Tally) -> float:
         """From pairs of ones in a cell: c (c - 1) has mean n (n - 1) (rate/hashes)²."""
@@ -205,24 +191,6 @@ class CountMeanSketch(_Sketch):
         squares = ones * (ones - 1) * self.hashes**2 / (tally.n * (tally.n - 1))
         places = (squares - 2 * flip * rates + flip**2) / self.gain**2
         return float(places.sum(axis=1).mean())
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """The function's number and hexadecimal digits."""
-        functions, bits = self._check(reports)
-        return [[number, row] for number, row in zip(functions.tolist(), to_hex(bits), strict=True)]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """A function's number and hexadecimal digits."""
-        functions, texts = columns_of(payloads, 2)
-        bits = bit_rows(from_hex(texts, -(-self.width // 8)), self.width)
-        return np.column_stack([_as_bytes(integers(list(functions), self.hashes)), bits])
-
-    def _check(self, reports: Reports) -> tuple[Integers, Reports]:
-        array = np.asarray(reports)
-        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] < 5 or not array.size:
-            raise ReportError("reports are rows of bytes: a function's number, then packed bits")
-        functions = np.ascontiguousarray(array[:, :4]).view(">u4").astype(np.int64).ravel()
-        return integers(functions, self.hashes), bit_rows(array[:, 4:], self.width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,21 +202,12 @@ class HadamardSketch(_Sketch):
     """
 
     kind: ClassVar[str] = "Hadamard count mean sketch"
+    differing: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.width & (self.width - 1):
             raise ParameterError("width", self.width, "must be a power of two")
-
-    @lazy
-    def kept(self) -> Fraction:
-        """The probability that the sign is right."""
-        return keep(self.asked)
-
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        """Send the true sign below this."""
-        return {"kept": int(self.kept * WORD)}
 
     @property
     def pair(self) -> Pair:
@@ -256,15 +215,8 @@ class HadamardSketch(_Sketch):
         return (self.kept, 1 - self.kept), (1 - self.kept, self.kept)
 
     @property
-    def support(self) -> Support:
-        """A report speaks for every category whose sign it has."""
-        meet = polynomial_collision(self.width)
-        return Support(float(self.kept), float(meet * self.kept + (1 - meet) / 2))
-
-    @property
-    def report_bits(self) -> int:
-        """A function, a column, a sign."""
-        return (self.hashes - 1).bit_length() + (self.width - 1).bit_length() + 1
+    def format(self) -> Tuples:
+        return Tuples((self.hashes, self.width, 2))
 
     def channel(self, function: int, column: int) -> Channel:
         """P(sign is minus | answer) for one function and column, which are public."""
@@ -286,12 +238,9 @@ class HadamardSketch(_Sketch):
 
     def aggregate(self, reports: Reports) -> Tally:
         """The sum of signs of each function and column."""
-        array = self._check(reports)
-        cells = array[:, 0] * self.width + array[:, 1]
-        size = self.hashes * self.width
-        table = np.bincount(cells, minlength=size)
-        table -= 2 * np.bincount(cells[array[:, 2] == 1], minlength=size)
-        return Tally(self, table.reshape(self.hashes, self.width), len(array))
+        checked = self.check(reports)
+        table = self.format.count(checked)
+        return Tally(self, table[..., 0] - table[..., 1], len(checked))
 
     def estimate(self, tally: Tally, candidates: Sequence[int] | None = None) -> ShareEstimate:
         """Unbiased shares of all categories, or of the candidates in their order."""
@@ -300,34 +249,11 @@ class HadamardSketch(_Sketch):
         spoken = (tally.n + self._spoken(agreeing, self._categories(candidates))) // 2
         return self._shares(tally, spoken, candidates)
 
-    @property
-    def gain(self) -> float:
-        """A sign is right or wrong."""
-        return float(2 * self.kept - 1)
-
     def crowding(self, tally: Tally) -> float:
         """From pairs of signs in a cell: the transform keeps sums of squares (Parseval)."""
         pairs = float((tally.counts.astype(np.float64) ** 2).sum()) - tally.n
         cells = self.hashes * self.width
         return pairs * cells / (tally.n * (tally.n - 1) * self.gain**2)
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """Three whole numbers each."""
-        return [*self._check(reports).tolist()]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """A function, a column, and 0 or 1."""
-        return self._check([*map(list, zip(*columns_of(payloads, 3), strict=True))])
-
-    def _check(self, reports: Reports | list[list[Json]]) -> Integers:
-        array = integers(reports, max(self.hashes, self.width, 2), columns=3)
-        for column, below in enumerate((self.hashes, self.width, 2)):
-            integers(array[:, column], below)
-        return array
-
-
-def _as_bytes(functions: Integers) -> Reports:
-    return functions.astype(">u4").view(np.uint8).reshape(-1, 4)
 
 
 def read_place(value: int, argument: str, below: int) -> int:

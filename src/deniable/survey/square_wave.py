@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -15,13 +14,10 @@ from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
 from deniable.survey.adjust import AdjustedShares, iterate_bayes
-from deniable.survey.answers import Answers, read_places
-from deniable.survey.averages import MeanProtocol, MeanTally, linear_tally
-from deniable.survey.frequency import Pair, Reports, numbers
-from deniable.survey.reports import Json, integers
+from deniable.survey.averages import MeanProtocol
+from deniable.survey.protocol import Reports
 from deniable.survey.thresholds import exp_decimal
 from deniable.survey.windows import Window
-from deniable.trace import traced
 
 _MOST_STEPS = 1 << 16
 _MOST_CELLS = 1 << 24
@@ -51,42 +47,13 @@ class SquareWave(MeanProtocol):
         return float(half_width(self.asked))
 
     @lazy
-    def window(self) -> Window:
-        """The exact law."""
+    def law(self) -> Window:
         width = max(1, round(2 * half_width(self.asked) * self.steps))
         return Window(self.asked, self.steps, width)
 
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        """Fall into the window below this, which is so wide on a grid of so many steps."""
-        return self.window.thresholds
-
-    @property
-    def pair(self) -> Pair:
-        """The first and the last window."""
-        return self.window.pair
-
-    @property
-    def largest(self) -> Fraction:
-        """Half the reach of the outputs."""
-        return self.window.line[0] * (self.window.outputs - 1) / 2
-
-    def spread(self, share: Fraction) -> Fraction:
-        """That of the window's law."""
-        return self.window.spread(share)
-
     def channel(self) -> Channel:
         """P(output | start of the window), for few steps."""
-        return self.window.channel(range(self.steps + 1))
-
-    @traced
-    def randomize(self, values: Answers) -> Reports:
-        """One whole number for each number."""
-        return self.window.draw(read_places(values, *self.ends, self.steps))
-
-    def aggregate(self, reports: Reports) -> MeanTally:
-        """Add up the outputs, straightened by a line."""
-        return linear_tally(self, integers(reports, self.window.outputs), *self.window.line)
+        return self.law.channel(range(self.steps + 1))
 
     def reconstruct(
         self, reports: Reports, *, bins: int = 64, iterations: int = 1000
@@ -94,33 +61,24 @@ class SquareWave(MeanProtocol):
         """The distribution over equal bins of the bounds, by iterative Bayes (EM)."""
         if not 2 <= whole(bins, "bins") <= self.steps:
             raise ParameterError("bins", bins, f"must be 2 to the number of steps, {self.steps}")
-        checked = integers(reports, self.window.outputs)
-        counts = np.bincount(checked, minlength=self.window.outputs)
+        counts = self.format.count(self.check(reports))
         return iterate_bayes(self._laws(bins), counts, iterations=iterations)
 
     def _laws(self, bins: int) -> npt.NDArray[np.float64]:
         """P(output | bin), answers spread evenly within a bin: one column a bin."""
-        if self.window.outputs * bins > _MOST_CELLS:
+        if self.law.outputs * bins > _MOST_CELLS:
             raise ParameterError(
-                "bins", bins, f"must be {_MOST_CELLS // self.window.outputs} at most for the steps"
+                "bins", bins, f"must be {_MOST_CELLS // self.law.outputs} at most for the steps"
             )
-        near, far = (float(p) for p in self.window.each)
+        near, far = (float(p) for p in self.law.each)
         member = np.minimum(np.arange(self.steps + 1) * bins // self.steps, bins - 1)
         edges = np.searchsorted(member, np.arange(bins + 1))
         # An output lies in the windows of the starts from output - width + 1 to itself.
-        outputs = np.arange(self.window.outputs)[:, None]
+        outputs = np.arange(self.law.outputs)[:, None]
         last = np.minimum(outputs + 1, edges[1:])
-        covered = np.maximum(last - np.maximum(outputs - self.window.width + 1, edges[:-1]), 0)
+        covered = np.maximum(last - np.maximum(outputs - self.law.width + 1, edges[:-1]), 0)
         laws: npt.NDArray[np.float64] = far + (near - far) * covered / np.diff(edges)
         return laws
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """A whole number each."""
-        return [*numbers(integers(reports, self.window.outputs))]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """Whole numbers below the number of outputs."""
-        return integers(list(payloads), self.window.outputs)
 
 
 def half_width(epsilon: Fraction) -> Fraction:

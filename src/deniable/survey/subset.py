@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -12,16 +12,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from deniable.errors import ParameterError, ReportError
+from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers, Integers, read_answers, read_size
-from deniable.survey.bits import blocks, coins, column_sums
-from deniable.survey.frequency import Frequency, Pair, Reports, enumerable
-from deniable.survey.reports import Json, bit_rows, from_hex, to_hex
-from deniable.survey.shares import Support, Tally
+from deniable.survey.answers import Answers, Integers, read_answers
+from deniable.survey.bits import blocks, coins
+from deniable.survey.formats import Bits
+from deniable.survey.frequency import Frequency
+from deniable.survey.laws import enumerable
+from deniable.survey.protocol import Pair, Reports
+from deniable.survey.shares import Support
 from deniable.survey.thresholds import WORD, keep
 from deniable.survey.unary import MOST_BITS
 from deniable.trace import traced
@@ -39,11 +41,11 @@ class SubsetSelection(Frequency):
     """
 
     kind: ClassVar[str] = "subset selection"
+    most: ClassVar[int] = MOST_BITS
     size: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        read_size(self.k, most=MOST_BITS)
         size = self.size or _best_size(self.k, float(self.asked))
         if whole(size, "size") >= self.k:
             raise ParameterError("size", size, f"must be 1 to {self.k - 1}, below k")
@@ -79,9 +81,8 @@ class SubsetSelection(Frequency):
         return Support(float(self.holds), float(other))
 
     @property
-    def report_bits(self) -> int:
-        """One for each category."""
-        return self.k
+    def format(self) -> Bits:
+        return Bits(self.k, ones=self.size)
 
     def channel(self) -> Channel:
         """P(set | answer), for few sets."""
@@ -102,28 +103,6 @@ class SubsetSelection(Frequency):
         for part in blocks(truth.size, self.k):
             out[part] = np.packbits(_subsets(truth[part], held[part], self.k, self.size), axis=1)
         return out
-
-    def aggregate(self, reports: Reports) -> Tally:
-        """Count the sets that hold each category."""
-        rows = self._check(reports)
-        return Tally(self, column_sums(rows, self.k), rows.shape[0])
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """Bits as hexadecimal digits."""
-        return [*to_hex(self._check(reports))]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """Hexadecimal digits, k bits, `size` of them set."""
-        return self._check(from_hex(payloads, -(-self.k // 8)))
-
-    def _check(self, reports: Reports) -> npt.NDArray[np.uint8]:
-        rows = bit_rows(reports, self.k)
-        if bool((_ONES[rows].sum(axis=1, dtype=np.int64) != self.size).any()):
-            raise ReportError(f"a report must be a set of {self.size} categories")
-        return rows
-
-
-_ONES = np.array([number.bit_count() for number in range(256)], dtype=np.uint8)
 
 
 def _subsets(

@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
+from deniable.mechanisms.design import Design
+from deniable.mechanisms.labels import Reports, find_places, report_places
+from deniable.mechanisms.share_intervals import clopper_pearson
 from deniable.privacy.exact import Number, probability
 from deniable.randomness.noise import ChoiceLaw, noise
-from deniable.survey.design import Design
 from deniable.survey.designs import unrelated_question
-from deniable.survey.intervals import clopper_pearson
-from deniable.survey.reading import Reports, find_places, report_places
 
 _NO_YES = (False, True)
 
 
 @dataclass(frozen=True)
-class Share:
+class SampleShare:
     """A share with its standard error and interval, not cut to [0, 1]."""
 
     share: float
@@ -82,7 +82,7 @@ class TwoSamples:
 
     def estimate(
         self, first: Reports, second: Reports, *, confidence: Number = 0.95
-    ) -> tuple[Share, Share]:
+    ) -> tuple[SampleShare, SampleShare]:
         """The sensitive share and the harmless one, unbiased.
 
         The intervals join the exact intervals of both samples (Zou & Donner 2008), so that they
@@ -91,7 +91,7 @@ class TwoSamples:
         seen = []
         for name, reports in (("first", first), ("second", second)):
             places = report_places(_NO_YES, reports, name)
-            ends = clopper_pearson(int(places.sum()), places.size, confidence)
+            ends = map(float, clopper_pearson(places.sum(), places.size, confidence))
             seen.append(_Rate(float(places.mean()), places.size, *ends))
         p, q = (float(each) for each in self.asked)
         weights = (((1 - q) / (p - q), -(1 - p) / (p - q)), (-q / (p - q), p / (p - q)))
@@ -105,7 +105,7 @@ class _Rate(NamedTuple):
     high: float
 
 
-def _share(weights: tuple[float, float], seen: Sequence[_Rate]) -> Share:
+def _share(weights: tuple[float, float], seen: Sequence[_Rate]) -> SampleShare:
     mean = error = down = up = 0.0
     for weight, rate in zip(weights, seen, strict=True):
         mean += weight * rate.yes
@@ -113,7 +113,7 @@ def _share(weights: tuple[float, float], seen: Sequence[_Rate]) -> Share:
         below, above = rate.yes - rate.low, rate.high - rate.yes
         down += (weight * (below if weight > 0 else above)) ** 2
         up += (weight * (above if weight > 0 else below)) ** 2
-    return Share(mean, math.sqrt(error), mean - math.sqrt(down), mean + math.sqrt(up))
+    return SampleShare(mean, math.sqrt(error), mean - math.sqrt(down), mean + math.sqrt(up))
 
 
 def _place(sample: int) -> int:

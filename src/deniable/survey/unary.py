@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
-from deniable.survey.answers import Answers, read_answers, read_size
-from deniable.survey.bits import column_sums, one_hot_coins
-from deniable.survey.frequency import Frequency, Pair, Reports, bit_channel, pair_of_bits
-from deniable.survey.reports import Json, bit_rows, from_hex, to_hex
-from deniable.survey.shares import Support, Tally
+from deniable.survey.answers import Answers, read_answers
+from deniable.survey.formats import Bits
+from deniable.survey.frequency import Frequency
+from deniable.survey.laws import OneHot
+from deniable.survey.protocol import Pair, Reports
+from deniable.survey.shares import Support
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
@@ -31,64 +32,45 @@ class UnaryEncoding(Frequency):
     """
 
     kind: ClassVar[str] = "unary encoding"
+    most: ClassVar[int] = MOST_BITS
     symmetric: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        read_size(self.k, most=MOST_BITS)
-
     @lazy
-    def bit_laws(self) -> tuple[Fraction, Fraction]:
-        """P(1) of the true bit, and of every other bit."""
+    def law(self) -> OneHot:
         if self.symmetric:
             kept = keep(self.asked, root=2)
-            return kept, 1 - kept
-        return Fraction(1, 2), 1 - keep(self.asked)
+            return OneHot(self.k, kept, 1 - kept)
+        return OneHot(self.k, Fraction(1, 2), 1 - keep(self.asked))
+
+    @property
+    def bit_laws(self) -> tuple[Fraction, Fraction]:
+        """P(1) of the true bit, and of every other bit."""
+        return self.law.on, self.law.off
 
     @property
     def thresholds(self) -> Mapping[str, int]:
         """A bit is 1 below these."""
-        on, off = self.bit_laws
-        return {"true bit": int(on * WORD), "other bit": int(off * WORD)}
+        return {"true bit": int(self.law.on * WORD), "other bit": int(self.law.off * WORD)}
+
+    @property
+    def format(self) -> Bits:
+        return Bits(self.k)
 
     @property
     def pair(self) -> Pair:
         """The two bits in which two answers differ."""
-        return pair_of_bits(*self.bit_laws)
+        return self.law.pair
 
     @property
     def support(self) -> Support:
         """A report speaks for the categories whose bits are 1."""
-        on, off = self.bit_laws
-        return Support(float(on), float(off))
-
-    @property
-    def report_bits(self) -> int:
-        """One for each category."""
-        return self.k
+        return self.law.support
 
     def channel(self) -> Channel:
         """P(bits | answer), for few categories."""
-        on, off = self.bit_laws
-        places = range(min(self.k, 40))
-        return bit_channel(
-            places, self.k, [[on if i == j else off for j in places] for i in places]
-        )
+        return self.law.channel()
 
     @traced
     def randomize(self, values: Answers) -> Reports:
         """One row of packed bits for each true answer."""
-        return one_hot_coins(read_answers(values, self.k), self.k, *self.bit_laws)
-
-    def aggregate(self, reports: Reports) -> Tally:
-        """Count the ones of each category."""
-        rows = bit_rows(reports, self.k)
-        return Tally(self, column_sums(rows, self.k), rows.shape[0])
-
-    def to_wire(self, reports: Reports) -> list[Json]:
-        """Bits as hexadecimal digits."""
-        return [*to_hex(bit_rows(reports, self.k))]
-
-    def from_wire(self, payloads: Sequence[Json]) -> Reports:
-        """Hexadecimal digits, k bits."""
-        return bit_rows(from_hex(payloads, -(-self.k // 8)), self.k)
+        return self.law.draw(read_answers(values, self.k))

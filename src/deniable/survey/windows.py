@@ -7,6 +7,7 @@ unbiased. Both the piecewise mechanism and the square wave are such laws with di
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,14 +20,45 @@ from deniable.privacy.channel import Channel
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.survey.bits import coins
-from deniable.survey.frequency import Pair, enumerable
+from deniable.survey.laws import enumerable
+from deniable.survey.protocol import Pair
 from deniable.survey.thresholds import WORD, keep
 
 Integers = npt.NDArray[np.int64]
 
 
+class Straightened(ABC):
+    """A law whose outputs lie on one line."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many outputs there are."""
+
+    @property
+    @abstractmethod
+    def line(self) -> tuple[Fraction, Fraction]:
+        """Slope and offset that make an output an unbiased estimate of place/steps."""
+
+    @property
+    def largest(self) -> Fraction:
+        """Half the reach of the outputs."""
+        return self.line[0] * (self.outputs - 1) / 2
+
+    def sums(self, reports: Integers) -> tuple[Fraction, Fraction]:
+        """The sums of slope * report + offset, and of its square, exactly."""
+        slope, offset = self.line
+        n, plain = reports.size, int(reports.sum())
+        # Outputs are below 2^32: halves of a square's sum stay below 2^63 for 2^31 reports.
+        square = (int(((reports * reports) >> 32).sum()) << 32) + int(
+            ((reports * reports) & (2**32 - 1)).sum()
+        )
+        squares = slope**2 * square + 2 * slope * offset * plain + n * offset**2
+        return slope * plain + n * offset, squares
+
+
 @dataclass(frozen=True)
-class Window:
+class Window(Straightened):
     """Starts 0, ..., `steps`; outputs 0, ..., steps + width - 1."""
 
     epsilon: Fraction

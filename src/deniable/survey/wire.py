@@ -19,14 +19,13 @@ from typing import Any
 from deniable.errors import DeniableError, ParameterError, ParameterTypeError, ReportError
 from deniable.lazy import lazy
 from deniable.survey.bit_flip import BitFlip
-from deniable.survey.duchi import OneBitMean
 from deniable.survey.hadamard import HadamardResponse
 from deniable.survey.heavy_hitters import HeavyHitters
 from deniable.survey.hierarchy import Hierarchy
 from deniable.survey.kary import KaryResponse
 from deniable.survey.lasting import LastingResponse, Rappor
 from deniable.survey.local_hashing import LocalHashing
-from deniable.survey.piecewise import HybridMean, PiecewiseMean
+from deniable.survey.means import HybridMean, OneBitMean, PiecewiseMean
 from deniable.survey.places import Places
 from deniable.survey.several import SampleOne, Together
 from deniable.survey.sketches import CountMeanSketch, HadamardSketch
@@ -67,7 +66,7 @@ _MOST_NAME = 200
 
 
 @dataclass(frozen=True)
-class Question:
+class Item:
     """A question's public name and the protocol its answers go through."""
 
     name: str
@@ -112,7 +111,7 @@ class Question:
         return self.protocol.from_wire(data["reports"])
 
 
-def read_question(text: str | bytes) -> Question:
+def read_item(text: str | bytes) -> Item:
     """The question of a text; parameters are checked, and thresholds must be the right ones."""
     data = load(text)
     if (
@@ -123,12 +122,12 @@ def read_question(text: str | bytes) -> Question:
         raise ReportError(f"a question is an object of version {VERSION}")
     given = {name: value for name, value in data.items() if name not in ("name", "version")}
     try:
-        question = Question(data.get("name", ""), _protocol(given, depth=0))
+        item = Item(data.get("name", ""), _protocol(given, depth=0))
     except ParameterError as cause:
         raise ReportError(f"a question has a bad parameter: {cause}") from cause
-    if _dump(data) != question.text:
+    if _dump(data) != item.text:
         raise ReportError("a question's thresholds are not those of its parameters")
-    return question
+    return item
 
 
 def _describe(protocol: Any) -> dict[str, object]:

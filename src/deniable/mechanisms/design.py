@@ -1,4 +1,4 @@
-"""A survey design: one exact channel, from which everything else follows."""
+"""A design: one exact channel from answers to reports, from which everything else follows."""
 
 from __future__ import annotations
 
@@ -14,29 +14,26 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, ParameterTypeError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.response import RandomizedResponse
-from deniable.privacy.channel import Channel, worst_of_all
+from deniable.mechanisms.inverse import Rows, kronecker, left_inverse, same_for_all
+from deniable.mechanisms.labels import Places, as_array, find_places
+from deniable.privacy.channel import Channel
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import log_float
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.channel import ChannelLoss
+from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.randomness.noise import ChoiceLaw, noise
-from deniable.survey.inverse import Rows, kronecker, left_inverse
-from deniable.survey.reading import as_array, find_places
 from deniable.trace import traced
 
 Floats = npt.NDArray[np.float64]
-
-_MOST = 32
-_MOST_JOINT = 256
 
 
 @dataclass(frozen=True)
 class Design:
     """How a respondent's answer becomes a report: P(report | true answer), in rationals.
 
-    Made by the functions of `deniable.survey.designs`. Formal guarantee, for each respondent, whose
-    answer may be any of the channel's inputs:
+    Made by `RandomizedResponse` and by the functions of `deniable.survey.designs`. Formal
+    guarantee, for each respondent, whose answer may be any of the channel's inputs:
 
     * one report is ε-DP under "replace", `epsilon` being the worst log ratio over all reports and
       pairs of answers: the worse side counts where the channel is lopsided (Warner 1965;
@@ -61,13 +58,8 @@ class Design:
     def __post_init__(self) -> None:
         if not isinstance(self.channel, Channel):
             raise ParameterTypeError("channel", type(self.channel).__name__, "must be a Channel")
-        most = _MOST_JOINT if self.parts else _MOST
-        if not 2 <= len(self.answers) <= most or len(self.reports) > most:
-            raise ParameterError(
-                "channel",
-                f"{len(self.answers)} answers, {len(self.reports)} reports",
-                f"a design has from 2 to {most} of each; more need a protocol for large domains",
-            )
+        if len(self.answers) < 2:
+            raise ParameterError("channel", len(self.answers), "a design has two answers or more")
         if self.parts and reduce(kronecker, (p.channel.rows for p in self.parts)) != (
             self.channel.rows
         ):
@@ -105,28 +97,19 @@ class Design:
             raise ParameterError("design", self.method, f"{self.warning} It has no loss to state")
         if self.parts:
             return compose(*(part.loss for part in self.parts))
-        if len(self.answers) == len(self.reports):
-            return RandomizedResponse.from_channel(self.channel.rows, self.answers).loss
-        return ChannelLoss(rows=self.channel.rows)
+        return report_loss(self.channel.rows)
 
     @property
     def warning(self) -> str | None:
         """What a design without a finite ε gives away; None for all others."""
-        found = self._proof()
-        if found is None:
-            return None
-        report, answer = found
-        return (
-            f"A report of {report!r} proves that the answer is not {answer!r}: ε is infinite, and "
-            "who sends the other report is suspected for it."
-        )
-
-    def _proof(self) -> tuple[Hashable, Hashable] | None:
-        """A report that excludes an answer."""
         for place, report in enumerate(self.reports):
             column = [row[place] for row in self.channel.rows]
             if max(column) > 0 and min(column) == 0:
-                return report, self.answers[column.index(Fraction(0))]
+                answer = self.answers[column.index(Fraction(0))]
+                return (
+                    f"A report of {report!r} proves that the answer is not {answer!r}: ε is "
+                    "infinite, and who sends the other report is suspected for it."
+                )
         return None
 
     @lazy
@@ -158,38 +141,24 @@ class Design:
             raise PrivateValueError(
                 f"values must be a list of one or more answers, each one of {self.answers}"
             )
-        sent = np.empty(truth.size, dtype=np.int64)
-        for place in np.unique(truth).tolist():
-            at = np.flatnonzero(truth == place)
-            sent[at] = noise(ChoiceLaw(self.channel.rows[place])).many(at.size)
-        return as_array(self.reports)[sent]
+        return as_array(self.reports)[drawn(self.channel.rows, truth)]
 
 
-def joint(*designs: Design) -> Design:
-    """Several items answered by the same people, each with its own coins.
+def drawn(rows: Rows, truth: Places) -> Places:
+    """The place of one report for the place of each true answer, by exactly these probabilities."""
+    sent = np.empty(truth.size, dtype=np.int64)
+    for place in np.unique(truth).tolist():
+        at = np.flatnonzero(truth == place)
+        sent[at] = noise(ChoiceLaw(rows[place])).many(at.size)
+    return sent
 
-    Answers and reports are tuples, the channel is the Kronecker product, and the loss is the sum:
-    ε = ε₁ + ε₂ + … exactly, since the worst reports can meet.
-    """
-    if len(designs) < 2 or not all(isinstance(each, Design) for each in designs):
-        raise ParameterTypeError("designs", len(designs), "must be two designs or more")
-    size = math.prod(len(each.answers) for each in designs)
-    if max(size, math.prod(len(each.reports) for each in designs)) > _MOST_JOINT:
-        raise ParameterError(
-            "designs", size, f"a table has at most {_MOST_JOINT} cells; merge categories"
-        )
-    answers: list[tuple[Hashable, ...]] = [()]
-    reports: list[tuple[Hashable, ...]] = [()]
-    for each in designs:
-        answers = [(*old, new) for old in answers for new in each.answers]
-        reports = [(*old, new) for old in reports for new in each.reports]
-    rows = reduce(kronecker, (each.channel.rows for each in designs))
-    return Design(
-        "joint",
-        Channel(tuple(answers), tuple(reports), rows),
-        not_private=worst_of_all(rows) == math.inf,  # each part has said so itself
-        parts=designs,
-    )
+
+def report_loss(rows: Rows) -> Loss:
+    """What one report of a channel costs, by the closed form where all answers are told alike."""
+    told = same_for_all(rows)
+    if told is not None and told * len(rows) > 1:
+        return RandomizedResponseLoss(truth=told, categories=len(rows))
+    return ChannelLoss(rows=rows)
 
 
 def read_design(design: object) -> Design:

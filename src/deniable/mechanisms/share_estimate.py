@@ -1,28 +1,57 @@
-"""Shares of the true answers, from reports."""
+"""Shares of the true answers, from reports, with intervals that cover."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, whole
-from deniable.survey import intervals
-from deniable.survey.design import Design, read_design
-from deniable.survey.reading import Reports, read_answer, report_places
-from deniable.survey.weights import Weighting, read_weights
+from deniable.errors import ParameterError
+from deniable.mechanisms import share_intervals
+from deniable.mechanisms.design import Design
+from deniable.mechanisms.labels import read_answer
+from deniable.privacy.exact import Number
 
 Floats = npt.NDArray[np.float64]
-Method = Literal["exact", "score", "wald"]
+IntervalMethod = Literal["exact", "score", "wald"]
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Weighting:
+    """The weights of all respondents, summed up by report."""
+
+    n: int
+    first: Floats
+    second: Floats
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective sample size, (Σw)²/Σw²: n equal weights have n (Kish 1965)."""
+        return float(self.first.sum() ** 2 / self.second.sum())
+
+    @property
+    def design_effect(self) -> float:
+        """n over the effective size: by how much the weights inflate a variance."""
+        return self.n / self.effective
+
+    def covariance(self, decoded: Floats, shares: Floats) -> Floats:
+        """Of the weighted shares, by linearisation: n/(n-1) Σ w² (z - θ)(z - θ)ᵀ / (Σw)².
+
+        `decoded` holds one column z for each report. Respondents are taken as drawn independently
+        (with replacement); what they reported and what the coins said are both inside z
+        (Särndal, Swensson & Wretman 1992, section 5.5-5.7).
+        """
+        off = decoded - shares[:, None]
+        total: Floats = off * (self.second / self.first.sum() ** 2) @ off.T
+        return total * self.n / (self.n - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseEstimate:
     """Unbiased shares of the true answers. They are kept as they are: below 0 and above 1 too.
 
     Cutting them to [0, 1] would bias every average and difference made of them; `clipped` does it
@@ -69,7 +98,7 @@ class Estimate:
         answer: Hashable = True,
         *,
         confidence: Number = 0.95,
-        method: Method | None = None,
+        method: IntervalMethod | None = None,
     ) -> tuple[float, float]:
         """An interval for the share, not cut to [0, 1].
 
@@ -85,12 +114,12 @@ class Estimate:
         if chosen == "score":
             z, prior = self.design.decoder[place], self.design.matrix.mean(axis=0)
             size = self._effective(place)
-            return intervals.score(z, self.reported, size, prior, confidence)
+            return share_intervals.score(z, self.reported, size, prior, confidence)
         if chosen == "wald":
-            return intervals.wald(self.share(answer), self.standard_error(answer), confidence)
+            return share_intervals.wald(self.share(answer), self.standard_error(answer), confidence)
         raise ParameterError("method", method, 'must be "exact", "score" or "wald"')
 
-    def method(self, answer: Hashable = True) -> Method:
+    def method(self, answer: Hashable = True) -> IntervalMethod:
         """The default interval of this answer."""
         weights = set(self.design.inverse[read_answer(self.design.answers, answer)])
         return "exact" if len(weights) == 2 and self.weighting is None else "score"
@@ -105,8 +134,8 @@ class Estimate:
         weights = self.design.inverse[place]
         low, high = float(min(weights)), float(max(weights))
         count = sum(c for c, w in zip(self.counts, weights, strict=True) if w == max(weights))
-        ends = intervals.clopper_pearson(count, self.n, confidence)
-        return low + (high - low) * ends[0], low + (high - low) * ends[1]
+        below, above = map(float, share_intervals.clopper_pearson(count, self.n, confidence))
+        return low + (high - low) * below, low + (high - low) * above
 
     def effective_size(self, answer: Hashable = True) -> float:
         """How many equally weighted reports would estimate this share as well (n, unweighted).
@@ -124,16 +153,16 @@ class Estimate:
         kish = self.weighting.effective
         return min(kish, spread / float(variance)) if variance > 0 else kish
 
-    def clipped(self, answer: Hashable = True, *, confidence: Number = 0.95) -> Clipped:
+    def clipped(self, answer: Hashable = True, *, confidence: Number = 0.95) -> ClippedShare:
         """The share and its interval cut to [0, 1], for display only."""
         low, high = self.interval(answer, confidence=confidence)
         raw = self.share(answer)
         share, low, high = (min(max(value, 0.0), 1.0) for value in (raw, low, high))
-        return Clipped(share, low, high, unclipped=raw)
+        return ClippedShare(share, low, high, unclipped=raw)
 
 
 @dataclass(frozen=True)
-class Clipped:
+class ClippedShare:
     """A share and an interval cut to [0, 1]: for the eye, not for further arithmetic."""
 
     share: float
@@ -147,42 +176,11 @@ class Clipped:
         return self.share != self.unclipped
 
 
-def estimate(design: Design, reports: Reports, *, weights: Any = None) -> Estimate:
-    """Estimate the shares of all answers from reports, with survey weights if there are any.
-
-    Raises:
-        ParameterError: a report is none of the design's, or a weight is negative or not finite.
-            Nothing is counted then.
-    """
-    places = report_places(read_design(design).reports, reports, "reports")
-    counts = np.bincount(places, minlength=len(design.reports))
-    if weights is None:
-        return _from_counts(design, counts.tolist())
-    weighting = read_weights(weights, places, len(design.reports))
-    reported = weighting.first / weighting.first.sum()
-    shares = design.decoder @ reported
-    covariance = weighting.covariance(design.decoder, shares)
-    return Estimate(design, tuple(counts.tolist()), reported, shares, covariance, weighting)
-
-
-def estimate_counts(design: Design, counts: Mapping[Hashable, int]) -> Estimate:
-    """The same from the number of times each report came in; those not named came never."""
-    if not isinstance(counts, Mapping):
-        raise ParameterTypeError("counts", type(counts).__name__, "must map reports to counts")
-    known = {
-        read_answer(read_design(design).reports, report, "counts"): c
-        for report, c in counts.items()
-    }
-    read = [whole(known.get(i, 0), "counts", least=0) for i in range(len(design.reports))]
-    if sum(read) == 0:
-        raise ParameterError("counts", 0, "must be one or more reports")
-    return _from_counts(design, read)
-
-
-def _from_counts(design: Design, counts: list[int]) -> Estimate:
+def estimate_of(design: Design, counts: list[int]) -> ResponseEstimate:
+    """From how often each report came in, in the order of the reports."""
     n = sum(counts)
     reported = np.array([count / n for count in counts])
     shares = design.decoder @ reported
     off = design.decoder - shares[:, None]
     covariance = off * (reported / n) @ off.T
-    return Estimate(design, tuple(counts), reported, shares, covariance)
+    return ResponseEstimate(design, tuple(counts), reported, shares, covariance)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,17 @@ def quantile(confidence: Number) -> float:
     return -NormalDist().inv_cdf(float(1 - read_confidence(confidence)) / 2)
 
 
-def clopper_pearson(count: int, n: int, confidence: Number) -> tuple[float, float]:
+def clopper_pearson(
+    count: npt.ArrayLike, n: npt.ArrayLike, confidence: Number
+) -> tuple[Floats, Floats]:
     """Covers any binomial probability at least this often (Clopper & Pearson 1934)."""
     from scipy.special import betainccinv, betaincinv  # noqa: PLC0415  (slow to import)
 
     tail = float(1 - read_confidence(confidence)) / 2
-    low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
-    high = float(betainccinv(count + 1, n - count, tail)) if count < n else 1.0
+    hits = np.asarray(count, dtype=np.float64)
+    misses = np.asarray(n, dtype=np.float64) - hits
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)
+    high = np.where(misses > 0, betainccinv(hits + 1, np.maximum(misses, 1), tail), 1.0)
     return low, high
 
 
@@ -57,7 +62,10 @@ def score(
     return mean + (lean - root) / (2 * (n + c2)), mean + (lean + root) / (2 * (n + c2))
 
 
-def wald(mean: float, standard_error: float, confidence: Number) -> tuple[float, float]:
+Mean = TypeVar("Mean", float, Floats)
+
+
+def wald(mean: Mean, standard_error: Mean, confidence: Number) -> tuple[Mean, Mean]:
     """The mean plus and minus a normal quantile of standard errors; misses too often when few."""
     width = quantile(confidence) * standard_error
     return mean - width, mean + width
