@@ -103,7 +103,11 @@ def test_what_is_of_no_listed_kind_is_refused_and_not_looked_at(case, table):
     source = make()
 
     def open_():
-        dp.Session({"t": table(source)}, budget=dp.ApproxDP(1, 1e-6), ledger=dp.Ledger())
+        dp.Session(
+            {"t": table(source), "p": private(ARROW)},
+            budget=dp.ApproxDP(1, 1e-6),
+            ledger=dp.Ledger(),
+        )
 
     with pytest.raises(dp.ParameterTypeError, match=hint) as refusal:
         open_()
