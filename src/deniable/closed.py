@@ -69,6 +69,16 @@ MECHANISMS = frozenset(
 )
 """What a door draws with."""
 
+_ENGINE_TABLES = frozenset(
+    {
+        "deniable.engines.csv_format:CSVFiles",
+        "deniable.engines.duckdb:DuckDBTable",
+        "deniable.engines.postgres:PostgresTable",
+        "deniable.engines.spark:SparkTable",
+    }
+)
+"""What names a table to the engine that reads it."""
+
 _INSIDE = {
     "deniable.mechanisms.base:PostProcessed": ("mechanism", MECHANISMS),
     "deniable.mechanisms.selection:TopK": (
@@ -106,6 +116,11 @@ def read_fraction(value: Fraction, argument: str) -> Fraction:
 def is_mechanism(value: object) -> bool:
     """Whether a door may draw with it, and with what stands in it, however deep."""
     return _is_listed(value, MECHANISMS)
+
+
+def is_engine_table(value: object) -> bool:
+    """Whether an engine of ours reads the table that it names."""
+    return _is_listed(value, _ENGINE_TABLES)
 
 
 def _is_listed(value: object, listed: Collection[str]) -> bool:

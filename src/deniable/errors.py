@@ -175,8 +175,8 @@ class NotAnsweredError(ReleaseFailedError):
 def _short(value: object, limit: int = 60) -> str:
     try:
         text = repr(value)
-    except ValueError:  # Python refuses to write out integers of many thousand digits
-        return f"a {type(value).__name__} of thousands of digits"
+    except (ValueError, RecursionError):  # integers of many thousand digits, lists in lists
+        return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 

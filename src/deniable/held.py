@@ -6,18 +6,37 @@ in memory are kept in a `Held`, and an error that leaves the library takes no lo
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
-from deniable.errors import PrivateValueError
+from deniable.errors import ParameterTypeError, PrivateValueError
 
 Value = TypeVar("Value")
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
-_KINDS = {"pyarrow": "Arrow table", "pandas": "pandas table", "polars": "polars table"}
+_PANDAS = "pandas"
+_FRAMES = (
+    ("pyarrow", "Table", "Arrow table"),
+    ("pyarrow", "RecordBatch", "Arrow table"),
+    (_PANDAS, "DataFrame", "pandas table"),
+    ("polars", "DataFrame", "polars table"),
+)
+_WANTED = (
+    "must be a path, an Arrow table, a pandas or polars DataFrame, or a table of an engine, as "
+    "dp.duckdb(...).table(name)"
+)
+_INSTEAD = {
+    "duckdb": "a relation of DuckDB is a view: name a table, dp.duckdb(connection).table(name)",
+    "narwhals": "give what it wraps: .to_native()",
+    "polars": "give the DataFrame that it makes: .collect()",
+    "pyarrow": "give the table that it makes: .read_all() or .to_table()",
+    "pyspark": "name it to its engine: dp.spark(session).frame(frame)",
+}
+_ELSE = "of anything else, make one of these"
 
 
 class Held(Generic[Value]):
@@ -52,12 +71,35 @@ class Held(Generic[Value]):
 
 
 def held_table(source: object) -> Held[Any]:
-    """A table in memory: shown by its kind and its number of columns, not of rows."""
-    what = _KINDS.get(type(source).__module__.partition(".")[0], type(source).__name__)
-    shape = getattr(type(source), "shape", None) and getattr(source, "shape", None)
-    if isinstance(shape, tuple) and len(shape) == 2:
-        what += f", {shape[1]} column{'s' * (shape[1] != 1)}"
-    return Held(source, what)
+    """A table in memory, of a closed list: shown by its kind and number of columns, not of rows.
+
+    What merely looks like a table may be a view that is computed anew whenever it is looked at, or
+    wrap one whose types follow its cells. Nothing of it is asked but its class.
+    """
+    what = kind_of_frame(source)
+    if what is None:
+        home = type(source).__module__.partition(".")[0].lstrip("_")
+        instead = _INSTEAD.get(home, _ELSE)
+        raise ParameterTypeError("source", type(source).__name__, f"{_WANTED}; {instead}")
+    table: Any = source
+    if is_pandas(source):
+        table = sys.modules[_PANDAS].DataFrame(source)  # of a class made from it, the rows alone
+    count = table.shape[1]
+    return Held(table, f"{what}, {count} column{'s' * (count != 1)}")
+
+
+def kind_of_frame(source: object) -> str | None:
+    """Which kind of table in memory it is; None if it is none that is read."""
+    for home, name, what in _FRAMES:
+        if type(source) is getattr(sys.modules.get(home), name, None):
+            return what
+    return "pandas table" if is_pandas(source) else None
+
+
+def is_pandas(source: object) -> bool:
+    """Whether it is a pandas table, or of a class made from it; whatever it says of its class."""
+    known = getattr(sys.modules.get(_PANDAS), "DataFrame", None)
+    return known is not None and issubclass(type(source), known)
 
 
 def opened(source: object) -> object:

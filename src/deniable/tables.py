@@ -18,9 +18,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from deniable.closed import exactly, frozen, read_text
+from deniable.closed import exactly, frozen, is_engine_table, read_text
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.held import Held, held_table, opened
+from deniable.held import Held, frameless, held_table
 from deniable.privacy.exact import Number, positive, read_bounds, whole
 from deniable.privacy.units import ROW, Relation, Unit, read_relation
 
@@ -92,6 +92,7 @@ class PublicTable:
     version: str
     row_by_row: bool
 
+    @frameless
     def __init__(
         self,
         source: Source,
@@ -151,6 +152,7 @@ class PrivateTable:
     row_by_row: bool
     looked: bool
 
+    @frameless
     def __init__(
         self,
         source: Source,
@@ -273,6 +275,7 @@ def read_table(value: object, wanted: str) -> PrivateTable | PublicTable:
     """A table, no subclass, with a copy of what is declared: nobody else can change it."""
     made = copy(exactly(value, (PrivateTable, PublicTable), "tables", wanted))
     assert isinstance(made, PrivateTable | PublicTable)
+    object.__setattr__(made, "source", hold(made.source))
     for each in fields(made):
         if each.name not in ("source", "unit"):
             object.__setattr__(made, each.name, frozen(getattr(value, each.name), each.name))
@@ -280,11 +283,8 @@ def read_table(value: object, wanted: str) -> PrivateTable | PublicTable:
 
 
 def hold(source: Source) -> Source:
-    """A path or an engine's table as it is; whatever is in memory held, so that no frame shows it.
-
-    What a class does not have is no engine's: a pandas table answers to the names of its columns.
-    """
-    if isinstance(source, str | Path | Held) or hasattr(type(source), "label"):
+    """A path or an engine's table as it is; a table in memory held, so that no frame shows it."""
+    if isinstance(source, str | Path) or type(source) is Held or is_engine_table(source):
         return source
     return held_table(source)
 
@@ -371,12 +371,6 @@ def read_source(source: Source) -> Source:
         if not re.search(r"\.(parquet|csv|csv\.gz|tsv)$", text.lower()):
             raise ParameterError("source", text, "must end in .parquet, .csv, .csv.gz or .tsv")
         return text
-    if isinstance(opened(source), int | float | bytes | list | dict | set | None):
-        raise ParameterTypeError(
-            "source",
-            type(opened(source)).__name__,
-            "must be a path, an Arrow, pandas or polars table, or dp.duckdb(...).table(name)",
-        )
     return source
 
 

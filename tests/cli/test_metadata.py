@@ -168,3 +168,34 @@ def test_formats_of_csv_files_private_and_public(folder, run):
 def test_formats_that_are_not_understood(file, run, line, message):
     file.write_text(METADATA.replace("max_rows = 5", f"max_rows = 5\n{line}"))
     assert message in run("query", file, COUNT, "--epsilon", "0.1", code=2)
+
+
+UNREADABLE = {
+    "a number of 5,000 digits": "epsilon = " + "9" * 5_000,
+    "a fraction of 5,000 digits and no end": "epsilon = 0." + "9" * 5_000 + "x",
+    "a number of 5,000 digits in base 16": "epsilon = 0x" + "f" * 5_000,
+    "3,000 brackets": "epsilon = " + "[" * 3_000 + "]" * 3_000,
+    "3,000 braces": "epsilon = " + "{a = " * 3_000 + "1" + "}" * 3_000,
+    "100 brackets": "epsilon = " + "[" * 100 + "]" * 100,
+    "3,000 names": ".".join(["a"] * 3_000) + " = 1",
+    "3,000 sections": "[" + ".".join(["a"] * 3_000) + "]",
+    "an open bracket": "epsilon = [",
+    "a day that is none": "epsilon = 2024-02-31",
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_what_no_reader_of_toml_can_read_or_show_is_one_line(case, file, run):
+    file.write_text(UNREADABLE[case] + "\n" + METADATA)
+    with pytest.raises(dp.ParameterError, match="is not TOML") as told:
+        read_metadata(file)
+    assert len(str(told.value)) < 500
+    assert "is not TOML" in run("query", file, COUNT, "--epsilon", "1", code=2)
+
+
+@pytest.mark.parametrize(
+    "value", ["9" * 5_000, "0x" + "f" * 5_000, "[" * 3_000 + "]" * 3_000, "{a = " * 3_000], ids=len
+)
+def test_lists_of_keys_that_cannot_be_read_are_one_line(value, file, run):
+    told = run("query", file, COUNT, "--epsilon", "1", "--keys", f"ward=[{value}]", code=2)
+    assert "a list is" in told

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
+from deniable.engines import postgres_settings
 from deniable.engines.base import Step
 from deniable.engines.postgres import Postgres
 from engines.loading import to_postgres
@@ -229,3 +230,21 @@ def test_a_closed_engine_opens_no_connection(at):
         with pytest.raises(dp.EngineError, match="the session is closed"):
             act()
     assert engine.connection.closed
+
+
+def test_a_lock_of_another_session_is_not_waited_for_without_end(at, monkeypatch):
+    quick = postgres_settings._BEGIN.replace("'60s'", "'300ms'")
+    assert quick != postgres_settings._BEGIN
+    monkeypatch.setattr(postgres_settings, "_BEGIN", quick)
+    source = dp.postgres(at).table("told")
+    with contextlib.closing(Postgres(source.database)) as engine, psycopg.connect(at) as other:
+        engine.add("t", source, None)
+        other.execute("LOCK TABLE told IN ACCESS EXCLUSIVE MODE")
+        with (
+            pytest.raises(dp.EngineError, match="another session of the server holds a lock"),
+            engine.snapshot(),
+        ):
+            pass
+        other.rollback()
+        with engine.snapshot() as taken:
+            assert len(taken.run(Step("SELECT u FROM t", "SELECT u FROM t"))) == 30

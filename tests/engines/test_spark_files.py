@@ -162,6 +162,45 @@ def test_one_persons_folder_decides_nothing_that_was_not_promised(home, tmp_path
     Spark(spark(session)).add("v", spark(session).frame(frame), None, "u")
 
 
+PATTERNS = {
+    "star": lambda session, place: session.read.parquet(f"{place}/*.parquet"),
+    "folder": lambda session, place: session.read.parquet(f"{place.parent}/*/all.parquet"),
+    "sign": lambda session, place: session.read.format("parquet").load(f"{place}/al?.parquet"),
+    "option": lambda session, place: (
+        session.read.format("parquet").option("path", f"{place}/[a]ll.parquet").load()
+    ),
+    "braces": lambda session, place: session.read.parquet(f"{place}/{{all,more}}.parquet"),
+    "filter": lambda session, place: session.read.option("pathGlobFilter", "*.parquet").parquet(
+        f"{place}/all.parquet"
+    ),
+    "time": lambda session, place: session.read.option(
+        "modifiedAfter", "2020-01-01T00:00:00"
+    ).parquet(f"{place}/all.parquet"),
+    "statement": lambda session, place: session.sql(f"SELECT * FROM parquet.`{place}/*.parquet`"),
+    "renamed": lambda session, place: session.read.parquet(f"{place}/*.parquet").selectExpr("u"),
+    "view": lambda session, place: (
+        session.sql(
+            f"CREATE OR REPLACE TEMP VIEW pattern USING parquet OPTIONS (path '{place}/*.parquet')"
+        )
+        and session.table("pattern")
+    ),
+}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("how", PATTERNS)
+def test_a_pattern_of_spark_that_finds_one_file_is_a_pattern(home, tmp_path, how, version):
+    """How many files it finds may be one person's doing: it is refused whatever it finds."""
+    session = home.newSession()
+    if version == "v2":
+        session.conf.set("spark.sql.sources.useV1SourceList", "")
+    parquet.write_table(pa.table({"u": range(9), "x": [1.0] * 9}), tmp_path / "all.parquet")
+    frame = PATTERNS[how](session, tmp_path)
+    with pytest.raises(dp.ParameterError, match="row_by_row=True"):
+        Spark(spark(session)).add("v", spark(session).frame(frame), None, "u")
+    Spark(spark(session)).add("v", spark(session).frame(frame), None, "u", row_by_row=True)
+
+
 def test_tables_that_spark_manages_need_no_promise_and_external_ones_do(home, tmp_path):
     rows = home.range(3).selectExpr("id AS u", "id AS x")
     rows.write.format("parquet").save(str(tmp_path / "outside"))

@@ -1,7 +1,10 @@
 """A port that is taken, clients that hold connections and say nothing, a log that repeats."""
 
 import logging
+import re
+import signal
 import socket
+import sys
 import time
 
 import pytest
@@ -54,6 +57,7 @@ def test_who_says_nothing_is_let_go(tmp_path):
         server.stop()
 
 
+DOCUMENT = survey([YES_NO])
 SHORT = "from deniable.service.listening import PatientProtocol as P; P.PATIENCE = 0.3; "
 
 
@@ -62,3 +66,43 @@ def test_a_message_is_logged_ten_times_at_most():
     assert sum(few.filter(record) for _ in range(1_000)) == 10
     assert few.filter(logging.LogRecord("asyncio", 40, "", 0, "another", (), None))
     assert PatientProtocol.PATIENCE == 20
+
+
+HURRIED = "import deniable.service.listening as l; l._LAST_SECONDS = 1; "
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGINT] * 3, [signal.SIGTERM, signal.SIGINT], [signal.SIGHUP, signal.SIGTERM] * 2],
+    ids=lambda signals: "-".join(each.name for each in signals),
+)
+def test_a_second_signal_asks_for_nothing_more(tmp_path, signals):
+    """While a request is under way, which the first lets end or gives up in its time."""
+    server = Server(tmp_path, DOCUMENT, setup=HURRIED)
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as slow:
+            slow.sendall(
+                f"POST /s/{DOCUMENT.id}/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n"
+                "Content-Type: application/json\r\n\r\n{".encode()
+            )
+            assert server.get("/nothing")[0] == 404  # the first is under way by now
+            for each in signals:
+                server.process.send_signal(each)
+                time.sleep(0.2)
+            assert server.process.wait(timeout=60) == 0
+    finally:
+        server.stop()
+    told = server.log.read_text()
+    assert "Traceback" not in told
+    assert "stopped; every answer that was acknowledged is stored" in told
+
+
+def test_an_error_is_logged_without_what_it_says():
+    try:
+        raise ValueError("zq7319qz")
+    except ValueError:
+        record = logging.LogRecord("uvicorn.error", 40, "", 0, "Failed\n", (), sys.exc_info())
+    assert _Few().filter(record)
+    shown = logging.Formatter().format(record)
+    assert "zq7319qz" not in shown
+    assert re.fullmatch(r"Failed: ValueError in test_listening\.py, line \d+", shown)

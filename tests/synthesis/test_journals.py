@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import traceback
 from fractions import Fraction
 
 import numpy as np
@@ -113,6 +114,33 @@ def test_a_journal_of_another_ledger_is_refused(stopped):
             small(each, journal=path)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        dp.ParameterError("row", "zq7319qz", "is private"),
+        dp.EngineError("zq7319qz"),
+        OSError("zq7319qz"),
+        ValueError("zq7319qz"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_fails_after_the_charge_says_nothing_also_where_a_run_goes_on(
+    stopped, monkeypatch, error, resumed
+):
+    ledger, path = stopped
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(Draws, "close", fails)
+    journal = path if resumed else None
+    with session(ledger=ledger) as each, pytest.raises(dp.ReleaseFailedError) as told:
+        small(each, journal=journal)
+    assert "after it was charged" in str(told.value)
+    assert "zq7319qz" not in "".join(traceback.format_exception(told.value))
+
+
 def test_a_journal_of_a_run_that_ended_gives_its_answer_for_nothing(stopped):
     ledger, path = stopped
     with session(ledger=ledger) as each:
@@ -154,6 +182,7 @@ def test_what_is_no_journal_is_refused_and_left_alone(tmp_path):
 
 WRITER = """
 import sys
+import traceback
 import pyarrow as pa
 import deniable as dp
 ledger, journal = sys.argv[1:]

@@ -27,13 +27,13 @@ row already.
 from __future__ import annotations
 
 import glob
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deniable.cli.toml import read_toml
 from deniable.engines.csv_format import CSVFiles, csv
 from deniable.engines.files import Files
 from deniable.errors import ParameterError, ParameterTypeError
@@ -109,9 +109,9 @@ def _parsed(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ParameterError("file", file.name, f"no such file: {file}; `deniable init` drafts one")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeError) as error:
-        told = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
+        return read_toml(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        told = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error)
         raise ParameterError(
             "file", file.name, f"{file} is not TOML: {told}; `deniable init` drafts one that is"
         ) from None

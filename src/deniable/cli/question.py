@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,6 +14,7 @@ import typer
 
 from deniable.answer import Answer
 from deniable.cli.metadata import Metadata
+from deniable.cli.toml import read_toml
 from deniable.errors import ParameterError
 from deniable.query.show.explain import Explanation
 from deniable.session import NEW, Session
@@ -126,7 +126,7 @@ def read_keys(given: Sequence[str] | None, metadata: Metadata) -> dict[str, list
 def _values(text: str, kind: ColumnType | None, whole: str) -> list[Any]:
     if text.startswith("["):
         try:
-            read = tomllib.loads(f"values = {text}")
+            read = read_toml(f"values = {text}")
             if len(read) > 1:
                 raise ValueError
             return list(read["values"])

@@ -17,7 +17,7 @@ from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.csv_format import CSVFiles
 from deniable.engines.files import Files, Stored
 from deniable.engines.frames import pinned_frame
-from deniable.engines.leaves import Reader, projection, schema_of
+from deniable.engines.leaves import Reader, check_read, projection, schema_of
 from deniable.engines.linked import Linked, Standing, linked, standing
 from deniable.engines.pinned import Pinned, Texts
 from deniable.engines.room import Room
@@ -187,6 +187,7 @@ class DuckDB:
     ) -> Schema:
         """What one of the files says, with the columns that folders of the pattern name."""
         stored = _opening(name, lambda: files.stored(self._connection, path))
+        check_read(columns, stored.hidden)
         return schema_of(stored.found, columns, stored.reader)
 
     def _stored(

@@ -19,6 +19,10 @@ LOST = (
     "the owner makes another session"
 )
 
+HELD_UP = (
+    "another session of the server holds a lock on a table of the question, and did not let go; "
+    "end that session (it is in pg_locks and pg_stat_activity), and ask again"
+)
 REPLACED = (
     "the file of a database is not the one that the session opened, and is not read; "
     "the owner makes another session"

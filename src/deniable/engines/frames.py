@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
+from deniable.engines.arrow_columns import Frame, of_arrow, of_polars
+from deniable.engines.leaves import check_read
 from deniable.engines.sources import check_names
-from deniable.errors import ParameterError, ParameterTypeError
-from deniable.tables import ColumnType
+from deniable.errors import ParameterError
+from deniable.held import is_pandas, opened
+from deniable.tables import ColumnType, hold
 
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -32,25 +35,30 @@ def pinned_frame(
 
     The unit is named in lower case.
     """
-    if is_pandas(source):
-        if columns is None:
-            raise ParameterError(
-                "columns",
-                "none",
-                "the types of a pandas table follow its values; declare them: " + _drafted(source),
-            )
-        return _from_pandas(source, columns, unit)
-    tabular = hasattr(source, "num_rows") or hasattr(source, "shape")
-    if not hasattr(source, "__arrow_c_stream__") or not tabular:
-        raise ParameterTypeError(
-            "source", type(source).__name__, "must be an Arrow, pandas or polars table"
+    source = opened(hold(source))
+    if is_pandas(source) and columns is None:
+        raise ParameterError(
+            "columns",
+            "none",
+            "the types of a pandas table follow its values; declare them: " + _drafted(source),
         )
-    import pyarrow  # noqa: PLC0415  (slow to import, and there already with such a table)
+    import pyarrow  # noqa: PLC0415  (slow to import)
 
-    table = pyarrow.table(source)
-    check_names(table.column_names)
-    hidden = [field.name for field in table.schema if _is_unfit(pyarrow.types, field.type)]
-    return _copied(table.drop_columns(hidden) if hidden else table)
+    if is_pandas(source):
+        found = Frame(_from_pandas(source, columns or {}, unit))
+    elif isinstance(source, pyarrow.Table):
+        found = of_arrow(source)
+    elif isinstance(source, pyarrow.RecordBatch):
+        found = of_arrow(pyarrow.Table.from_batches([source]))
+    else:
+        found = of_polars(source, {name.lower() for name in columns or {}})
+    check_read(columns, found.hidden)
+    if unit is not None and (why := found.hidden.get(unit)):
+        raise ParameterError("unit", unit, f"cannot be read: {why}")
+    if not found.table.num_columns:
+        why = "".join(f"; {name}: {why}" for name, why in found.hidden.items())
+        raise ParameterError("source", "a table", f"has no column that is read{why}")
+    return _copied(found.table)
 
 
 def _copied(table: Any) -> Any:
@@ -61,12 +69,6 @@ def _copied(table: Any) -> Any:
     with pyarrow.ipc.new_stream(written, table.schema) as stream:
         stream.write_table(table)
     return pyarrow.ipc.open_stream(written.getvalue()).read_all()
-
-
-def is_pandas(source: object) -> bool:
-    """Whether it is a pandas table, or of a class made from it."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
 def arrow_types() -> dict[ColumnType, Any]:
@@ -181,6 +183,12 @@ def _numpy() -> Any:
     return numpy
 
 
+def _pandas() -> Any:
+    import pandas  # noqa: PLC0415  (slow to import, and there already with a pandas table)
+
+    return pandas
+
+
 # Kinds of NumPy's whose cells are read all at once, and as each would be by itself.
 _AT_ONCE = {
     ("i", ColumnType.INTEGER): "int64",
@@ -231,7 +239,12 @@ def _number(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    """As it prints; whole numbers alike, whether pandas holds them as fractions or not."""
+    """As it prints; whole numbers alike, whether pandas holds them as fractions or not.
+
+    Of whatever else Python holds, what prints may be where it lies in memory.
+    """
+    if not isinstance(value, (*_PRINTED, _pandas().Period, _pandas().Interval)):
+        return None
     if isinstance(value, float):
         if math.isnan(value):
             return None
@@ -240,6 +253,9 @@ def _text(value: Any) -> str | None:
     text = str(value)
     text.encode()
     return text
+
+
+_PRINTED = (str, bool, int, float, Decimal, date, time, timedelta, UUID, bytes)
 
 
 def _truth(value: Any) -> bool | None:
@@ -260,8 +276,8 @@ def _time(value: Any) -> datetime | None:
 
 
 def _day(value: Any) -> date | None:
-    time = _time(value)
-    return None if time is None else time.date()
+    moment = _time(value)
+    return None if moment is None else moment.date()
 
 
 _CELLS = {
@@ -272,24 +288,3 @@ _CELLS = {
     ColumnType.DATE: _read_by(_day),
     ColumnType.TIMESTAMP: _read_by(_time),
 }
-
-
-def _is_unfit(types: Any, kind: Any) -> bool:
-    """Types that DuckDB fails to read, or of whose cells it makes one; however they are encoded.
-
-    Times in seconds or milliseconds with a zone fail where they lie too far. Days that are counted
-    in milliseconds are cut to whole days, and wrap around: two people's would be one. Fractions of
-    16 bits and decimals of 32 bytes fail whatever they are. Whatever a type is made of is looked
-    at: that of values, of what stores them, and of parts.
-    """
-    inner = [getattr(kind, name) for name in _INNER if hasattr(kind, name)]
-    inner += [kind.field(place).type for place in range(kind.num_fields)]
-    if any(_is_unfit(types, each) for each in inner if each != kind):
-        return True
-    if types.is_date64(kind) or types.is_float16(kind) or types.is_decimal256(kind):
-        return True
-    return bool(types.is_timestamp(kind) and kind.tz and kind.unit in {"s", "ms"})
-
-
-_INNER = ("storage_type", "value_type")
-"""What Arrow calls the type in an extension, a dictionary, or a run of equal values."""

@@ -52,6 +52,14 @@ class Reader(StrEnum):
     MEMORY = "memory"  # nobody has looked
 
 
+def check_read(columns: Mapping[str, ColumnType] | None, hidden: Mapping[str, str]) -> None:
+    """Refuse declared columns that are never read, and say why they are not."""
+    reasons = {name.lower(): why for name, why in hidden.items()}
+    for name in columns or {}:
+        if why := reasons.get(name.lower()):
+            raise ParameterError("columns", name, f"cannot be read: {why}")
+
+
 def schema_of(
     found: Mapping[str, str], columns: Mapping[str, ColumnType] | None, reader: Reader
 ) -> Schema:
@@ -100,9 +108,17 @@ def why_left_out(native: str) -> str:
     if family(native) is not None:
         return ""
     if native.endswith("]") or native.startswith(("STRUCT", "MAP", "UNION")):
-        return "it is nested: a row holds several values; store one column for each"
+        return NESTED
     if native == "BLOB":
         return "it holds bytes; declare it as text if they are letters"
+    return unknown(native)
+
+
+NESTED = "it is nested: a row holds several values; store one column for each"
+
+
+def unknown(native: object) -> str:
+    """Why a column of a type without any questions is left out."""
     return f"nothing can be asked about the type {native}"
 
 

@@ -237,7 +237,10 @@ class Postgres:
         tables = [opened for opened in self._opened.values() if not opened.what]
         for lock in sorted({opened.lock for opened in tables}):
             places = sorted({opened.place for opened in tables if opened.lock == lock})
-            self.connection.execute(f"LOCK TABLE {', '.join(places)} IN {lock} MODE")
+            try:
+                self.connection.execute(f"LOCK TABLE {', '.join(places)} IN {lock} MODE")
+            except psycopg.errors.LockNotAvailable:
+                raise EngineError(faults.HELD_UP) from None
         standing = look(
             self.catalogue,
             {opened.oid for opened in self._opened.values()},

@@ -31,6 +31,8 @@ _BEGIN = "; ".join(
         # One person's rows may take long; they must not decide whether a question fails. Nor may an
         # error that is caught end the connection.
         "SET LOCAL statement_timeout = 0",
+        # A lock of another session says nothing of rows, and is not waited for without end.
+        "SET LOCAL lock_timeout = '60s'",
         "SET LOCAL idle_in_transaction_session_timeout = 0",
         "SET LOCAL exit_on_error = off",
     )

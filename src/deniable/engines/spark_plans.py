@@ -64,6 +64,10 @@ _FAILING = {
     "datetimerebasemode": {"exception", "legacy"},
 }
 """Options of files under which one line or cell ends a question, or the rest of its file."""
+_SIGNS = frozenset("*?[]{}\\")
+"""What Spark takes for signs of a pattern."""
+_CHOOSING = frozenset({"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"})
+"""Options by which names and times of files decide which are read."""
 _READING = {
     "spark.sql.parquet.enableVectorizedReader": "true",  # the other one counts digits of decimals
     "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
@@ -140,7 +144,7 @@ def _leaf(
     return Stored(
         form=form,
         folders=frozenset(n for n, number in named.items() if _is(number, meant) in numbers),
-        several=not (managed or (form != Form.JSON and _is_one_file(frame, files))),
+        several=not (managed or (form != Form.JSON and _is_one_file(frame, files, options))),
     )
 
 
@@ -150,10 +154,15 @@ def _is_managed(node: Any) -> bool:
     return bool(known.isDefined()) and str(known.get().tableType().name()) == "MANAGED"
 
 
-def _is_one_file(frame: DataFrame, files: Any) -> bool:
-    """Whether all rows are in one file, named by itself; one that is gone has no rows."""
+def _is_one_file(frame: DataFrame, files: Any, options: Mapping[str, str]) -> bool:
+    """Whether all rows are in one file, named by itself; one that is gone has no rows.
+
+    A pattern is none, though it finds one file now: Spark keeps what was said in an option, but
+    for statements that name files in place of a table.
+    """
+    given = {name.lower(): value for name, value in options.items()}
     places = files.rootPaths()
-    if places.size() != 1:
+    if _SIGNS & set(given.get("path", "*")) or _CHOOSING & given.keys() or places.size() != 1:
         return False
     place = places.apply(0)
     known = frame.sparkSession._jsparkSession.sessionState().newHadoopConf()

@@ -25,8 +25,7 @@ from deniable.service.tables import METADATA, SURVEYS
 
 _TURN = 0x64656E69  # the number of the lock in Postgres
 _TAKE_TURN = sa.text(
-    "SELECT set_config('synchronous_commit', 'on', true), "
-    f"set_config('lock_timeout', '{PATIENCE}s', true), pg_advisory_xact_lock({_TURN})"
+    f"SELECT set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock({_TURN})"
 )
 
 

@@ -61,8 +61,10 @@ def take(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Exce
         there = _there(connection, [deposits[at] for at in taken])
     missing = [at for at in taken if not deposits[at].rows.keys() <= there]
     if missing:
+        TOKENS.erase(database)  # also what was left by who was killed before
         for at, problem in _lay_down(database, deposits, missing).items():
             outcomes[at] = problem
+        REPORTS.erase(database)
     return outcomes
 
 

@@ -7,11 +7,13 @@ import logging
 import resource
 import signal
 import socket
+import traceback
 from asyncio import TimerHandle, Transport
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -100,7 +102,10 @@ class PatientProtocol(H11Protocol):
 
 
 class _Few(logging.Filter):
-    """Lets the first ten of a message through: somebody who causes more fills no disk."""
+    """Lets the first ten of a message through: somebody who causes more fills no disk.
+
+    Of an error its kind and line are told: what it says may quote a row.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +114,18 @@ class _Few(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         kind = (record.name, str(record.msg))
         self._seen[kind] += 1
+        if record.exc_info:
+            record.msg, record.args = _in_one_line(record), ()
+            record.exc_info = record.exc_text = None
         return self._seen[kind] <= _REPEATS
+
+
+def _in_one_line(record: logging.LogRecord) -> str:
+    """What is logged, and the kind and place of the error that comes with it."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    lines = traceback.extract_tb(None if error is None else error.__traceback__)
+    place = f" in {Path(lines[-1].filename).name}, line {lines[-1].lineno}" if lines else ""
+    return f"{str(record.msg).strip()}: {type(error).__name__}{place}"
 
 
 def _more_files() -> int:
@@ -126,8 +142,13 @@ def _more_files() -> int:
 class _Stoppable(uvicorn.Server):
     """A server whose end is the same whichever signal asks for it: what follows `run` is done.
 
-    Uvicorn's own raises the signal again when it has shut down, and TERM then ends the process.
+    Uvicorn's own raises the signal again when it has shut down, and TERM then ends the process. A
+    second one of its own would break off the requests that the first one lets end.
     """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Take no more requests, let those that are under way end, and do what follows."""
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -7,6 +7,10 @@ table of fresh ones, which is written anew as a whole each time, by key. When it
 Tokens and reports have a pool each, draw each for themselves, and are written in different
 transactions (see `deposits.py`).
 
+In Postgres rows are deleted and written, never truncated: who reads from a snapshot, as a dump
+does, sees all of it. What was deleted is then taken out of the files (`erase`), of tokens before
+reports follow. While somebody holds a snapshot that sees it, Postgres keeps it.
+
 So who sees the store once, at whatever moment, killed or not, sees a report among all of its
 survey, or, where those are more, among `KEPT` or more that it may belong to.
 """
@@ -20,7 +24,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
+from deniable.errors import SurveyStoreError
+from deniable.ledger.stores.own import PATIENCE
+from deniable.ledger.stores.postgres import is_held_up
 from deniable.service.database import Database, named
 from deniable.service.tables import (
     ANSWERS,
@@ -32,6 +40,7 @@ from deniable.service.tables import (
 )
 
 MOST, KEPT = 512, 256
+_SHORT = 1
 
 T = TypeVar("T")
 Row = Mapping[str, str]
@@ -92,9 +101,13 @@ class Pool:
             shuffled = _shuffled(mine)
             kept += shuffled[:KEPT]
             released += shuffled[KEPT:]
-        _clear(connection, self.fresh)
+        connection.execute(sa.delete(self.fresh))  # SQLite overwrites them
         self._lay(connection, self.fresh, kept)
         self._lay(connection, self.rest, released)
+
+    def erase(self, database: Database) -> None:
+        """Nothing of old fresh rows stays in the file; while somebody reads for long, it does."""
+        erase(database, self.fresh, seconds=_SHORT)
 
     def fill(self, connection: sa.Connection) -> None:
         """Bring rows back at random where fewer than `KEPT` are fresh: who comes next is mixed."""
@@ -128,12 +141,37 @@ def settle(database: Database) -> None:
             pool.fill(connection)
     if database.dialect == "postgresql":
         with database.turn() as connection:
-            # All at first, in the order in which readers take them: nobody waits in a circle.
-            names = ", ".join(named(connection, table) for table in _ALL)
-            connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
             for table in _ALL:
                 _rewrite(connection, table)
+        for table in _ALL:
+            if not erase(database, table, seconds=PATIENCE):
+                raise SurveyStoreError(
+                    "another session (a dump?) holds a lock on the survey store, whose files may "
+                    "tell in which order people answered; all is stored: let it end, and serve or "
+                    "close the survey again"
+                )
     database.compact()
+
+
+def erase(database: Database, table: sa.Table, *, seconds: int) -> bool:
+    """Take what was deleted out of a table's files (SQLite has done it); False if it is locked.
+
+    Unlike `TRUNCATE` this leaves to open snapshots what they see.
+    """
+    if database.dialect != "postgresql":
+        return True
+    with database.turn() as connection:
+        name = named(connection, table)
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{seconds}s'")
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+        except OperationalError as cause:
+            if not is_held_up(cause):
+                raise
+            return False
+        connection.exec_driver_sql(f"CLUSTER {name} USING {table.name}_pkey")
+    return True
 
 
 def _rewrite(connection: sa.Connection, table: sa.Table) -> None:
@@ -141,7 +179,7 @@ def _rewrite(connection: sa.Connection, table: sa.Table) -> None:
     keys = ", ".join(column.name for column in table.primary_key)
     for statement in (
         f"CREATE TEMPORARY TABLE settled ON COMMIT DROP AS SELECT * FROM {name}",  # noqa: S608
-        f"TRUNCATE {name}",
+        f"DELETE FROM {name}",  # noqa: S608
         f"INSERT INTO {name} SELECT * FROM settled ORDER BY {keys}",  # noqa: S608
         "DROP TABLE settled",
     ):
@@ -154,11 +192,3 @@ def _shuffled(given: Sequence[T]) -> list[T]:
 
 def _all(connection: sa.Connection, table: sa.Table) -> list[Row]:
     return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
-
-
-def _clear(connection: sa.Connection, table: sa.Table) -> None:
-    """Nothing of old rows stays in the file: SQLite overwrites them, Postgres begins a new one."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"TRUNCATE {named(connection, table)}")
-    else:
-        connection.execute(sa.delete(table))

@@ -120,7 +120,7 @@ def _read(path: Path) -> list[Entry]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
         found = [json.loads(line) for line in lines[:-1]]
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ParameterError("resume", path.name, "is no journal of a synthesis") from None
     size = min(len(lines[-1]), len(_START))
     whole = all(isinstance(entry, dict) and {"draw", "price"} <= set(entry) for entry in found)

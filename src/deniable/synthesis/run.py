@@ -148,8 +148,11 @@ class Run:
                     "journal", str(path), "was begun with another synthesis, price or version"
                 )
             if self.parts.ledger.recorded(self.owner.population, loss, question) is None:
-                door = self.gate.resume(int(first[1]))
-                return door, _Tail(path, key=self._key(door))
+                number = int(first[1])
+                reserved, _ = self.parts.ledger.resume(self.owner.population, number)
+                # A journal that is refused is so before anything is read.
+                kept = _Tail(path, key=self._key(reserved.head))
+                return self.gate.resume(number), kept
         opened = self.gate.open(
             loss, purpose="synthesis", question=question, resumable=path is not None
         )
@@ -158,13 +161,13 @@ class Run:
             return None, Journal(entries=opened.value["drawn"])
         if path is None:
             return opened, Journal()
-        kept = _Tail(path, key=self._key(opened))
+        kept = _Tail(path, key=self._key(opened.head))
         kept.append({"draw": ["open", opened.number, _digest(loss, question)], "price": "0"})
         return opened, kept
 
-    def _key(self, door: Door) -> bytes:
-        """What seals the journal of one door of one ledger."""
-        text = f"a journal of {door.head}".encode()
+    def _key(self, head: str) -> bytes:
+        """What seals the journal of one door of one ledger, by the head of its reservation."""
+        text = f"a journal of {head}".encode()
         return hmac.new(self.parts.ledger.key, text, hashlib.sha256).digest()
 
 

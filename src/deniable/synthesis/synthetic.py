@@ -156,7 +156,7 @@ class SyntheticTable:
             receipt = tuple((what, _price(*numbers)) for what, *numbers in about["receipt"])
             measured = [Measurement.from_json(each) for each in about["measurements"]]
             return cls(codings, model, tuple(measured), about["method"], receipt)
-        except (LookupError, TypeError, ValueError, OSError, zipfile.BadZipFile):
+        except (LookupError, TypeError, ValueError, OSError, RecursionError, zipfile.BadZipFile):
             raise ParameterError(
                 "path", str(path), "is no synthetic table of this version"
             ) from None

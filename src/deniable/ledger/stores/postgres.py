@@ -21,6 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from deniable.errors import LedgerError
+from deniable.ledger.stores import own
 from deniable.postgres_tables import CODE, look
 
 _SCHEMAS = sa.text("""
@@ -66,6 +67,11 @@ _FAULTS = sa.text("""
         AND c.relname = ANY(CAST(:tables AS text[]))""")
 
 
+def is_held_up(cause: BaseException) -> bool:
+    """Whether it waited long enough for a lock of another session."""
+    return getattr(getattr(cause, "orig", None), "sqlstate", None) == "55P03"
+
+
 @dataclass(frozen=True)
 class Home:
     """The schema of some tables, and whether they are the role's own: to be written to."""
@@ -87,7 +93,8 @@ class Home:
 def pin(engine: sa.Engine) -> list[str]:
     """Let connections see the catalogue's operators alone; the path that they had, once one is.
 
-    Before anything else is asked on them: SQLAlchemy asks about types on its own.
+    Before anything else is asked on them: SQLAlchemy asks about types on its own. Nor do they wait
+    for ever where another session holds a lock.
     """
     path: list[str] = []
 
@@ -98,6 +105,7 @@ def pin(engine: sa.Engine) -> list[str]:
             cursor.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]")
             path[:] = cursor.fetchone()[0]
             cursor.execute("SET search_path TO pg_catalog, pg_temp")
+            cursor.execute(f"SET lock_timeout TO '{own.PATIENCE}s'")
         connection.commit()
         return connection
 

@@ -20,9 +20,17 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import Kind, Row
+from deniable.ledger.stores import own
 from deniable.ledger.stores.base import Decide
 from deniable.ledger.stores.own import OneFile, OwnEngine, durable
-from deniable.ledger.stores.postgres import Home, check_tables, copy_theirs, find_home, pin
+from deniable.ledger.stores.postgres import (
+    Home,
+    check_tables,
+    copy_theirs,
+    find_home,
+    is_held_up,
+    pin,
+)
 
 _TRIES = 5
 
@@ -233,6 +241,12 @@ class SqlStore:
         except IntegrityError:
             raise
         except DatabaseError as cause:
+            if is_held_up(cause):
+                raise LedgerError(
+                    f"{self._name}: another session holds a lock on it, and did not let go for "
+                    f"{own.PATIENCE} seconds; nothing was released. End that session (it is in "
+                    "pg_locks and pg_stat_activity), and ask again"
+                ) from None
             if type(cause) is DatabaseError:  # what SQLite says of files that are none of its own
                 raise LedgerTamperedError(
                     f"{self._name} is no ledger, or is damaged: {_first_line(cause)}"

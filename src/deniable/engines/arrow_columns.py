@@ -1,0 +1,110 @@
+"""Which columns of tables in memory are read, by a closed list of their types.
+
+Arrow has more types than an engine reads. Some end it, whatever they hold; of some it makes one of
+two cells; and some are not what they seem, as objects of Python, of which only the address is
+handed on. So what is read is listed, and nothing else reaches the engine: no type that somebody
+made, and no notes on columns, by which an engine takes bytes for a type of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from deniable.engines.leaves import NESTED, unknown
+from deniable.engines.sources import check_names
+
+_PLAIN = frozenset(
+    {"Boolean", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
+    | {"Float32", "Float64", "Decimal", "String", "Categorical", "Enum", "Binary", "Date"}
+    | {"Datetime"}
+)
+"""Types of polars that Arrow knows as they are."""
+_WIDE = frozenset({"Int128", "UInt128"})
+_NESTED = frozenset({"List", "Array", "Struct", "Map"})
+
+_FAR = "its times count seconds or milliseconds with a zone, and one that lies too far would end "
+_FAR += "every question; store microseconds"
+_WRAPPED = "nothing can be asked about a type of somebody's own within another"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An Arrow table of the columns that are read, and why others are not."""
+
+    table: Any
+    hidden: dict[str, str] = field(default_factory=dict)
+
+
+def of_arrow(table: Any) -> Frame:
+    """The columns of types that are listed; those that somebody made are read as what stores them.
+
+    Times in seconds or milliseconds with a zone fail where they lie too far. Days that are counted
+    in milliseconds are cut to whole days, and wrap around: two people's would be one. Fractions of
+    16 bits, decimals of 32 bytes and those without room for their places fail whatever they are.
+    """
+    import pyarrow  # noqa: PLC0415  (slow to import, and there already with such a table)
+
+    check_names(table.column_names)
+    kept, hidden = {}, {}
+    for name, given in zip(table.column_names, table.columns, strict=True):
+        column = given
+        while _is_somebodys(pyarrow, column.type):
+            stored = [chunk.storage for chunk in column.chunks]
+            column = pyarrow.chunked_array(stored, column.type.storage_type)
+        if why := _why_unread(pyarrow, column.type):
+            hidden[name] = why
+        else:
+            kept[name] = column
+    return Frame(pyarrow.table(kept), hidden)
+
+
+def of_polars(source: Any, declared: Collection[str]) -> Frame:
+    """The columns of types that are listed; whole numbers of 128 bits as text, where declared."""
+    import polars  # noqa: PLC0415  (slow to import, and there already with such a table)
+    import pyarrow  # noqa: PLC0415
+
+    check_names(source.columns)
+    hidden, texts = {}, {}
+    for name, kind in source.schema.items():
+        called = type(kind).__name__
+        if called in _WIDE and name.lower() in declared:
+            texts[name] = polars.String
+        elif called in _WIDE:
+            hidden[name] = "its whole numbers have 128 bits; declare it, as text or what it is"
+        elif called in _NESTED:
+            hidden[name] = NESTED
+        elif called not in _PLAIN:
+            hidden[name] = unknown(f"{called} of polars")
+    found = of_arrow(pyarrow.table(source.drop(list(hidden)).cast(texts)))
+    return Frame(found.table, hidden | found.hidden)
+
+
+def _is_somebodys(arrow: Any, kind: Any) -> bool:
+    """Whether it is a type that is none of Arrow's own, but stored as one."""
+    own = (arrow.UuidType, arrow.Bool8Type, arrow.JsonType, arrow.OpaqueType)
+    return isinstance(kind, arrow.BaseExtensionType) and type(kind) not in own
+
+
+def _why_unread(arrow: Any, kind: Any) -> str:
+    """Why no column of a type is read; empty if it is."""
+    types = arrow.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        inner = kind.value_type
+        is_made = isinstance(inner, arrow.BaseExtensionType)
+        return _WRAPPED if is_made else _why_unread(arrow, inner)
+    if type(kind) in (arrow.UuidType, arrow.Bool8Type):
+        return ""
+    if types.is_nested(kind):
+        return NESTED
+    if types.is_timestamp(kind):
+        return _FAR if kind.tz and kind.unit in {"s", "ms"} else ""
+    if types.is_decimal(kind) and not types.is_decimal256(kind):
+        return "" if 0 <= kind.scale <= kind.precision else unknown(kind)
+    listed = (
+        *(types.is_integer, types.is_float32, types.is_float64, types.is_boolean, types.is_date32),
+        *(types.is_string, types.is_large_string, types.is_binary, types.is_large_binary),
+        *(types.is_fixed_size_binary, types.is_string_view, types.is_binary_view),
+    )
+    return "" if any(is_kind(kind) for is_kind in listed) else unknown(kind)
