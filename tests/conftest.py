@@ -15,8 +15,12 @@ settings.load_profile("steady")
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items):
-    """What a module makes once is made by one worker: its tests stay together."""
+    """What is made once is made by one worker: Spark, and what a module makes."""
     for item in items:
+        # Two workers with a Spark each only take each other's memory and time.
+        if "spark" in item.nodeid.lower() or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            continue
         made = item._fixtureinfo.name2fixturedefs.values()
         if any(each[-1].scope == "module" for each in made) and not item.get_closest_marker(
             "xdist_group"
