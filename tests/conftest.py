@@ -29,8 +29,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What collecting left behind is let go of once: forked children would have copies of it."""
+    """What collecting left behind is let go of once, and what it made is not looked at again:
+    forked children would have copies of it.
+    """
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
