@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
-# Each worker has a core of its own.
-ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Each worker has a core of its own; what Python compiled once is kept.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 # What needs no server, no browser and few draws.
 FAST := tests/privacy tests/randomness tests/contracts tests/survey tests/ledger tests/cli \
 	tests/query/test_nonsense.py tests/query/test_places.py tests/query/test_plan.py \
 	tests/test_public_surface.py tests/test_release.py tests/test_release_in_two.py
 
-.PHONY: demo survey test test-fast check bench soak engines floors docs clean
+.PHONY: demo survey test test-fast coverage check bench soak engines floors wheel docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,15 @@ test-fast: $(VENV)/.all
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup \
 		-m 'not soak and not slow' -k 'not postgres' $(FAST)
 
+# The whole suite again, line by line: takes about twice as long. The pages are in build/coverage.
+coverage: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java $(VENV)/.node $(VENV)/.chromium
+	$(INSTALL) -e '.[coverage]'
+	$(BIN)/coverage erase
+	$(ONE_THREAD) $(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet
+	$(BIN)/coverage report
+
 check: $(VENV)/.all
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -88,8 +97,12 @@ engines: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java
 floors: $(BIN)/python $(VENV)/.postgres $(VENV)/.java
 	$(ONE_THREAD) $(BIN)/python tests/floors.py
 
+# The wheel, in dist, tried in an empty environment.
+wheel: $(BIN)/python
+	$(BIN)/python tests/wheel.py
+
 docs: $(VENV)/.all
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-peers-audit .venv-engines .venv-floors build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers .venv-peers-audit .venv-engines .venv-floors build dist demo.png .coverage* .pytest_cache .mypy_cache .ruff_cache

@@ -15,8 +15,12 @@ settings.load_profile("steady")
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items):
-    """What a module makes once is made by one worker: its tests stay together."""
+    """What is made once is made by one worker: Spark, and what a module makes."""
     for item in items:
+        # Two workers with a Spark each only take each other's memory and time.
+        if "spark" in item.nodeid.lower() or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            continue
         made = item._fixtureinfo.name2fixturedefs.values()
         if any(each[-1].scope == "module" for each in made) and not item.get_closest_marker(
             "xdist_group"
@@ -25,8 +29,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What collecting left behind is let go of once: forked children would have copies of it."""
+    """What collecting left behind is let go of once, and what it made is not looked at again:
+    forked children would have copies of it.
+    """
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
