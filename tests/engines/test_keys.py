@@ -13,6 +13,7 @@ from pyarrow import parquet
 import deniable as dp
 from amounts import rho
 from deniable.engines.duckdb import DuckDB
+from deniable.query.plan.plan import SCALE
 from deniable.query.price.price import price
 from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.compile import compile_sql
@@ -22,6 +23,8 @@ from engines.spark_session import local_spark
 
 LONGEST = "ä" * 500  # a thousand bytes
 TEXTS = ["a", "it's, t", LONGEST, LONGEST + "b", "b" * 1_001, "b" * 1_002, None, ""]
+WRITTEN = ["a", "A", "a ", "", "é", "e\u0301", "ß", "ss", "it's, t", "%", "_", "42", LONGEST, None]
+WRITTEN += [LONGEST + "b", "x" * 70_000]
 WHOLE = [0, 7, -7, (1 << 63) - 1, 1 - (1 << 63), -1 << 63, None, 5]
 UNFIT = {*TEXTS[3:6], -1 << 63}
 ROWS = 64
@@ -29,6 +32,7 @@ KEYED = pa.table(
     {
         "u": range(ROWS),
         "s": pa.array([TEXTS[i % 8] for i in range(ROWS)], pa.string()),
+        "w": pa.array([WRITTEN[i % len(WRITTEN)] for i in range(ROWS)], pa.string()),
         "i": pa.array([WHOLE[(i // 8 + i) % 8] for i in range(ROWS)], pa.int64()),
         "d": [datetime.date(2024, 1, 1 + i % 3) for i in range(ROWS)],
         "b": [None if i % 3 == 0 else i % 2 == 0 for i in range(ROWS)],
@@ -141,3 +145,22 @@ def test_a_long_text_is_none_of_the_declared_ones(keys, engine):
     found = rows_of(engine, steps_of(plan_of("s", keys={"s": keys}))["totals 0"])
     assert {row[0] for row in found} == {"a", LONGEST, None} & set(keys)
     assert all(row[1] == 8 << 16 for row in found)
+
+
+@on_engines("undeclared", [False, True], [True])
+def test_many_declared_texts_are_found_by_a_join_and_no_other_is(undeclared, engine):
+    """Beside texts that look like keys, are longer than any, or are missing."""
+    keys = ["a", "é", "ß", "it's, t", LONGEST, "", "nobody has this"]
+    if not undeclared:
+        short = [each for each in WRITTEN if each is not None and len(each) <= len(LONGEST)]
+        keys = [*keys, *(each for each in short if each not in keys)]
+    plan = plan_of("w", keys={"w": keys})
+    steps = steps_of(plan)
+    assert " JOIN " in steps["totals 0"].select
+    engine.check(list(steps.values()))
+    expected = Counter(row for row in KEYED["w"].to_pylist() if row in keys)
+    found = {row[0]: row[1:] for row in rows_of(engine, steps["totals 0"])}
+    assert {key: numbers[0] for key, numbers in found.items()} == {
+        key: SCALE * rows for key, rows in expected.items()
+    }
+    assert {row[0] for row in rows_of(engine, steps["distinct 0"])} <= set(expected)

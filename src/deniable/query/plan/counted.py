@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from deniable.engines.literals import kind_of_value, literal
 from deniable.lazy import lazy
+from deniable.query.plan.among import in_places, one_of
 from deniable.query.plan.measures import Located
 from deniable.query.plan.quantiles import Grid, Rank
 from deniable.query.plan.reach import Clips
@@ -31,12 +31,17 @@ class Group:
     def declared_as(self, column: str) -> str:
         """The condition that a column has one of its keys, as SQL that is written once."""
         if column not in self._conditions:
-            self._conditions[column] = declared(exp.column(column), self.keys).sql("duckdb")
+            self._conditions[column] = one_of(exp.column(column), self.keys).sql("duckdb")
         return self._conditions[column]
 
     @lazy
     def _conditions(self) -> dict[str, str]:
         return {}
+
+    @lazy
+    def in_places(self) -> str:
+        """Its keys and their places in the list, as SQL that is written once."""
+        return in_places(self.keys or (), "k", "p")
 
 
 @dataclass(frozen=True)
@@ -165,23 +170,11 @@ class Counted:
     def grouping(self, places: Sequence[int]) -> Counted:
         """One of its groupings: rows whose values are not declared count in none."""
         only = tuple(
-            declared(exp.paren(group.sql.copy()), group.keys)
+            one_of(exp.paren(group.sql.copy()), group.keys)
             for place, group in enumerate(self.groups)
             if place not in places
         )
         return replace(self.by(places), only=only)
-
-
-def declared(value: exp.Expr, keys: Sequence[object] | None) -> exp.Expr:
-    """Only declared keys; without a declaration, anything but NULL."""
-    if keys is None:
-        return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
-    listed = [literal(kind_of_value(key), key) for key in keys if key is not None]
-    inside: exp.Expr = exp.In(this=value, expressions=listed)
-    if None in keys:
-        missing = exp.Is(this=value.copy(), expression=exp.Null())
-        inside = exp.Or(this=inside, expression=missing) if listed else missing
-    return exp.paren(inside)
 
 
 def names(prefix: str, items: Sequence[object]) -> list[str]:

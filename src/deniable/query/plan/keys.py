@@ -12,8 +12,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from deniable.engines.literals import kind_of_value, literal, longer, short, whole_literal
-from deniable.query.plan.counted import Group, declared, names
+from deniable.engines.literals import literal, longer, short, whole_literal
+from deniable.query.plan.among import among, declared, one_of
+from deniable.query.plan.counted import Group, names
 from deniable.query.plan.plan import Plan
 from deniable.query.read.columns import CELL
 from deniable.tables import LONGEST_TEXT, MOST_WHOLE, ColumnType
@@ -66,48 +67,7 @@ def selected(plan: Plan) -> str:
     if not plan.counted.selected:
         return "FALSE"
     if len(columns) == 1:
-        kept = declared(columns[0], [key[0] for key in plan.counted.selected])
+        kept = one_of(columns[0], [key[0] for key in plan.counted.selected])
     else:
-        kept = _among(columns, plan.counted.selected)
+        kept = among(columns, plan.counted.selected)
     return kept.sql("duckdb")
-
-
-def _among(columns: Sequence[exp.Expr], keys: Sequence[Sequence[Any]]) -> exp.Expr:
-    """Rows whose columns together are one of these keys, found by a join.
-
-    NULL, which equals nothing, is told by a column of its own beside some other value.
-    """
-    compared: list[exp.Expr] = []
-    chosen, lists = exp.Select(), list[list[exp.Expr]]()
-    for place, column in enumerate(columns):
-        values = [key[place] for key in keys]
-        some = next((value for value in values if value is not None), None)
-        if None in values:
-            compared.append(exp.paren(exp.Is(this=column.copy(), expression=exp.Null())))
-            chosen = chosen.select(f"k{len(lists)}")
-            lists.append([exp.Boolean(this=value is None) for value in values])
-        if some is not None:
-            filled = exp.Coalesce(this=column.copy(), expressions=[_constant(some)])
-            compared.append(filled if None in values else column.copy())
-            chosen = chosen.select(_typed(exp.column(f"k{len(lists)}"), some))
-            lists.append([_bare(some if value is None else value) for value in values])
-    rows = list(zip(*lists, strict=True))
-    listed = exp.values(rows, alias="selected", columns=names("k", lists))
-    return exp.In(
-        this=exp.Tuple(expressions=compared), query=exp.Subquery(this=chosen.from_(listed))
-    )
-
-
-def _constant(value: Any) -> exp.Expr:
-    return literal(kind_of_value(value), value)
-
-
-def _bare(value: Any) -> exp.Expr:
-    """A constant without its type: a list has that once."""
-    made = _constant(value)
-    return made.this if isinstance(made, exp.Cast) else made
-
-
-def _typed(column: exp.Expr, value: Any) -> exp.Expr:
-    made = _constant(value)
-    return exp.Cast(this=column, to=made.to) if isinstance(made, exp.Cast) else column

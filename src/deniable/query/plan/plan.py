@@ -318,9 +318,13 @@ class Plan:
         """Of units with so many rows, however their norm is bounded."""
         return replace(self, contribution=replace(self.contribution, rows=rows, norm=None))
 
-    def with_norm(self, norm: int) -> Plan:
-        """Of units that are scaled down to a norm that was estimated, and looked at from there."""
-        return replace(self, contribution=replace(self.contribution, floor=norm, norm=norm))
+    def with_norm(self, norm: int, floor: int | None = None) -> Plan:
+        """Of units that are scaled down to a norm that was estimated.
+
+        They are looked at from there, or from a floor below it.
+        """
+        floor = norm if floor is None else min(floor, norm)
+        return replace(self, contribution=replace(self.contribution, floor=floor, norm=norm))
 
     def cuts(self, *, l2: bool) -> bool:
         """Whether a unit with as many rows as there can be is scaled down, as far as is known."""

@@ -189,7 +189,11 @@ class ProfileOfUnits:
         most = self._largest_norm(plan)
         offered = [each for each in candidates(profile, start) if each * least <= most]
         found = chosen(profile, offered or [most / least], self.noise, share_of_lost(plan), cap)
-        return plan.with_norm(max(1, round(found.bound * least)))
+        norm = max(1, round(found.bound * least))
+        if self._upper_is_exact or self._upper_is_loose:
+            return plan.with_norm(norm)
+        # The sums of these units are there already, and not made anew.
+        return plan.with_norm(norm, floor=start * least)
 
     def _largest_norm(self, plan: Plan) -> int:
         """The largest norm for which noise can be drawn at this price, be it less than a row's."""

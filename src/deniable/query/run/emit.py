@@ -21,9 +21,11 @@ from deniable.engines.alike import Alike, added
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
 from deniable.mechanisms.keys import WEIGHT
-from deniable.query.plan.counted import Statistic, declared, names
+from deniable.query.plan.among import one_of
+from deniable.query.plan.counted import Statistic, names
 from deniable.query.plan.keys import answered, held, selected
 from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan
+from deniable.query.run.emit_keys import Places, where_declared
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
@@ -66,10 +68,14 @@ def heavy_step(plan: Plan, *, l2: bool) -> Step:
     keys, stats = names("g", plan.counted.groups), names("t", plan.counted.statistics)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     kept = ", ".join(f"SUM({_kept(plan, name)})::HUGEINT AS {name}" for name in stats)
+    places = Places(plan)
     select = (
-        f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)} "
         f"SELECT {''.join(f'{key}, ' for key in keys)}{kept} FROM deniable_each "
         f"JOIN deniable_above USING (u){grouped}"
+    )
+    select = (
+        f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}{places.lists} "
+        f"{places.shown(select)}"
     )
     return step_of(plan, select, tables_of(plan, pairs=True, l2=l2))
 
@@ -205,8 +211,8 @@ def double_text(value: float) -> str:
 
 
 def _pairs(plan: Plan) -> str:
-    """The sums of heavy units, by group, undeclared ones included."""
-    grouped = "".join(f", {key}" for key in names("g", plan.counted.groups))
+    """The sums of heavy units, by declared group."""
+    places = Places(plan)
     sums = ", ".join(
         (
             f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
@@ -218,8 +224,9 @@ def _pairs(plan: Plan) -> str:
         )
     )
     return (
-        f"{with_base(plan, every_group=True)} SELECT u{grouped}, {sums} FROM deniable_base "
-        f"WHERE u IN (SELECT u FROM {HEAVY}) GROUP BY u{grouped}"
+        f"{with_base(plan, every_group=True)}{places.lists} SELECT u, {places.picked}{sums} FROM "
+        f"{places.rows(f'u IN (SELECT u FROM {HEAVY})')} "
+        f"GROUP BY {', '.join(['u', *places.columns])}"
     )
 
 
@@ -251,39 +258,27 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         f"{_total(name, statistic)} AS {name}"
         for name, statistic in zip(stats, plan.counted.statistics, strict=True)
     )
-    base = with_base(plan, every_group=True)
-    totals = f"SELECT {picked}{sums} FROM deniable_base{grouped}"
-    if plan.fits:
-        scaled = ", ".join(f"{1 << plan.bits} * {name}::HUGEINT AS {name}" for name in stats)
-        return (
-            f"{base}, deniable_totals AS MATERIALIZED ({totals}) "
-            f"SELECT {picked}{scaled} FROM deniable_totals{where_declared(plan)}"
-        )
+    places = Places(plan)
+    base = f"{with_base(plan, every_group=True)}{places.lists}"
+    by = f" GROUP BY {', '.join(places.columns)}" if keys else ""
+    totals = f"SELECT {places.picked}{sums} FROM {places.rows()}{by}"
     plain = ", ".join(f"{1 << plan.bits} * {name}::HUGEINT AS {name}" for name in stats)
+    bounded = f"SELECT {picked}{plain} FROM deniable_totals"
+    if plan.fits:
+        return f"{base}, deniable_totals AS MATERIALIZED ({totals}) {places.shown(bounded)}"
     less = ", ".join(f"-{name} AS {name}" for name in stats)
     cut = ", ".join(f"SUM({cut_of(plan, name)})::HUGEINT AS {name}" for name in stats)
     answer = ", ".join(f"SUM({name})::HUGEINT AS {name}" for name in stats)
+    summed = (
+        f"SELECT {picked}{answer} FROM ({bounded} "
+        f"UNION ALL SELECT {picked}{less} FROM deniable_cut) AS summed{grouped}"
+    )
     return (
         f"{base}, {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}, "
         f"deniable_cut AS (SELECT {picked}{cut} FROM deniable_each "
         f"JOIN deniable_above USING (u){grouped}), "
-        f"deniable_totals AS ({totals}) "
-        f"SELECT {picked}{answer} FROM (SELECT {picked}{plain} "
-        f"FROM deniable_totals{where_declared(plan)} "
-        f"UNION ALL SELECT {picked}{less} FROM deniable_cut) AS summed{grouped}"
+        f"deniable_totals AS ({totals}) {places.shown(summed)}"
     )
-
-
-def where_declared(plan: Plan) -> str:
-    """Keep the declared groups, or those that were selected."""
-    conditions = [
-        group.declared_as(name)
-        for name, group in zip(names("g", plan.counted.groups), plan.counted.groups, strict=True)
-        if group.keys is not None
-    ]
-    if plan.counted.selected is not None:
-        conditions.append(selected(plan))
-    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _base(plan: Plan, *, every_group: bool = False) -> str:
@@ -302,7 +297,7 @@ def _written(plan: Plan, *, every_group: bool) -> str:
         if group.keys is None:
             sql.where(answered(group), copy=False)
         elif not every_group:
-            sql.where(declared(exp.paren(group.sql.copy()), group.keys), copy=False)
+            sql.where(one_of(exp.paren(group.sql.copy()), group.keys), copy=False)
     columns = [exp.alias_(plan.counted.unit.copy(), "u", copy=False)]
     for name, group in zip(names("g", plan.counted.groups), plan.counted.groups, strict=True):
         key = held(group) if plan.resources.promised else group.sql.copy()
@@ -343,7 +338,6 @@ def norms_of(plan: Plan, *, l2: bool) -> str:
     than floats say: scaled by one factor, its sums by groups still add up to its totals.
     """
     stats = names("t", plan.counted.statistics)
-    where = f"{where_declared(plan)} AND" if where_declared(plan) else " WHERE"
     if plan.contribution.jointly:
         norm = f"CEIL({'b' if l2 else 'SQRT(b)'} * {double_text(1 + 1e-9)})"
         # In two parts of 63 bits: not every engine makes a longer whole number of a double.
@@ -351,7 +345,7 @@ def norms_of(plan: Plan, *, l2: bool) -> str:
         low = f"(x - {high} * {double_text(_HALF)})::HUGEINT"
         whole = f"({high}::HUGEINT * {int(_HALF)}::HUGEINT + {low})::HUGEINT"
         return (
-            f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}{where} TRUE), "
+            f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}), "
             f"deniable_sizes AS (SELECT u, {norm} AS x FROM {UNITS} "
             f"WHERE u IN (SELECT u FROM {HEAVY})), "
             f"deniable_norms AS (SELECT u, {whole} AS q FROM deniable_sizes)"
@@ -360,7 +354,7 @@ def norms_of(plan: Plan, *, l2: bool) -> str:
     return (
         f"deniable_maybe AS (SELECT u FROM {PAIRS} GROUP BY u "
         f"HAVING SUM({size_of(plan, stats, 'DOUBLE', l2=l2)}) > {most!r}), "
-        f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS}{where} u IN (SELECT u "
+        f"deniable_each AS MATERIALIZED (SELECT * FROM {PAIRS} WHERE u IN (SELECT u "
         "FROM deniable_maybe)), "
         f"deniable_norms AS (SELECT u, SUM({size_of(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT AS q "
         f"FROM deniable_each GROUP BY u)"

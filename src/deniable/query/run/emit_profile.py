@@ -17,7 +17,6 @@ from deniable.query.run.emit import (
     size_of,
     step_of,
     tables_of,
-    where_declared,
     with_base,
 )
 
@@ -40,7 +39,7 @@ def above_step(plan: Plan, *, l2: bool) -> Step:
     hair = 1 - 1e-12  # a norm that is the bound is not above it
     select = (
         f"WITH deniable_norms AS (SELECT u, SUM({size_of(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT "
-        f"AS q FROM {PAIRS}{where_declared(plan)} GROUP BY u), "
+        f"AS q FROM {PAIRS} GROUP BY u), "
         f"deniable_counted AS (SELECT n FROM {COUNTS} WHERE NOT n > {rows} UNION ALL "
         f"SELECT CEIL({norm} * {double_text(rows / bound * hair)})::BIGINT AS n "
         "FROM deniable_norms WHERE q > 0) "
@@ -76,7 +75,7 @@ def levels_step(plan: Plan, least: int, *, l2: bool) -> Step:
     stats = names("t", plan.counted.statistics)
     select = (
         f"WITH deniable_norms AS (SELECT u, SUM({size_of(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT "
-        f"AS q FROM {PAIRS}{where_declared(plan)} GROUP BY u), "
+        f"AS q FROM {PAIRS} GROUP BY u), "
         f"deniable_levels AS (SELECT {level_of('b', least, l2=True)} AS c FROM {UNITS} "
         f"WHERE b > 0 AND NOT {is_heavy(plan)} "
         f"UNION ALL SELECT {level_of('q::DOUBLE', least, l2=l2)} AS c FROM deniable_norms "
