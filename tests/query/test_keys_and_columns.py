@@ -9,6 +9,7 @@ from deniable.ledger.verify import verify
 from deniable.query.plan.planner import Planner
 from deniable.query.price.estimate import Keys
 from deniable.query.price.values import ValuesOfColumn
+from deniable.query.price.values_again import ValuesAgain
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.resolve import parse
@@ -28,7 +29,7 @@ def test_keys_are_selected_before_a_column_is_looked_at_and_stay_selected() -> N
         parts = session.parts
         planner = Planner(parts.catalogue, parts.engine, parts.budget)
         asked = planner.asked(parse(_QUESTION), Options(), Spend(epsilon=20))
-        assert [type(each) for each in asked.estimates] == [Keys, ValuesOfColumn]
+        assert [type(each) for each in asked.estimates] == [Keys, ValuesOfColumn, ValuesAgain]
         assert asked.assumed.counted.selected is not None
         found = session.sql(_QUESTION, epsilon=20).to_arrow().to_pydict()
     assert sorted(found["city"]) == ["North", "South"]

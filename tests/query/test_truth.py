@@ -202,6 +202,17 @@ def test_people_beyond_the_last_level_open_the_upper_end():
     assert not Profile(Norms.WHOLE, 0, 0, (*bins[:-1], 3), 5.0, 1, 1).open_above
 
 
+def test_a_hump_far_out_is_seen_in_its_own_bins():
+    """Six times the noise of one bin, and less than three of all bins from there on."""
+    bins = (1800, 750, 270, 70, 3, -2, -1, 29, 65, -13, -7, -15, -29, -25)
+    without = (*bins[:7], 0, 0, *bins[9:])
+    hump, none = (Profile(Norms.WHOLE, 0, 0, each, 10.8, 1, 1) for each in (bins, without))
+    assert none.tail.seen < LEVELS[6]
+    assert hump.tail.seen > LEVELS[8] - 1
+    assert np.quantile(hump.tail.beyond(6.0).most, 0.975) > 65 * (LEVELS[8] - 6)
+    assert np.quantile(none.tail.beyond(6.0).most, 0.975) < 65 * (LEVELS[8] - 6)
+
+
 def test_the_same_release_gives_the_same_interval():
     profile = Profile(
         Norms.WHOLE, 0, 0, (900, 400, 200, 90, 40, 20, 3, 4, -5, 0, 2, 1, 0, -3), 5.0, 1, 1

@@ -30,6 +30,7 @@ _ROWS_REACH = 1 << 16  # times that: so far single rows of a unit with several c
 _CLOSEST = Fraction(1, 1 << 20)  # of the centre: what doubles of its size surely tell apart
 _MANY = 40.0  # noise of one bin: from so many units on, draws of a tail are as good as they look
 _ANYBODY = 10.0  # noise of one bin: fewer units than that are as good as none
+_PLENTY = 400.0  # noise of one bin: of more units noise hides little of the tail
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,18 @@ class Reach:
     """Above the centre, and below it."""
     ranked: bool = False
     """Whether values are ranked between the bounds, not summed."""
+    again: Unbounded | None = None
+    """The column, where a second look at how far values lie is still to come."""
 
     @property
     def seen(self) -> bool:
         """Whether there are so many units that anything can be told of their values."""
         return self._units >= self.needed
+
+    @property
+    def plenty(self) -> bool:
+        """Whether there are so many units that a second look would tell little more."""
+        return self.sides is None or self._units >= _PLENTY * self.sides[0].deviation
 
     @property
     def few(self) -> bool:
@@ -157,7 +165,8 @@ def supposed(column: Unbounded, *, several: bool) -> Reach:
         return _several(column, Fraction(0), usual * (_USUAL_STEPS if column.whole else 1))
     step = one if column.whole else 2 * one / _SUPPOSED_STEPS
     far = step * _SUPPOSED_STEPS / 2
-    return Reach(column.name, Fraction(0), (-far, far), step)
+    again = None if column.ranked else column
+    return Reach(column.name, Fraction(0), (-far, far), step, again=again)
 
 
 def found(

@@ -30,6 +30,7 @@ LARGEST_PART = 0.25
 _BACK = 2  # levels over which slopes are taken: one is noisy, three are wider by a tenth
 _STRAIGHT = 0.7  # how likely the next level lies on the line through the last ones
 STANDS_OUT = 3.0
+_HUMP = 4.0  # the same of neighbouring bins that end before the last: there are a hundred such
 _ANYBODY = 4.0
 UPPER_END = 30.0  # noise of one bin: fewer units than that have no upper end
 UPPER_RISK = 0.6  # of a tail's chance, for upper ends: bounds are chosen where draws look good
@@ -224,10 +225,7 @@ def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws, slack: int) -> tupl
     A particle filter from the first level up: the next S lies on the line through the last ones,
     or anywhere below; beyond what is seen and the slack, not above that line but by chance.
     """
-    size, many = PARTICLES, len(bins)
-    suffix = np.cumsum(bins[::-1])[::-1]
-    out = np.nonzero(suffix >= STANDS_OUT * sd * np.sqrt(np.arange(many, 0, -1)))[0]
-    seen = int(out[-1]) if len(out) else 0
+    size, many, seen = PARTICLES, len(bins), _last_seen(bins, sd)
     free_up_to = seen + slack
     s = np.zeros((size, many))
     spread = 2 * sd * math.sqrt(many) * np.linspace(-1, 1, size)[draws.order(size)]
@@ -261,6 +259,18 @@ def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws, slack: int) -> tupl
             picked = np.searchsorted(ends, (np.arange(size) + float(draws.uniform(1)[0])) / size)
             s, weight = s[np.minimum(picked, size - 1)], np.ones(size)
     return s, seen
+
+
+def _last_seen(bins: Floats, sd: float) -> int:
+    """The last level from which on units stand out: in all bins together, or in neighbouring ones.
+
+    A hump far out is plain in its own bins, and lost among the noise of many empty ones.
+    """
+    many = len(bins)
+    upto = np.concatenate(([0.0], np.cumsum(bins)))
+    first, last = np.triu_indices(many)
+    needed = np.where(last == many - 1, STANDS_OUT, _HUMP) * sd * np.sqrt(last - first + 1)
+    return int(first[upto[last + 1] - upto[first] >= needed].max(initial=0))
 
 
 def chosen(

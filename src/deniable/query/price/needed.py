@@ -21,6 +21,7 @@ from deniable.query.price.estimate import (
 from deniable.query.price.profile import ProfileOfUnits, Recompile
 from deniable.query.price.rows import ProfileOfRows
 from deniable.query.price.values import ValuesOfColumn
+from deniable.query.price.values_again import ValuesAgain
 
 _FIRST_DELTA = Fraction(1, 11)  # of what is kept for keys, for the first selection
 _MOST_GROUPS = 64  # in which a unit counts while they are chosen, where nothing is declared
@@ -35,6 +36,8 @@ def needed(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> E
         return None
     if plan.contribution.unbounded:
         return _values(plan, amount, budget, compiled)
+    if any(each.again for each in plan.contribution.reaches.values()):
+        return ValuesAgain.of(plan, amount, compiled)
     if plan.asks_above and not plan.buys_norm:
         return RowsAbove.of(plan, amount)
     profiled = plan.counted.statistics and plan.contribution.profile is None

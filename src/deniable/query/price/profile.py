@@ -35,7 +35,7 @@ from deniable.release import Door
 PLACE_SHARE, LEVELS_SHARE, _MEANS = Fraction(1, 16), Fraction(3, 16), Fraction(1, 32)
 HEAVY_SHARE = Fraction(1, 6)  # of what is left after these: an eighth of the whole
 _TARGET = {True: 10, False: 20}  # noise of one bin: so many units lie above the place, by norm
-_OCTAVE = 2  # levels
+_APART = 3  # levels
 _BACK = 4  # levels below the place, from which norms are exact and bounds are chosen
 _CELLS = 64
 _LEAST_SPREAD = 0.02
@@ -314,13 +314,14 @@ def _slack(plan: Plan, *, l2: bool) -> int:
     """For how many levels beyond what is seen numbers of units need not fall.
 
     Euclidean norms of equally many rows differ by up to the root of the number of groups: units
-    that live in one group are a hump of their own, behind the others, and as wide. An octave holds
-    most of those humps, not all: every table without any pays for it with wider upper ends.
+    that live in one group are a hump of their own, so far behind the others: half an octave for
+    each doubling of groups. Of many groups an octave and a half is what most humps need, since
+    rows are spread unevenly; more widens the upper ends of every table and hardly finds others.
     """
     cells = (plan.counted.cells or 1) if plan.counted.groups else 1
     if not l2 or len(plan.counted.sets) > 1:
         return 0
-    return min(_OCTAVE, cells.bit_length() - 1)
+    return min(_APART, cells.bit_length() - 1)
 
 
 def _sums(plan: Plan) -> list[int]:

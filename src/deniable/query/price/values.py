@@ -11,8 +11,8 @@ them is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -109,7 +109,7 @@ class ValuesOfColumn:
             ),
             levels=levels if whole else None,
             left=left,
-            noise=changed * left.deviation * _JOINT,
+            noise=noise_of_side(left),
             compiled=compiled,
         )
 
@@ -145,11 +145,7 @@ class ValuesOfColumn:
         (place,) = chosen_of(door.draw(farthest, lambda: [_both(_by_side(distances()))]))
         made: dict[str, object] = {"centre": cell, "place": place}
         if self.levels is not None:
-            drawn: Any = door.draw(
-                self.levels.noise,
-                lambda: [[each] for side in _by_side(distances()) for each in binned(side, place)],
-            )
-            made["bins"] = [int(row[0]) for row in drawn]
+            made["bins"] = draw_bins(door, self.levels, distances, place)
         return made
 
     def _farthest(self, cell: int) -> GridQuantile:
@@ -171,11 +167,10 @@ class ValuesOfColumn:
                 for part in (bins[:half], bins[half:])
             )
             sides = (above, below)
-        centre, cells = self._middle(stored["centre"]), max(1, self.plan.counted.cells or 1)
-        share = float(cells**-0.75)
-        return self._with(
-            found(self.column, centre, stored["place"], sides, noise=self.noise, share=share)
-        )
+        centre, share = self._middle(stored["centre"]), share_of_side(self.plan)
+        reach = found(self.column, centre, stored["place"], sides, noise=self.noise, share=share)
+        once = reach.ranked or reach.plenty or not reach.seen
+        return self._with(reach if once else replace(reach, again=self.column))
 
     def assumed(self) -> Plan:
         """Bounds as wide as any, in steps."""
@@ -198,6 +193,27 @@ class ValuesOfColumn:
         size = min(Fraction(sum(ends), len(ends)) * LEAST, Fraction(FARTHEST, 2))
         middle = size * (1 if cell > _MANY else -1)
         return Fraction(round(middle)) if self.column.whole else middle
+
+
+def draw_bins(
+    door: Door, levels: Histogram, distances: Callable[[], Rows], place: int
+) -> list[int]:
+    """Noisy bins about a place, above the centre and below it."""
+    drawn: Any = door.draw(
+        levels.noise,
+        lambda: [[each] for side in _by_side(distances()) for each in binned(side, place)],
+    )
+    return [int(row[0]) for row in drawn]
+
+
+def noise_of_side(left: Amount) -> float:
+    """The noise of a sum's side, for a bound of one, if that is left for the answer."""
+    return left.relation.changed * left.deviation * _JOINT
+
+
+def share_of_side(plan: Plan) -> float:
+    """The part of what is lost that tells in one number: each of many groups has some of it."""
+    return float(max(1, plan.counted.cells or 1) ** -0.75)
 
 
 def _rate(place: Amount) -> float:

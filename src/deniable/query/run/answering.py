@@ -153,16 +153,16 @@ class Answering:
         if unseen(ready.plan):
             raise self._not_answered(ready)
         unknown = list[Unknown]()
-        plan = asked.assumed if ready.ended else ready.plan
+        plan, left = (asked.assumed, asked.left) if ready.ended else (ready.plan, ready.left)
         if ready.missing is not None:
             unknown = [
                 Unknown(each.parts, self._whole(each), not isinstance(each, RowsAbove))
                 for each in asked.estimates[ready.done :]
             ]
-            plan = asked.assumed
+            plan, left = asked.assumed, asked.left
         size = self.planner.catalogue.private[plan.tables[0]].size
         told = explain(
-            price(plan, asked.left),
+            price(plan, left),
             self.planner.budget,
             self.planner.engine.write,
             size=size,
