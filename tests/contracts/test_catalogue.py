@@ -98,7 +98,9 @@ CATALOGUE = {
         (lambda m: m.release(None, np.mean), lambda m: m.release([1], np.mean)),
     ),
     "ProjectedDescent": Entry(
-        dp.ProjectedDescent("linear", guarantee=dp.PureDP(1), width=2, radius=1, size=100, steps=2),
+        dp.learning.ProjectedDescent(
+            "linear", guarantee=dp.PureDP(1), width=2, radius=1, size=100, steps=2
+        ),
         lambda m: m.release(([[0.6, 0.8]] * 100, [1] * 100)),
         (),  # private values are never refused; shapes are public (tests/learning)
     ),
@@ -113,9 +115,10 @@ def entry(request) -> Entry:
 def test_every_exported_mechanism_is_here():
     exported = {
         name
-        for name in dp.__all__
-        if isinstance(getattr(dp, name), type)
-        and any(hasattr(getattr(dp, name), verb) for verb in ("release", "choose", "open"))
+        for space in (dp, dp.learning)
+        for name in space.__all__
+        if isinstance(getattr(space, name), type)
+        and any(hasattr(getattr(space, name), verb) for verb in ("release", "choose", "open"))
     }
     assert exported - {"Gate", "Ledger"} == set(CATALOGUE)
 
@@ -140,7 +143,7 @@ def test_the_docstring_states_the_guarantee(entry):
 def test_the_loss_is_data_and_survives_storage(entry):
     loss = entry.mechanism.loss
     assert isinstance(loss, dp.Loss)
-    assert dp.loss_from_json(dp.loss_to_json(loss)) == loss
+    assert dp.losses.loss_from_json(dp.losses.loss_to_json(loss)) == loss
     assert loss.price.rho > 0
 
 
@@ -173,6 +176,6 @@ def test_bad_values_are_refused_before_any_randomness(entry, monkeypatch):
         monkeypatch.setattr(noise_module.Noise, "many", touched)
         monkeypatch.setattr(SecureSource, "draw", touched)
     for refused in entry.refused:
-        with pytest.raises(dp.PrivateValueError) as caught:
+        with pytest.raises(dp.errors.PrivateValueError) as caught:
             refused(entry.mechanism)
         assert caught.value.__cause__ is None

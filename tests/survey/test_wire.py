@@ -139,7 +139,7 @@ def test_one_bad_report_spoils_the_batch_and_nothing_is_counted(name):
     for bad in BAD_PAYLOADS[name]:
         for place in (0, 30):
             spoiled = {**good, "reports": [*good["reports"][:place], bad, *good["reports"][place:]]}
-            with pytest.raises(dp.ReportError):
+            with pytest.raises(dp.errors.ReportError):
                 question.read(json.dumps(spoiled))
 
 
@@ -160,7 +160,7 @@ def test_one_bad_report_spoils_the_batch_and_nothing_is_counted(name):
 def test_reports_of_another_survey_or_version_are_refused(change):
     question = survey.Question("who?", PROTOCOLS["k-ary response"])
     good = json.loads(question.write(question.protocol.randomize([1, 2])))
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         question.read(json.dumps({**good, **change}))
 
 
@@ -169,9 +169,9 @@ def test_reports_of_another_survey_or_version_are_refused(change):
 )
 def test_what_is_not_json_is_refused(text):
     question = survey.Question("who?", PROTOCOLS["places"])
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         question.read(text)
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         survey.read_question(text)
 
 
@@ -179,7 +179,7 @@ def test_infinite_places_are_refused():
     question = survey.Question("who?", PROTOCOLS["places"])
     for number in ("Infinity", "NaN", "1e999"):
         text = f'{{"version":1,"survey":"{question.id}","reports":[[{number},1.0]]}}'
-        with pytest.raises(dp.ReportError):
+        with pytest.raises(dp.errors.ReportError):
             question.read(text)
 
 
@@ -207,12 +207,12 @@ def test_infinite_places_are_refused():
 def test_questions_that_were_changed_are_refused(change):
     text = json.loads(survey.Question("who?", PROTOCOLS["k-ary response"]).text)
     change(text)
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         survey.read_question(json.dumps(text))
 
 
 def test_only_protocols_are_asked():
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         survey.Question("who?", 3)
     with pytest.raises(dp.ParameterError, match="name"):
         survey.Question("", PROTOCOLS["places"])

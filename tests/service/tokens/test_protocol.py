@@ -45,7 +45,7 @@ def test_python_verifies_what_openssl_signs_with_the_same_salt_length_alone(name
         if salt_length == variant.salt_length:
             tokens.verify(key.public, MESSAGE, signature, variant)
         else:
-            with pytest.raises(dp.TokenError):
+            with pytest.raises(dp.errors.TokenError):
                 tokens.verify(key.public, MESSAGE, signature, variant)
 
 
@@ -96,7 +96,7 @@ def test_a_token_from_the_browser_is_redeemed_once(tmp_path):
     )  # fmt: skip
     token = tokens.Token.from_text(done["token"])
     tokens.redeem(key.public, token, spent, message=MESSAGE)
-    with pytest.raises(dp.TokenSpentError, match="spent before"):
+    with pytest.raises(dp.errors.TokenSpentError, match="spent before"):
         tokens.redeem(key.public, token, spent, message=MESSAGE)
     assert spent.count() == 1
 
@@ -116,7 +116,7 @@ def test_two_signatures_of_one_message_are_one_token(tmp_path):
         signatures.add(tokens.finalize(key.public, blinding, signed))
     first, second = signatures
     tokens.redeem(key.public, tokens.Token(prepared, first), spent, message=MESSAGE)
-    with pytest.raises(dp.TokenSpentError):
+    with pytest.raises(dp.errors.TokenSpentError):
         tokens.redeem(key.public, tokens.Token(prepared, second), spent, message=MESSAGE)
 
 

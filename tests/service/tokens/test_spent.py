@@ -26,7 +26,7 @@ for line in sys.stdin:
     try:
         spent.spend(bytes.fromhex(line))
         print("won", flush=True)
-    except dp.TokenSpentError:
+    except dp.errors.TokenSpentError:
         print("lost", flush=True)
 """
 
@@ -75,7 +75,7 @@ def test_what_was_spent_before_a_kill_stays_spent(tmp_path):
         assert spender.returncode == -signal.SIGKILL
         spent = SpentFile(where)
         for number in printed:
-            with pytest.raises(dp.TokenSpentError):
+            with pytest.raises(dp.errors.TokenSpentError):
                 spent.spend(number.to_bytes(32, "big"))
         # At most the one under way is spent without having been said.
         assert begin + len(printed) <= spent.count() <= begin + len(printed) + 1
@@ -90,12 +90,12 @@ def test_a_child_of_a_fork_sees_what_its_parent_spent(tmp_path):
         try:
             spent.spend(b"\1" * 32)
             spent.spend(bytes(32))
-        except dp.TokenSpentError:
+        except dp.errors.TokenSpentError:
             os._exit(7)
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    with pytest.raises(dp.TokenSpentError, match="spent before"):
+    with pytest.raises(dp.errors.TokenSpentError, match="spent before"):
         spent.spend(b"\1" * 32)
 
 
@@ -129,7 +129,7 @@ def test_digests_have_one_length(tmp_path, digest):
 
 @pytest.mark.parametrize("digest", ["0" * 32, 5, None, bytearray(32)], ids=repr)
 def test_digests_are_bytes(tmp_path, digest):
-    with pytest.raises(dp.ParameterTypeError, match="must be bytes"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="must be bytes"):
         SpentFile(tmp_path / "spent.db").spend(digest)
 
 
@@ -138,10 +138,12 @@ def test_a_file_that_was_removed_or_replaced_takes_no_token(tmp_path):
     spent = SpentFile(where)
     spent.spend(bytes(32))
     where.rename(tmp_path / "moved.db")
-    with pytest.raises(dp.TokenStoreError, match="removed or replaced; nothing was accepted"):
+    with pytest.raises(
+        dp.errors.TokenStoreError, match="removed or replaced; nothing was accepted"
+    ):
         spent.spend(b"\1" * 32)
     SpentFile(where)
-    with pytest.raises(dp.TokenStoreError, match="removed or replaced"):
+    with pytest.raises(dp.errors.TokenStoreError, match="removed or replaced"):
         spent.spend(bytes(32))
     assert SpentFile(tmp_path / "moved.db").count() == 1
 
@@ -149,21 +151,21 @@ def test_a_file_that_was_removed_or_replaced_takes_no_token(tmp_path):
 def test_a_second_name_of_a_file_takes_no_token(tmp_path):
     spent = SpentFile(tmp_path / "spent.db")
     (tmp_path / "other.db").hardlink_to(tmp_path / "spent.db")
-    with pytest.raises(dp.TokenStoreError, match=r"second name.*nothing was accepted"):
+    with pytest.raises(dp.errors.TokenStoreError, match=r"second name.*nothing was accepted"):
         spent.spend(bytes(32))
-    with pytest.raises(dp.TokenStoreError, match="second name"):
+    with pytest.raises(dp.errors.TokenStoreError, match="second name"):
         SpentFile(tmp_path / "other.db")
 
 
 def test_places_that_cannot_hold_it_are_refused(tmp_path):
     (tmp_path / "text").write_text("no database at all " * 100)
-    with pytest.raises(dp.TokenStoreError, match="not a database; nothing was accepted"):
+    with pytest.raises(dp.errors.TokenStoreError, match="not a database; nothing was accepted"):
         SpentFile(tmp_path / "text")
     for place in (tmp_path, tmp_path / "no folder" / "spent.db", "a\0b"):
-        with pytest.raises(dp.TokenStoreError, match="cannot be kept"):
+        with pytest.raises(dp.errors.TokenStoreError, match="cannot be kept"):
             SpentFile(place)
     with sqlite3.connect(tmp_path / "newer.db") as database:
         database.execute("PRAGMA user_version = 2")
     database.close()
-    with pytest.raises(dp.TokenStoreError, match="newer version"):
+    with pytest.raises(dp.errors.TokenStoreError, match="newer version"):
         SpentFile(tmp_path / "newer.db")
