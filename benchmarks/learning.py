@@ -50,15 +50,15 @@ def ours(kind: str, budget: dp.ApproxDP | dp.PureDP) -> Make:
         labels = sorted(set(target.tolist()))
         if kind == "linear":
             ends = (float(target.min()), float(target.max()))
-            return dp.LinearRegression(**common, norm=norm, y_bounds=ends)
+            return dp.learning.LinearRegression(**common, norm=norm, y_bounds=ends)
         if kind == "bayes":
-            return dp.GaussianNB(**common, classes=labels)
+            return dp.learning.GaussianNB(**common, classes=labels)
         if kind == "kmeans":
-            return dp.KMeans(len(labels), **common, norm=norm)
+            return dp.learning.KMeans(len(labels), **common, norm=norm)
         if kind == "pca":
-            return dp.PCA(3, **common, norm=norm)
+            return dp.learning.PCA(3, **common, norm=norm)
         if isinstance(budget, dp.PureDP):
-            return dp.PerturbedLogisticRegression(
+            return dp.learning.PerturbedLogisticRegression(
                 **common,
                 norm=norm,
                 classes=labels,
@@ -66,7 +66,7 @@ def ours(kind: str, budget: dp.ApproxDP | dp.PureDP) -> Make:
                 method="objective",
                 allow_real_arithmetic=True,
             )
-        return dp.LogisticRegression(**common, norm=norm, classes=labels)
+        return dp.learning.LogisticRegression(**common, norm=norm, classes=labels)
 
     return make
 

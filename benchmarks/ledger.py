@@ -32,7 +32,7 @@ from deniable.ledger.policy import spent
 BAR_MICROSECONDS, BAR_GROWTH = 20.0, 2.0
 SIZES = (10, 1_000, 100_000)
 KEY = bytes(32)
-TINY = dp.PureLoss(bound=Fraction(1, 10**9))
+TINY = dp.losses.PureLoss(bound=Fraction(1, 10**9))
 
 
 def filter_microseconds() -> float:
@@ -41,7 +41,7 @@ def filter_microseconds() -> float:
     for _ in range(5):
         totals = Totals()
         for number in range(1_000):
-            loss = dp.PureLoss(bound=Fraction(1 + (totals.rho % 7), 10**4))
+            loss = dp.losses.PureLoss(bound=Fraction(1 + (totals.rho % 7), 10**4))
             if number == 900:
                 start = time.process_time()
             after = totals + budget.charge(loss)
@@ -59,7 +59,7 @@ def grown(folder: Path, size: int) -> dp.Ledger:
     last = ledger.store.last("people")
     assert last is not None
     rows: list[Row] = []
-    text = dp.loss_to_json(TINY)
+    text = dp.losses.loss_to_json(TINY)
     for _ in track(range(size - 1), description=f"{size:,} entries", disable=size < 10_000):
         state = spent(state_of(last), TINY, "bulk")
         data = {"purpose": "bulk", "loss": text, "resumable": False, "state": state.to_json()}

@@ -85,7 +85,7 @@ def read(path: Path) -> tuple[Rows, dict[str, int]]:
 
 def errors(truth: Rows, made: Rows, sizes: dict[str, int]) -> tuple[float, float, float]:
     """Mean total variation over all marginals of one, two and three columns."""
-    one, other = dp.CodedRows(truth, sizes), dp.CodedRows(made, sizes)
+    one, other = dp.synthesis.CodedRows(truth, sizes), dp.synthesis.CodedRows(made, sizes)
     found = []
     for way in (1, 2, 3):
         far = [
@@ -102,15 +102,17 @@ def draws_of(rows: Rows, sizes: dict[str, int], epsilon: float) -> Draws:
     ledger.open("people", dp.Budget(dp.ZCDP(1000)), who="bench")
     gate = dp.Gate(ledger, "people", "bench")
     rho = largest_rho(epsilon, DELTA)
-    return dp.open_draws(gate, dp.CodedRows(rows, sizes), purpose="benchmark", rho=rho)
+    return dp.synthesis.open_draws(
+        gate, dp.synthesis.CodedRows(rows, sizes), purpose="benchmark", rho=rho
+    )
 
 
 def run_one(method: str, rows: Rows, sizes: dict[str, int], epsilon: float) -> Result:
     """Fit and sample as many rows as are estimated."""
     draws = draws_of(rows, sizes, epsilon)
-    pairs = dp.Workload.all_of(dp.Domain(sizes), 2)
+    pairs = dp.synthesis.Workload.all_of(dp.synthesis.Domain(sizes), 2)
     start = time.process_time()
-    model = (dp.AIM(workload=pairs) if method == "aim" else dp.MST()).run(draws)
+    model = (dp.synthesis.AIM(workload=pairs) if method == "aim" else dp.synthesis.MST()).run(draws)
     made = model.sample(max(1, round(model.total)))
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -127,27 +129,29 @@ def cold(method: str, folder: Path, epsilon: float) -> Result:
 
 def mwem(rows: Rows, sizes: dict[str, int]) -> float:
     """The mean error on pairs of MWEM at ε = 1, over 2- and 3-way marginals."""
-    domain = dp.Domain(sizes)
+    domain = dp.synthesis.Domain(sizes)
     cliques = [c for way in (2, 3) for c in itertools.combinations(sizes, way)]
-    method = dp.MWEM(workload=dp.Workload(domain, cliques))
+    method = dp.synthesis.MWEM(workload=dp.synthesis.Workload(domain, cliques))
     model = method.run(draws_of(rows, sizes, 1.0))
     return errors(rows, model.sample(round(model.total)), sizes)[1]
 
 
 def online(rows: Rows, sizes: dict[str, int]) -> tuple[float, float, float]:
     """Mean errors of online answers and of Gaussian noise on each, and the CPU seconds."""
-    domain, exact = dp.Domain(sizes), dp.CodedRows(rows, sizes)
+    domain, exact = dp.synthesis.Domain(sizes), dp.synthesis.CodedRows(rows, sizes)
     rng = np.random.default_rng(7)
     draws = draws_of(rows, sizes, 1.0)
     start = time.process_time()
-    desk = dp.PrivateMultiplicativeWeights(draws, queries=MOST_QUERIES)
+    desk = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=MOST_QUERIES)
     total = 0.0
     known: dict[tuple[str, ...], Rows] = {
         c: exact.exact(c) for c in itertools.combinations(sizes, 3)
     }
     for _ in range(MOST_QUERIES):
         columns = rng.choice(list(sizes), 3, replace=False)
-        query = dp.Counting(domain, {c: int(rng.integers(sizes[c])) for c in columns.tolist()})
+        query = dp.synthesis.Counting(
+            domain, {c: int(rng.integers(sizes[c])) for c in columns.tolist()}
+        )
         total += abs(desk.answer(query).value - query.of_exact(known[query.clique]))
     seconds = time.process_time() - start
     sigma = np.sqrt(MOST_QUERIES / (2 * largest_rho(1.0, DELTA)))

@@ -38,13 +38,13 @@ def main() -> None:
     wards = dp.PublicTable(pa.table({"ward": ["heart", "eyes", "skin"], "beds": [20, 10, 10]}))
     budget, ledger = dp.ApproxDP(4.0, 1e-6), dp.Ledger(key=bytes(32))
     with dp.Session({"visits": private, "wards": wards}, budget=budget, ledger=ledger) as session:
-        asked = dp.LogisticRegression(epsilon=1.0, bounds=([0, 0], [1, 1.4]), classes=None)
+        asked = dp.learning.LogisticRegression(epsilon=1.0, bounds=([0, 0], [1, 1.4]), classes=None)
         model = dp.fit(session, asked, SQL, y="readmitted")
         for name, weight in zip(("age", "crowding"), model.coef_[0], strict=True):
             print(f"{name}: {weight:+.1f}")
         print("cost:", model.cost())
         often = "SELECT MAX(age) AS age, SUM(nights) AS nights FROM visits GROUP BY patient"
-        counts = dp.KMeans(2, epsilon=1.0, bounds=([0, 0], [100, 60]))
+        counts = dp.learning.KMeans(2, epsilon=1.0, bounds=([0, 0], [100, 60]))
         print("patients:", dp.fit(session, counts, often).cluster_centers_.round())
         dp.fit(session, asked, SQL, y="readmitted")
         left = session.remaining["clinic/patient"]

@@ -36,7 +36,9 @@ def careful(rows: Rows) -> dict[str, Any]:
 def main() -> None:
     """Replay both on some forty pairs of neighbours."""
     pairs = list(
-        dp.nasty_neighbours(bounds={"cost": (0, 100)}, keys={"ward": WARDS}, unit="patient")
+        dp.auditing.nasty_neighbours(
+            bounds={"cost": (0, 100)}, keys={"ward": WARDS}, unit="patient"
+        )
     )
     for pipeline in (careless, careful):
         found = [(pair.name, dp.replay(pipeline, pair.data, pair.neighbour)) for pair in pairs]

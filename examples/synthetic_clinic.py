@@ -31,7 +31,7 @@ def main() -> None:
     with dp.Session({"visits": table}, budget=budget, ledger=ledger) as session:
         for method in ("independent", "mst"):
             made = dp.synthesize(session, "visits", epsilon=1.0, method=method, bins={"cost": 4})
-            far = dp.evaluate(session, "visits", made, epsilon=0.5)
+            far = dp.synthesis.evaluate(session, "visits", made, epsilon=0.5)
             found = made.answer({"ward": "heart", "urgent": True})
             print(f"{method}: about {float(found.values):,.0f} urgent visits of the heart ward")
             print("  total variation by columns:", {way: f"{tv:.3f}" for way, tv in far.items()})

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 import deniable as dp
 
-TENTH = dp.PureLoss(bound=0.1)
+TENTH = dp.losses.PureLoss(bound=0.1)
 CLINIC = "clinic/patient"
 
 

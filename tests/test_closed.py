@@ -163,19 +163,32 @@ def methods():
         def run(self, *_given):
             raise AssertionError("it ran")
 
-    loud, spoilt, wild = below(dp.MST, dp.MST()), dp.MST(), dp.Independent()
+    loud, spoilt, wild = (
+        below(dp.synthesis.MST, dp.synthesis.MST()),
+        dp.synthesis.MST(),
+        dp.synthesis.Independent(),
+    )
     object.__setattr__(spoilt, "iterations", Whole(5))
     object.__setattr__(wild, "iterations", "5")
-    named = type("MST", (Mine,), {"__module__": dp.MST.__module__})()
-    return [Mine(), loud, spoilt, wild, named, Looks(dp.MST), dp.MST, dp.AIM(workload=2)]
+    named = type("MST", (Mine,), {"__module__": dp.synthesis.MST.__module__})()
+    return [
+        Mine(),
+        loud,
+        spoilt,
+        wild,
+        named,
+        Looks(dp.synthesis.MST),
+        dp.synthesis.MST,
+        dp.synthesis.AIM(workload=2),
+    ]
 
 
 def losses():
-    cheap = below(dp.LaplaceLoss, dp.Laplace(epsilon=5, sensitivity=1).loss)
+    cheap = below(dp.losses.LaplaceLoss, dp.Laplace(epsilon=5, sensitivity=1).loss)
     type(cheap).price = dp.Laplace(epsilon=1e-9, sensitivity=1).loss.price
     hidden = dp.repeat(COUNT.loss, 2)
     object.__setattr__(hidden.parts[0], "loss", cheap)
-    return [cheap, hidden, Looks(dp.LaplaceLoss), COUNT, None]
+    return [cheap, hidden, Looks(dp.losses.LaplaceLoss), COUNT, None]
 
 
 def mechanisms():
@@ -210,14 +223,16 @@ def estimators():
     def train(self, rows, _ranges):
         self.kept = rows
 
-    plain = dp.LogisticRegression(guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None)
-    perturbed = dp.PerturbedLogisticRegression(
+    plain = dp.learning.LogisticRegression(
+        guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None
+    )
+    perturbed = dp.learning.PerturbedLogisticRegression(
         guarantee=dp.ApproxDP(1e-6, 1e-6), bounds=None, classes=None, penalty=1.0
     )
     made = [below(type(each), each) for each in (plain, perturbed)]
     for each in made:
         type(each)._train = type(each)._learn = train
-    return [*made, Looks(dp.LogisticRegression), dp.LogisticRegression, None]
+    return [*made, Looks(dp.learning.LogisticRegression), dp.learning.LogisticRegression, None]
 
 
 def tables():
@@ -288,7 +303,7 @@ def ledgers():
 
 
 def fitted(session, model=None, table="visits", x=("cost",), y="ill"):
-    known = dp.LogisticRegression(
+    known = dp.learning.LogisticRegression(
         guarantee=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True]
     )
     return dp.fit(session, known if model is None else model, table, x=x, y=y)
@@ -622,7 +637,7 @@ def test_what_draws_is_what_was_charged(ledger):
 
 def test_a_door_holds_the_loss_that_was_charged(ledger):
     ledger.open(PEOPLE, dp.Budget(dp.PureDP(1)), who="owner")
-    loss = dp.PureLoss(bound=Fraction(1, 10))
+    loss = dp.losses.PureLoss(bound=Fraction(1, 10))
     opened = dp.Gate(ledger, PEOPLE, "ana").open(loss, purpose="x")
     object.__setattr__(loss, "bound", Fraction(1000))
     loss.__dict__.pop("price", None)
@@ -633,14 +648,14 @@ def test_a_door_holds_the_loss_that_was_charged(ledger):
 
 def test_prices_are_not_remembered_for_a_look_alike():
     """A subclass that is equal to a dear loss and cheap itself does not stand in its place."""
-    dear = dp.PureLoss(bound=Fraction(777))
+    dear = dp.losses.PureLoss(bound=Fraction(777))
 
-    class Cheap(dp.PureLoss):
-        price = dp.PureLoss(bound=Fraction(1, 10**9)).price
+    class Cheap(dp.losses.PureLoss):
+        price = dp.losses.PureLoss(bound=Fraction(1, 10**9)).price
         __hash__ = lambda self: hash(dear)  # noqa: E731
         __eq__ = lambda self, other: True  # noqa: E731
 
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         charge(Cheap(bound=Fraction(777)))
     assert charge(dear).epsilon == 777 * 10**18
 
@@ -653,7 +668,7 @@ def test_a_door_asks_only_its_own_streams(ledger):
     drawn = mine.draw(vector, list)
     assert mine.ask(drawn, lambda: 10**9)
     for stranger in (drawn, stream()):
-        with pytest.raises(dp.DoorError, match="its own draws"):
+        with pytest.raises(dp.errors.DoorError, match="its own draws"):
             other.ask(stranger, unread)
 
 
@@ -662,13 +677,13 @@ def test_a_door_asks_only_its_own_streams(ledger):
 )
 def test_what_hangs_on_an_estimator_is_left_behind(session, override):
     seen = []
-    model = dp.PerturbedLogisticRegression(
+    model = dp.learning.PerturbedLogisticRegression(
         guarantee=dp.ApproxDP(0.1, 1e-7), bounds=None, classes=[False, True], penalty=1.0
     )
     setattr(model, override, lambda *given, **named: seen.append(given))
     learned = fitted(session, model)
     assert not seen
-    assert type(learned) is dp.PerturbedLogisticRegression
+    assert type(learned) is dp.learning.PerturbedLogisticRegression
     assert learned.label_ is not None
     assert session.parts.ledger.balance(PEOPLE).releases == 1
 
@@ -677,8 +692,8 @@ def test_a_budget_that_changes_is_read_once(session):
     """ε of 1e-6 for the price, and 1000 for the noise, from the third read on."""
     budget = dp.ApproxDP(1, 1e-7)
     object.__setattr__(budget, "epsilon", Float(1e-6))
-    model = dp.LogisticRegression(guarantee=budget, bounds=None, classes=[False, True])
-    with pytest.raises(dp.ParameterTypeError, match="guarantee"):
+    model = dp.learning.LogisticRegression(guarantee=budget, bounds=None, classes=[False, True])
+    with pytest.raises(dp.errors.ParameterTypeError, match="guarantee"):
         fitted(session, model)
     assert session.parts.ledger.balance(PEOPLE).releases == 0
 
@@ -686,17 +701,17 @@ def test_a_budget_that_changes_is_read_once(session):
 @pytest.mark.parametrize("word", ["epsilon", "rho", "guarantee"])
 def test_prices_of_estimators_are_of_listed_types(session, word):
     for wrong in guarantees() if word == "guarantee" else numbers():
-        model = dp.LogisticRegression(bounds=None, classes=[False, True], **{word: wrong})
-        with pytest.raises(dp.ParameterTypeError, match=word):
+        model = dp.learning.LogisticRegression(bounds=None, classes=[False, True], **{word: wrong})
+        with pytest.raises(dp.errors.ParameterTypeError, match=word):
             fitted(session, model)
-        with pytest.raises(dp.ParameterTypeError, match=word):
+        with pytest.raises(dp.errors.ParameterTypeError, match=word):
             model.cost()
     assert session.parts.ledger.balance(PEOPLE).releases == 0
 
 
 def test_parameters_of_estimators_are_copied(session):
     bounds = ([0.0], [1.0])
-    model = dp.LogisticRegression(
+    model = dp.learning.LogisticRegression(
         guarantee=dp.ApproxDP(0.1, 1e-7), bounds=bounds, classes=[False, True]
     )
     learned = fitted(session, model)

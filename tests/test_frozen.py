@@ -36,7 +36,7 @@ LEARNED = (
 # Every mechanism of the closed list, by arguments of its constructor.
 GIVEN = {
     LineExponential: [{"epsilon": 1, "bounds": (0, 10), "cells": 16}],
-    dp.ProjectedDescent: [
+    dp.learning.ProjectedDescent: [
         {"objective": "linear", "epsilon": 1, "width": 2, "radius": 1, "size": 9},
         {
             "objective": "hinge",
@@ -145,7 +145,7 @@ def unread():
 def drawn_with(mechanism):
     """What a door draws with, of which the price is known; that of many steps takes long."""
     made = _read_draw(mechanism, unread)
-    assert type(made) is dp.ProjectedDescent or isinstance(made.loss, Loss)
+    assert type(made) is dp.learning.ProjectedDescent or isinstance(made.loss, Loss)
     return made
 
 
@@ -180,7 +180,7 @@ def test_what_the_constructor_refuses_no_door_draws_with(number):
             object.__setattr__(holder, name, hostile)
             try:
                 wanted = made_anew(made)
-                loss = None if type(wanted) is dp.ProjectedDescent else wanted.loss
+                loss = None if type(wanted) is dp.learning.ProjectedDescent else wanted.loss
             except Exception:
                 with pytest.raises(dp.DeniableError):
                     drawn_with(made)
@@ -216,7 +216,7 @@ def test_distances_below_zero_are_refused_before_they_draw():
 @pytest.mark.parametrize(
     "loss",
     [
-        dp.PureLoss(bound=Fraction(1)),
+        dp.losses.PureLoss(bound=Fraction(1)),
         dp.repeat(dp.Laplace(epsilon=1, sensitivity=1).loss, 3),
         dp.Gaussian(sigma=3, sensitivity=1).loss,
         dp.RandomizedResponse.two_coins().loss,
@@ -237,7 +237,7 @@ def test_losses_that_were_changed_are_refused(loss):
 
 @pytest.mark.parametrize("count", [-1000, 0, 0.5, Fraction(1), None])
 def test_no_part_of_a_loss_is_refunded(count):
-    loss = dp.repeat(dp.PureLoss(bound=Fraction(1)), 3)
+    loss = dp.repeat(dp.losses.PureLoss(bound=Fraction(1)), 3)
     object.__setattr__(loss.parts[0], "count", count)
     ledger = dp.Ledger(key=bytes(32))
     ledger.open("p", dp.Budget(dp.PureDP(1)), who="owner")
@@ -254,7 +254,7 @@ ARGUMENTS = [
         dp.ApproxDP: [{"epsilon": 1, "delta": 0.1}],
         dp.ZCDP: [{"rho": 1}],
         dp.GDP: [{"mu": 1}],
-        dp.PureLoss: [{"bound": 1}],
+        dp.losses.PureLoss: [{"bound": 1}],
     }.items()
     for given in many
     for name, value in given.items()

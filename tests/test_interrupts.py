@@ -136,12 +136,14 @@ def grouped(session):
 
 def fitted(session):
     # What was fitted before is free, and draws nothing: bounds that differ in the last digits.
-    model = dp.StandardScaler(guarantee=BUDGET, bounds=([0.0], [2.0 + next(NUMBERS) * 1e-9]))
+    model = dp.learning.StandardScaler(
+        guarantee=BUDGET, bounds=([0.0], [2.0 + next(NUMBERS) * 1e-9])
+    )
     dp.fit(session, model, "t", x=["cost"])
 
 
 def learned(_):
-    model = dp.StandardScaler(guarantee=BUDGET, bounds=([0.0], [2.0]))
+    model = dp.learning.StandardScaler(guarantee=BUDGET, bounds=([0.0], [2.0]))
     model.fit(np.ones((ROWS, 1)))
 
 

@@ -1,7 +1,6 @@
 import ast
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -9,44 +8,54 @@ import pytest
 import deniable as dp
 from deniable import errors
 
-
-def test_all_is_exactly_what_is_public():
-    assert set(dp._HOME) == set(dp.__all__) == {n for n in dir(dp) if not n.startswith("_")}
-    assert len(dp.__all__) == len(set(dp.__all__))
-    for name in dp.__all__:
-        getattr(dp, name)
-    visible = {
-        name
-        for name, value in vars(dp).items()
-        if not name.startswith("_")
-        and (name in dp.__all__ or not isinstance(value, types.ModuleType))
-    }
-    assert visible - {"TYPE_CHECKING", "annotations", "import_module"} == set(dp.__all__)
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = dp.nothing
+NAMESPACES = [dp.auditing, dp.learning, dp.losses, dp.survey, dp.synthesis]
 
 
-def test_what_type_checkers_see_is_what_is_loaded():
-    """The imports under TYPE_CHECKING name the same homes as the table."""
-    tree = ast.parse(Path(dp.__file__).read_text())
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {
-        alias.name: node.module
-        for node in block.body
+@pytest.mark.parametrize(
+    "space",
+    [dp, *(each for each in NAMESPACES if each is not dp.losses)],
+    ids=lambda space: space.__name__,
+)
+def test_the_stub_names_exactly_what_is_public(space):
+    """Type checkers read the stub; so does what loads names when they are first used."""
+    tree = ast.parse(Path(space.__file__).with_suffix(".pyi").read_text())
+    seen = [
+        (alias.name, alias.asname)
+        for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-    }
-    assert seen == dp._HOME
+    ]
+    assert all(name == shown for name, shown in seen)
+    assert sorted(name for name, _ in seen) == sorted(space.__all__)
+    assert len(seen) == len(set(seen))
+    for name in space.__all__:
+        assert getattr(space, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = space.nothing
+
+
+def test_no_name_stands_in_two_places():
+    places = [name for space in (dp, *NAMESPACES) for name in space.__all__]
+    assert len(places) == len(set(places))
+    assert len(dp.__all__) <= 80
+
+
+@pytest.mark.parametrize("space", [*NAMESPACES, errors], ids=lambda space: space.__name__)
+def test_a_name_that_moved_says_where_it_is(space):
+    for name in set(space.__all__) - set(dp.__all__):
+        with pytest.raises(AttributeError, match=f"^deniable.{name} is {space.__name__}.{name}$"):
+            getattr(dp, name)
 
 
 def test_every_public_name_is_documented():
-    for name in dp.__all__:
-        assert getattr(dp, name).__doc__, name
+    for space in (dp, *NAMESPACES):
+        for name in space.__all__:
+            assert getattr(space, name).__doc__, name
 
 
 def test_every_error_is_public_and_under_one_root():
     for name in errors.__all__:
-        assert getattr(dp, name) is getattr(errors, name)
+        assert getattr(dp, name, getattr(errors, name)) is getattr(errors, name)
         assert issubclass(getattr(errors, name), errors.DeniableError)
 
 

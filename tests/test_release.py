@@ -96,7 +96,7 @@ def test_a_door_gives_no_more_than_its_price(ledger, gate):
             door.draw(COUNT, lambda: 100)
         answer = door.close(values)
     assert answer.value == values
-    with pytest.raises(dp.DoorError, match="closed"):
+    with pytest.raises(dp.errors.DoorError, match="closed"):
         door.draw(COUNT, lambda: 100)
     assert float(ledger.balance(PEOPLE).remaining["epsilon"]) == 0.7
     verify(ledger, PEOPLE)
@@ -123,7 +123,7 @@ def test_resumable_doors_go_on_for_what_was_not_drawn(ledger, gate):
     with pytest.raises(dp.BudgetError):
         again.draw(COUNT, lambda: 100)
     again.close("done")
-    with pytest.raises(dp.DoorError, match="ended"):
+    with pytest.raises(dp.errors.DoorError, match="ended"):
         gate.resume(number)
     assert float(ledger.balance(PEOPLE).remaining["epsilon"]) == 0.7
     verify(ledger, PEOPLE)
@@ -131,12 +131,12 @@ def test_resumable_doors_go_on_for_what_was_not_drawn(ledger, gate):
 
 def test_other_doors_are_not_resumed(ledger, gate):
     door = gate.open(COUNT.loss, purpose="once")
-    with pytest.raises(dp.DoorError, match="not opened as resumable"):
+    with pytest.raises(dp.errors.DoorError, match="not opened as resumable"):
         gate.resume(door.number)
     with pytest.raises(dp.LedgerError, match="no reservation"):
         gate.resume(1)
     mine = gate.open(COUNT.loss, purpose="mine", resumable=True)
-    with pytest.raises(dp.DoorError, match="someone else"):
+    with pytest.raises(dp.errors.DoorError, match="someone else"):
         dp.Gate(ledger, PEOPLE, "ben").resume(mine.number)
 
 
@@ -150,7 +150,7 @@ def test_two_who_resume_one_door_share_its_price(gate):
         with pytest.raises(dp.BudgetError, match="what is left"):
             each.draw(COUNT, lambda: 1)
     other.close(1)
-    with pytest.raises(dp.DoorError, match="ended"):
+    with pytest.raises(dp.errors.DoorError, match="ended"):
         one.close(2)
 
 
@@ -182,13 +182,13 @@ def test_a_file_that_was_removed_takes_no_spends(ledger, gate, tmp_path):
 def test_doors_are_neither_copied_nor_taken_along(gate):
     door = gate.open(COUNT.loss, purpose="once")
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(dp.DoorError, match="copied or pickled"):
+        with pytest.raises(dp.errors.DoorError, match="copied or pickled"):
             attempt(door)
     child = os.fork()
     if child == 0:
         try:
             door.draw(COUNT, lambda: 1)
-        except dp.DoorError:
+        except dp.errors.DoorError:
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
@@ -216,7 +216,7 @@ def test_a_child_that_is_forked_within_a_draw_draws_nothing(gate, opening):
 def test_a_draw_keeps_the_relation_of_its_door(gate):
     door = gate.open(COUNT.loss, purpose="once")
     swapped = dp.Geometric(epsilon=0.01, sensitivity=1, relation="replace")
-    with pytest.raises(dp.DoorError, match="relation"):
+    with pytest.raises(dp.errors.DoorError, match="relation"):
         door.draw(swapped, lambda: 1)
 
 
@@ -256,16 +256,16 @@ def test_arrays_are_released_as_lists(ledger, gate):
     ("mechanism", "read"), [("laplace", lambda: 1), (COUNT, 5), (COUNT, None), (COUNT.loss, list)]
 )
 def test_public_faults_are_refused_before_anything_is_charged(ledger, gate, mechanism, read):
-    with pytest.raises(dp.ParameterTypeError, match=r"mechanism|read"):
+    with pytest.raises(dp.errors.ParameterTypeError, match=r"mechanism|read"):
         gate.release(mechanism, read, purpose="x")
     door = gate.open(COUNT.loss, purpose="x")
-    with pytest.raises(dp.ParameterTypeError, match=r"mechanism|read"):
+    with pytest.raises(dp.errors.ParameterTypeError, match=r"mechanism|read"):
         door.draw(mechanism, read)
     door.close(door.draw(COUNT, lambda: 1))  # nothing was drawn from it
     assert ledger.balance(PEOPLE).releases == 1
-    with pytest.raises(dp.ParameterTypeError, match="ledger"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="ledger"):
         dp.Gate("ledger.db", PEOPLE, "ana")
-    with pytest.raises(dp.ParameterTypeError, match="where"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="where"):
         dp.Ledger(123)
 
 
@@ -279,7 +279,7 @@ def test_a_forked_child_is_another_process_whatever_its_number(monkeypatch):
         child = fork()
         if child == 0:
             try:
-                with pytest.raises(dp.DoorError, match="process"):
+                with pytest.raises(dp.errors.DoorError, match="process"):
                     door.draw(COUNT, lambda: 100)
                 with pytest.raises(dp.LedgerError, match="forked"):
                     gate.release(COUNT, lambda: 100, purpose="another")
@@ -298,7 +298,7 @@ def test_a_door_asks_no_stream_that_a_function_made(gate):
 
     door = gate.open(COUNT.loss, purpose="one count")
     stream = door.draw(dp.post_process(COUNT, another), lambda: 100)
-    with pytest.raises(dp.DoorError, match="its own draws"):
+    with pytest.raises(dp.errors.DoorError, match="its own draws"):
         door.ask(stream, lambda: 100)
 
 
@@ -310,7 +310,7 @@ def test_names_at_the_gate_are_plain_text(ledger):
             return False
 
     for population, who in ((PEOPLE, Anybody("eve")), (Anybody(PEOPLE), "eve")):
-        with pytest.raises(dp.ParameterTypeError):
+        with pytest.raises(dp.errors.ParameterTypeError):
             dp.Gate(ledger, population, who)
 
 

@@ -13,7 +13,7 @@ from deniable.release import Answer, Door, shielded
 PEOPLE = "clinic/patient"
 FIRST = dp.Geometric(epsilon=0.1, sensitivity=1)
 MAIN = dp.Geometric(epsilon=0.3, sensitivity=1)
-REST = dp.PureLoss(bound=0.5)
+REST = dp.losses.PureLoss(bound=0.5)
 PROFILE, COUNT = {"plan": "profile"}, {"plan": "count"}
 
 
@@ -90,7 +90,10 @@ def test_the_first_answer_lets_go(ledger, gate):
 
 
 def test_what_is_refused_reads_nothing_and_costs_nothing(ledger, gate):
-    for first, rest in ((FIRST.loss, dp.PureLoss(bound=0.95)), (dp.PureLoss(bound=0.6), REST)):
+    for first, rest in (
+        (FIRST.loss, dp.losses.PureLoss(bound=0.95)),
+        (dp.losses.PureLoss(bound=0.6), REST),
+    ):
         with pytest.raises(dp.BudgetError, match="nothing was spent"):
             ask(gate, never, never, first=first, rest=rest)
     assert kinds(ledger) == []
@@ -129,9 +132,9 @@ def wrong(error):
         (lambda _: object(), never, dp.LedgerError),
         (make, wrong(ZeroDivisionError()), ZeroDivisionError),
         (make, wrong(SystemExit()), SystemExit),
-        (make, lambda _: "no second", dp.ParameterTypeError),
-        (make, lambda _: Second(dp.PureLoss(bound=0.51), COUNT, "x"), dp.DoorError),
-        (make, lambda _: Second(FIRST.loss, PROFILE, "x"), dp.DoorError),
+        (make, lambda _: "no second", dp.errors.ParameterTypeError),
+        (make, lambda _: Second(dp.losses.PureLoss(bound=0.51), COUNT, "x"), dp.errors.DoorError),
+        (make, lambda _: Second(FIRST.loss, PROFILE, "x"), dp.errors.DoorError),
         (make, lambda _: Second(MAIN.loss, {"plan": object()}, "x"), dp.ParameterError),
         (make, lambda _: Second(MAIN.loss, COUNT, ""), dp.ParameterError),
     ],
@@ -167,7 +170,7 @@ def test_a_first_door_that_its_maker_closes_lets_nothing_go(ledger, gate):
         door.close(make(door))
         return 1
 
-    with pytest.raises(dp.DoorError, match="closed"):
+    with pytest.raises(dp.errors.DoorError, match="closed"):
         ask(gate, closes)
     assert spent(ledger) == 0.6
     verify(ledger, PEOPLE)
@@ -244,7 +247,7 @@ def test_threads_and_a_budget_for_one():
     """Sixteen at once; at any time one holds, and all of them pass in the end."""
     with dp.Ledger() as ledger:
         ledger.open(PEOPLE, dp.Budget(dp.PureDP(1)), who="owner")
-        small, half = dp.Geometric(epsilon=0.01, sensitivity=1), dp.PureLoss(bound=0.6)
+        small, half = dp.Geometric(epsilon=0.01, sensitivity=1), dp.losses.PureLoss(bound=0.6)
         holding, most, done = [], [], []
 
         def made(door):
@@ -285,7 +288,7 @@ def test_what_follows_a_part_that_was_answered_meanwhile_stays_paid_for(ledger, 
             return main(value)
         other = dp.Gate(ledger, PEOPLE, "eve")
         other.answer(middle.loss, {"plan": "b"}, lambda d: d.draw(middle, lambda: 1), purpose="b")
-        other.open(dp.PureLoss(bound=0.25), purpose="all that is left")
+        other.open(dp.losses.PureLoss(bound=0.25), purpose="all that is left")
         return Second(middle.loss, {"plan": "b"}, "b", hold=MAIN.loss)
 
     _, door = ask(gate, then=then)

@@ -5,8 +5,7 @@ import sys
 import time
 from importlib.metadata import version
 
-from dp_accounting.pld import common
-from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld import common, privacy_loss_distribution as pld
 
 gaussian, laplace = pld.from_gaussian_mechanism, pld.from_laplace_mechanism
 CASES = [

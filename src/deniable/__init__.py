@@ -1,12 +1,11 @@
 """Deniable: answers about people that give no person away.
 
-Names are loaded when they are first used, so that `import deniable` costs next to nothing.
+The names and their homes stand in `__init__.pyi`; they are loaded when they are first used, so that
+`import deniable` costs next to nothing.
 """
 
-from __future__ import annotations
-
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deniable import survey
@@ -137,6 +136,7 @@ if TYPE_CHECKING:
     from deniable.tables import PrivateTable, PublicTable
 
 __version__ = "0.1.0"
+_NAMESPACES = ("losses", "auditing", "synthesis", "learning", "survey", "errors")
 
 __all__ = [
     "AIM",
@@ -480,16 +480,11 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from the module that holds it."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'deniable' has no attribute {name!r}")
-    home = _HOME[name]
-    # A namespace of its own is a module; asking this one for it would come back here.
-    held = None if home == __name__ else getattr(import_module(home), name, None)
-    value: object = held or import_module(f"{home}.{name}")
-    globals()[name] = value
+    """Load a public name from its home; a name that stands in a namespace is told with it."""
+    if name not in __all__ and not name.startswith("_"):
+        for namespace in _NAMESPACES:
+            with suppress(ImportError):  # one that needs an extra package
+                if name in import_module(f"{__name__}.{namespace}").__all__:
+                    raise AttributeError(f"deniable.{name} is deniable.{namespace}.{name}")
+    value: object = _load(name)
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])

@@ -20,8 +20,6 @@
     ├── ReleaseFailedError (RuntimeError)    a release failed after it was charged
     │   └── NotAnsweredError                 too few people stand out; part of the price was charged
     ├── TokenError (ValueError)              a one-time token, or what makes one, is not valid
-    │   └── TokenSpentError                  a one-time token was spent before
-    ├── TokenStoreError (RuntimeError)       spent tokens cannot be read or written
     ├── StreamExhaustedError (RuntimeError)  an interactive mechanism has given its last answer
     └── RandomnessError (RuntimeError)       no randomness fit for release can be had
 
@@ -54,8 +52,6 @@ __all__ = [
     "StreamExhaustedError",
     "SurveyStoreError",
     "TokenError",
-    "TokenSpentError",
-    "TokenStoreError",
 ]
 
 
@@ -99,14 +95,6 @@ class ReportError(DeniableError, ValueError):
 
 class TokenError(DeniableError, ValueError):
     """A one-time token, or what makes one, is not valid. The message never quotes it."""
-
-
-class TokenSpentError(TokenError):
-    """A one-time token was spent before."""
-
-
-class TokenStoreError(DeniableError, RuntimeError):
-    """Spent tokens cannot be read or written. No token was accepted."""
 
 
 class CalibrationError(DeniableError, ValueError):

@@ -83,5 +83,5 @@ CORRECT = {
 }
 
 
-def audited(planted: Planted, *, n: int | None = None) -> dp.AuditReport:
+def audited(planted: Planted, *, n: int | None = None) -> dp.auditing.AuditReport:
     return dp.audit(planted.mechanism, planted.claim, planted.pairs, n or planted.n)

@@ -175,7 +175,7 @@ def blocks(data, release, relation):
 
 
 def descent(data, release, relation):
-    mechanism = dp.ProjectedDescent(
+    mechanism = dp.learning.ProjectedDescent(
         "absolute", guarantee=dp.PureDP(1), width=1, radius=1, size=5, steps=2, relation=relation
     )
     rows = [[value] for value, _ in data] or np.empty((0, 1))

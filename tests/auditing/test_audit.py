@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_refused():
         lambda: dp.audit(LAPLACE, ONE, attempt=1.5),
         lambda: dp.audit(lambda s: s, ONE, PAIR, factory=3),
     ):
-        with pytest.raises(dp.ParameterTypeError):
+        with pytest.raises(dp.errors.ParameterTypeError):
             wrong()
     for wrong in (
         lambda: dp.audit(lambda x: x, ONE),
@@ -240,7 +240,7 @@ def test_pairs_of_nasty_neighbours_are_taken_as_they_are():
         good = [min(max(r["x"], 0), 5) for r in rows if isinstance(r["x"], float)]
         return dp.Laplace(epsilon=1, sensitivity=5).release(sum(good))
 
-    pairs = list(dp.nasty_neighbours(bounds={"x": (0, 5)}))[:12]
+    pairs = list(dp.auditing.nasty_neighbours(bounds={"x": (0, 5)}))[:12]
     report = audit(total, ONE, pairs, n=400)
     assert report.pairs == 12
     assert report.violated  # NaN passes the clamp

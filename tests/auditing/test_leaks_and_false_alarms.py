@@ -177,7 +177,7 @@ def test_pairs_of_a_channel_are_its_inputs():
 
 
 def test_arguments_are_checked_before_anything_is_called():
-    with pytest.raises(dp.ParameterTypeError, match="progress"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="progress"):
         dp.audit(lambda x: x, ONE, [(0, 1)], progress="x")
     assert not dp.audit(lambda _: 0, ONE, [(0, 1)], n=60, attempt=np.int64(2)).violated
     assert not dp.audit(lambda _: 0, ONE, [(0, 1)], n=60, time_limit=10**6).violated
@@ -187,5 +187,5 @@ def test_a_report_that_cannot_be_written_says_why(tmp_path):
     report = dp.audit(lambda _: 0, ONE, [(0, 1)], n=60)
     with pytest.raises(dp.ParameterError, match="No such file"):
         report.save(tmp_path / "none" / "report.html")
-    with pytest.raises(dp.ParameterTypeError, match="must be a path"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="must be a path"):
         report.save(5)

@@ -30,14 +30,14 @@ def careful(rows):
 
 
 def test_there_are_many_and_each_has_a_name_of_its_own():
-    pairs = list(dp.nasty_neighbours(**TABLE))
+    pairs = list(dp.auditing.nasty_neighbours(**TABLE))
     assert len(pairs) > 30
     assert len({pair.name for pair in pairs}) == len(pairs)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_two_neighbours_differ_in_one_unit(relation):
-    for pair in dp.nasty_neighbours(**TABLE, relation=relation):
+    for pair in dp.auditing.nasty_neighbours(**TABLE, relation=relation):
         here, there = (
             {
                 unit: [r for r in rows if r["patient"] == unit]
@@ -52,7 +52,7 @@ def test_two_neighbours_differ_in_one_unit(relation):
 
 
 def test_a_careful_pipeline_survives_them_all():
-    for pair in dp.nasty_neighbours(**TABLE):
+    for pair in dp.auditing.nasty_neighbours(**TABLE):
         found = dp.replay(careful, pair.data, pair.neighbour, time_limit=None)
         assert found.ok, (pair.name, str(found))
 
@@ -79,7 +79,7 @@ def test_a_careful_pipeline_survives_them_all():
 def test_a_careless_pipeline_is_caught(careless):
     caught = [
         pair.name
-        for pair in dp.nasty_neighbours(**TABLE)
+        for pair in dp.auditing.nasty_neighbours(**TABLE)
         if not dp.replay(careless, pair.data, pair.neighbour, time_limit=None)
     ]
     assert caught
@@ -87,9 +87,9 @@ def test_a_careless_pipeline_is_caught(careless):
 
 def test_bad_input_is_refused():
     with pytest.raises(dp.ParameterError, match="bounds"):
-        next(dp.nasty_neighbours(bounds={}))
+        next(dp.auditing.nasty_neighbours(bounds={}))
     with pytest.raises(dp.ParameterError, match="bounds"):
-        next(dp.nasty_neighbours(bounds={"a": (3, 1)}))
+        next(dp.auditing.nasty_neighbours(bounds={"a": (3, 1)}))
     for bad in (
         {"bounds": ["x"]},
         {"bounds": {"a": (0, 1)}, "keys": {"k": 5}},
@@ -97,5 +97,5 @@ def test_bad_input_is_refused():
         {"bounds": {"a": (0, 1)}, "rows_per_unit": -3},
     ):
         with pytest.raises(dp.ParameterError):
-            dp.nasty_neighbours(**bad)
-    assert len(list(dp.nasty_neighbours(bounds={"unit_id": (0, 1), "self": (0, 1)}))) > 20
+            dp.auditing.nasty_neighbours(**bad)
+    assert len(list(dp.auditing.nasty_neighbours(bounds={"unit_id": (0, 1), "self": (0, 1)}))) > 20

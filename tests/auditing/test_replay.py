@@ -164,7 +164,7 @@ def test_a_refusal_that_the_pipeline_hides_is_found_all_the_same():
     def hides(d):
         try:
             return laplace.release(sum(d))
-        except dp.PrivateValueError:
+        except dp.errors.PrivateValueError:
             return 0.0
 
     assert Kind.EXCEPTION in kinds(hides, [1.0], [1.0, float("nan")])
@@ -440,7 +440,7 @@ def test_a_mechanism_of_ones_own_is_seen_through():
             return COUNT.release(self.factor * value) + 1
 
     def bare(factor):
-        mine = Mine(dp.PureLoss(bound=Fraction(1)), factor)
+        mine = Mine(dp.losses.PureLoss(bound=Fraction(1)), factor)
         return lambda d: mine.release(len(d))
 
     assert kinds(bare(1)) == set()
@@ -516,7 +516,7 @@ def test_streams_replay_their_answers_and_their_end():
         for number in range(40):
             try:
                 answers.append(bool(stream.ask(len(d) - number % 3)))
-            except dp.StreamExhaustedError:
+            except dp.errors.StreamExhaustedError:
                 answers.append(None)
         return answers, stream.positives_left
 
@@ -579,9 +579,9 @@ def test_bad_time_limits_are_refused(bad):
 
 
 def test_what_cannot_be_called_is_refused():
-    with pytest.raises(dp.ParameterTypeError, match="pipeline"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="pipeline"):
         dp.replay("len", HERE, THERE)
-    with pytest.raises(dp.ParameterTypeError, match="factory"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="factory"):
         dp.replay(len, HERE, THERE, factory=3)
 
 
@@ -599,7 +599,9 @@ def clinic(ledger):
 def test_what_was_opened_outside_is_not_replayed(time_limit):
     """A finding says how far values moved: of an open stream, any count less another, for free."""
     with clinic(dp.Ledger(key=bytes(32))) as session:
-        with dp.answer_online(session, "visits", queries=10**9, epsilon=0.01, updates=1) as desk:
+        with dp.synthesis.answer_online(
+            session, "visits", queries=10**9, epsilon=0.01, updates=1
+        ) as desk:
             for outside in (
                 lambda ward: desk.answer({"ward": ward}).value,
                 lambda ward: session.sql(

@@ -50,7 +50,7 @@ def test_private_data_may_not():
         return asked(made, lambda _: second(n=len(made[0])))
 
     def hold(made):
-        rest = dp.PureLoss(bound=1 if len(made[0]) > 3 else 1.5)
+        rest = dp.losses.PureLoss(bound=1 if len(made[0]) > 3 else 1.5)
         return asked(made, lambda _: None, rest)
 
     for leak in (whether, price, question, hold):

@@ -8,8 +8,7 @@ from itertools import chain, combinations, permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import deniable as dp
 from deniable.auditing.streams import stream_channel
@@ -191,14 +190,14 @@ class Claimed:
 )
 def test_claims_with_a_delta_are_held_to_their_own_point(epsilon, delta, true):
     rows = ((F(55, 100), F(45, 100)), (F(45, 100), F(55, 100)))
-    claimed = Claimed(dp.ApproxLoss(bound=epsilon, slack=delta), rows)
+    claimed = Claimed(dp.losses.ApproxLoss(bound=epsilon, slack=delta), rows)
     assert dp.verify(claimed, [0, 1], adjacency=[(0, 1)]).holds is true
 
 
 def test_small_deltas_are_not_overlooked():
     rows = ((1 - F(1, 10**9), F(1, 10**9)), (F(1), F(0)))
     for slack, true in ((F(1, 10**12), False), (F(2, 10**9), True)):
-        claimed = Claimed(dp.ApproxLoss(bound=F(1), slack=slack), rows)
+        claimed = Claimed(dp.losses.ApproxLoss(bound=F(1), slack=slack), rows)
         assert dp.verify(claimed, [0, 1], adjacency=[(0, 1)]).holds is true
 
 
@@ -302,9 +301,9 @@ def test_other_bad_input_is_refused():
             verified.tradeoff(bad)
     with pytest.raises(dp.ParameterError, match="claims nothing"):
         _ = verified.holds
-    with pytest.raises(dp.ParameterTypeError, match="no finite channel"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="no finite channel"):
         dp.verify(dp.Laplace(epsilon=1, sensitivity=1), [0, 1])
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
         dp.verify(len, [0, 1])
     with pytest.raises(dp.ParameterError, match="no two neighbours"):
         dp.verify(dp.TruncatedGeometric(epsilon=1, sensitivity=1, lower=0, upper=9), [0, 9])

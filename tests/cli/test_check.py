@@ -196,7 +196,7 @@ def test_python_tables_carry_it_too():
     ledger = dp.Ledger(key=bytes(32))
     with dp.Session({"t": table}, budget=dp.PureDP(1), ledger=ledger) as session:
         assert LABEL in session.sql("SELECT SUM(x) AS s FROM t", epsilon=1).labels
-    with pytest.raises(dp.ParameterTypeError, match="looked"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="looked"):
         dp.PrivateTable(pa.table({"x": [1]}), unit=dp.ROW, population="p", looked="yes")
 
 

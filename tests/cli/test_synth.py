@@ -15,7 +15,7 @@ def test_a_table_a_model_and_a_report(file, run):
     assert rows.column_names == ["ward", "cost"]
     assert set(rows["ward"].to_pylist()) <= {"A", "B", "C"}
     assert "Public evaluation" in Path("r.html").read_text()
-    assert dp.SyntheticTable.load("m.npz").method == "mst"
+    assert dp.synthesis.SyntheticTable.load("m.npz").method == "mst"
 
 
 def test_the_same_again_is_free_and_json_has_a_receipt(file, run):

@@ -131,7 +131,7 @@ def test_the_docstring_states_the_guarantee(entry):
 def test_the_loss_is_data_and_survives_storage(entry):
     loss = entry.mechanism.loss
     assert isinstance(loss, dp.Loss)
-    assert dp.loss_from_json(dp.loss_to_json(loss)) == loss
+    assert dp.losses.loss_from_json(dp.losses.loss_to_json(loss)) == loss
     assert loss.price.rho > 0
 
 

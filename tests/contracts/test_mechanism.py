@@ -99,7 +99,7 @@ def test_the_loss_is_data_and_survives_storage(example):
     loss = example.mechanism.loss
     assert isinstance(loss, dp.Loss)
     assert loss.relation == dp.Relation.ADD_REMOVE
-    assert dp.loss_from_json(dp.loss_to_json(loss)) == loss
+    assert dp.losses.loss_from_json(dp.losses.loss_to_json(loss)) == loss
     swapped = dataclasses.replace(example.mechanism, relation="replace")
     assert swapped.loss.relation == dp.Relation.REPLACE
 
@@ -161,11 +161,11 @@ def test_bad_values_are_refused_unquoted_before_any_randomness(example, monkeypa
     monkeypatch.setattr(noise_module.Noise, "many", touched)
     monkeypatch.setattr(SecureSource, "draw", touched)
     for bad in example.refused:
-        with pytest.raises(dp.PrivateValueError) as caught:
+        with pytest.raises(dp.errors.PrivateValueError) as caught:
             example.mechanism.release(bad)
         assert caught.value.__cause__ is None
     secret = 987654321.25
-    with pytest.raises(dp.PrivateValueError) as caught:
+    with pytest.raises(dp.errors.PrivateValueError) as caught:
         example.mechanism.release(np.array([secret, math.nan]))
     assert "98765" not in str(caught.value)
 

@@ -14,7 +14,7 @@ from deniable.query.plan.plan import Plan
 QUESTIONS = hospital.read_questions("queries.sql")
 PAIRS = {
     pair.name: pair
-    for pair in dp.nasty_neighbours(
+    for pair in dp.auditing.nasty_neighbours(
         bounds={"cost": (0, 2000), "age": (0, 120)},
         keys={"ward": hospital.WARDS, "diagnosis": hospital.DIAGNOSES},
         unit="patient_id",
@@ -163,7 +163,7 @@ def test_half_the_bound_everywhere_is_found_on_a_unit_with_as_many_rows_as_count
     right = Plan.bound
     if planted:
         monkeypatch.setattr(Plan, "bound", lambda plan, *, l2: right(plan, l2=l2) // 2)
-    pairs = dp.nasty_neighbours(
+    pairs = dp.auditing.nasty_neighbours(
         bounds={"cost": (0, 2000), "age": (0, 120)},
         keys={"ward": hospital.WARDS},
         unit="patient_id",

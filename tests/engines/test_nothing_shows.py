@@ -19,7 +19,7 @@ import deniable as dp
 from canaries import COLUMNS, DECLARED, failing, in_files, silent, walk
 from engines.loading import to_postgres
 
-RIDGE = dp.Ridge(guarantee=dp.ZCDP(0.1), bounds=None, y_bounds=None)
+RIDGE = dp.learning.Ridge(guarantee=dp.ZCDP(0.1), bounds=None, y_bounds=None)
 SOURCES = ["arrow", "pandas", "polars", "csv", "parquet", "duckdb", "connection"]
 ANSWERED = [
     "SELECT ward, COUNT(*) AS n, SUM(pay) AS s, AVG(size) AS m FROM t GROUP BY ward",
@@ -152,7 +152,7 @@ def learned(session):
     yield dp.synthesize(
         *(session, "t"), epsilon=1, method="aim", columns=["ward", "size"], bins={"size": 2}
     )
-    yield dp.evaluate(session, "t", made, epsilon=1)
+    yield dp.synthesis.evaluate(session, "t", made, epsilon=1)
     assert (
         failing(
             lambda: dp.synthesize(session, "t", epsilon=0.01, columns=["name"], discover=["name"]),
@@ -167,7 +167,7 @@ def learned(session):
         lambda: dp.fit(session, RIDGE, "t", x=["pay"], y=None),
     ):
         assert failing(call, "a wrong call") is None
-    desk = dp.answer_online(
+    desk = dp.synthesis.answer_online(
         session, "t", queries=5, epsilon=1, columns=["ward", "size"], bins={"size": 2}
     )
     desk.answer({"ward": "A"})
@@ -272,10 +272,10 @@ def test_columns_called_like_parts_of_engines_are_columns():
 def test_arrays_and_draws_show_nothing(place, heard):
     """Arrays in a caller's hands: coded rows, open draws, estimators."""
     numbers = canaries.table().select(["size", "pay"]).to_pandas().to_numpy()
-    rows = dp.CodedRows(np.array([[1, 0]] * 713), {"a": 2, "b": 2})
+    rows = dp.synthesis.CodedRows(np.array([[1, 0]] * 713), {"a": 2, "b": 2})
     ledger = dp.Ledger()
     ledger.open("p", dp.Budget(dp.PureDP(1)), who="ana")
-    draws = dp.open_draws(dp.Gate(ledger, "p", "ana"), rows, purpose="test", epsilon=1)
+    draws = dp.synthesis.open_draws(dp.Gate(ledger, "p", "ana"), rows, purpose="test", epsilon=1)
     draws.measure(("a",), draws.whole / 2)
     released = draws.measurements.pop()
     assert released.values.size == 2
@@ -285,7 +285,7 @@ def test_arrays_and_draws_show_nothing(place, heard):
     hidden = (lambda: numbers,)
 
     def fit(budget, bounds):
-        model = dp.Ridge(guarantee=budget, bounds=bounds, y_bounds=(0, 1))
+        model = dp.learning.Ridge(guarantee=budget, bounds=bounds, y_bounds=(0, 1))
         with contextlib.suppress(TypeError):
             return model.fit(hidden[0](), hidden[0]())
 

@@ -11,8 +11,7 @@ import pytest
 import deniable as dp
 from corpus import hospital
 from engines.loading import to_postgres
-from engines.marginals import CLIQUES, marginals
-from engines.marginals import HOSTILE as ROWS
+from engines.marginals import CLIQUES, HOSTILE as ROWS, marginals
 
 
 @pytest.fixture
@@ -211,7 +210,7 @@ def test_tables_that_are_not_there_are_named(server, name, told):
 
 @pytest.mark.parametrize("url", ["mysql://x", "", None, 5])
 def test_only_addresses_of_postgres_are_taken(url):
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         dp.postgres(url)
 
 

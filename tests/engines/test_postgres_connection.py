@@ -113,7 +113,7 @@ def test_no_form_shows_the_password(server):
                 assert PASSWORD not in str(form)
     assert PASSWORD not in repr(copy.copy(database)) + repr(vars(copy.deepcopy(database)))
     assert PASSWORD not in table.label
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         pickle.dumps(database)
 
 

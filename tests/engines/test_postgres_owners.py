@@ -179,7 +179,7 @@ def test_a_role_that_is_trusted_may_own_tables_and_what_hangs_on_them(roles):
         roles.session()
     with roles.session(trusted=["evil"]) as session:
         assert counted(session) == 100
-    with pytest.raises(dp.ParameterTypeError, match="trusted"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="trusted"):
         roles.session(trusted="evil")
 
 

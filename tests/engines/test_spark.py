@@ -232,11 +232,11 @@ def test_what_cannot_be_asked_is_refused(home):
     stored(home, "u BIGINT, s STRING", u=[1], s=["a"]).createOrReplaceTempView("visits")
     with pytest.raises(dp.ParameterError, match="did you mean visits"):
         hospital(tables.table("visit"))
-    with pytest.raises(dp.ParameterTypeError, match="name of a table"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="name of a table"):
         tables.table("")
-    with pytest.raises(dp.ParameterTypeError, match="DataFrame"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="DataFrame"):
         tables.frame([1])
-    with pytest.raises(dp.ParameterTypeError, match="SparkSession"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="SparkSession"):
         spark("local")
     for kind in ("BIGINT", "ARRAY<BIGINT>"):
         twice = tables.frame(home.createDataFrame([], f"u BIGINT, U {kind}"))

@@ -25,7 +25,7 @@ from deniable.session import Session
 from fuzz.grammar import Query
 from fuzz.hostile import MARKS, World, neighbour
 
-REFUSALS = (dp.QueryError, dp.ParameterError, dp.CalibrationError)
+REFUSALS = (dp.QueryError, dp.ParameterError, dp.errors.CalibrationError)
 NEAR = 1e-3  # of the 95 % half-width: noise comes so close to nothing in at most 1 % of draws
 OFTEN = 0.01
 QUESTIONS_A_SESSION = 10  # choosing groups spends a tenth of the δ that is meant for it

@@ -21,36 +21,40 @@ class Example:
 
 MODELS = {
     "LinearRegression": Example(
-        lambda **k: dp.LinearRegression(y_bounds=(-1, 1), **{**COMMON, **k}),
+        lambda **k: dp.learning.LinearRegression(y_bounds=(-1, 1), **{**COMMON, **k}),
         "number",
         ("coef_", "intercept_", "coef_standard_errors_"),
     ),
     "Ridge": Example(
-        lambda **k: dp.Ridge(y_bounds=(-1, 1), alpha=2.0, **{**COMMON, **k}),
+        lambda **k: dp.learning.Ridge(y_bounds=(-1, 1), alpha=2.0, **{**COMMON, **k}),
         "number",
         ("coef_", "intercept_", "coef_standard_errors_"),
     ),
     "StandardScaler": Example(
-        lambda **k: dp.StandardScaler(**{**COMMON, **k}), "", ("mean_", "var_", "scale_")
+        lambda **k: dp.learning.StandardScaler(**{**COMMON, **k}), "", ("mean_", "var_", "scale_")
     ),
     "GaussianNB": Example(
-        lambda **k: dp.GaussianNB(**{**COMMON, "classes": ["a", "b", "c"], **k}),
+        lambda **k: dp.learning.GaussianNB(**{**COMMON, "classes": ["a", "b", "c"], **k}),
         "label",
         ("theta_", "var_", "class_prior_"),
     ),
     "PCA": Example(
-        lambda **k: dp.PCA(2, **{**COMMON, **k}), "", ("components_", "explained_variance_")
+        lambda **k: dp.learning.PCA(2, **{**COMMON, **k}),
+        "",
+        ("components_", "explained_variance_"),
     ),
     "KMeans": Example(
-        lambda **k: dp.KMeans(3, **{**COMMON, **k}), "", ("cluster_centers_", "cluster_sizes_")
+        lambda **k: dp.learning.KMeans(3, **{**COMMON, **k}),
+        "",
+        ("cluster_centers_", "cluster_sizes_"),
     ),
     "LogisticRegression": Example(
-        lambda **k: dp.LogisticRegression(**{**COMMON, "classes": ["a", "b"], **k}),
+        lambda **k: dp.learning.LogisticRegression(**{**COMMON, "classes": ["a", "b"], **k}),
         "label",
         ("coef_", "intercept_", "coef_standard_errors_"),
     ),
     "LogisticRegression of three": Example(
-        lambda **k: dp.LogisticRegression(**{**COMMON, "classes": ["a", "b", "c"], **k}),
+        lambda **k: dp.learning.LogisticRegression(**{**COMMON, "classes": ["a", "b", "c"], **k}),
         "label",
         ("coef_", "intercept_"),
     ),
@@ -58,14 +62,14 @@ MODELS = {
 
 DRAWN = {
     "SGDClassifier": Example(
-        lambda **k: dp.SGDClassifier(
+        lambda **k: dp.learning.SGDClassifier(
             **{**COMMON, "classes": ["a", "b"], "size": 200, "rate": 0.1, "max_iter": 20, **k}
         ),
         "label",
         ("coef_", "intercept_", "coef_standard_errors_"),
     ),
     "PerturbedLogisticRegression": Example(
-        lambda **k: dp.PerturbedLogisticRegression(
+        lambda **k: dp.learning.PerturbedLogisticRegression(
             penalty=3.0, **{**COMMON, "classes": ["a", "b"], **k}
         ),
         "label",

@@ -28,7 +28,7 @@ def test_units_do_not_matter():
     rows, target = made_up(20_000)
     scale, shift = np.array([1e3, 1e-3, 7]), np.array([5e3, 0, -40])
     moved = rows * scale + shift
-    model = dp.LinearRegression(
+    model = dp.learning.LinearRegression(
         guarantee=RICH, bounds=(shift - scale, shift + scale), y_bounds=(9, 11)
     ).fit(moved, target["number"] + 10)
     exact = linear_model.LinearRegression().fit(moved, target["number"] + 10)
@@ -38,7 +38,7 @@ def test_units_do_not_matter():
 def test_a_penalty_shrinks():
     rows, target = made_up(2000)
     plain = fitted(MODELS["LinearRegression"], rows, target["number"], guarantee=RICH)
-    ridge = dp.Ridge(guarantee=RICH, bounds=(-1, 1), y_bounds=(-1, 1), alpha=500.0)
+    ridge = dp.learning.Ridge(guarantee=RICH, bounds=(-1, 1), y_bounds=(-1, 1), alpha=500.0)
     assert np.linalg.norm(ridge.fit(rows, target["number"]).coef_) < 0.7 * np.linalg.norm(
         plain.coef_
     )
@@ -77,7 +77,7 @@ def test_classes_are_told_apart():
     for name, keep in (("GaussianNB", slice(None)), ("LogisticRegression of three", slice(None))):
         model = fitted(MODELS[name], rows[keep], target["label"][keep], guarantee=RICH)
         assert model.score(rows, target["label"]) > 0.7
-    model = dp.LogisticRegression(
+    model = dp.learning.LogisticRegression(
         guarantee=dp.ApproxDP(1, 1e-6), bounds=(-1, 1), classes=["a", "c"]
     )
     assert model.fit(rows[two], target["label"][two]).score(rows[two], target["label"][two]) > 0.9
@@ -124,7 +124,7 @@ def test_standard_errors_of_linear_regression_are_about_right(count, epsilon):
     """Intervals of two of them hold the truth 19 times in 20; half the time would be noticed."""
     rng = np.random.default_rng(5)
     truth = np.array([2.0, -1.0, 0.5])
-    model = dp.LinearRegression(
+    model = dp.learning.LinearRegression(
         guarantee=dp.ApproxDP(epsilon, 1e-6), bounds=(0, 10), y_bounds=(-12, 26)
     )
     apart, stated = [], []
@@ -143,7 +143,9 @@ def test_clipping_leaves_no_bias_where_noise_is_faint():
     rng = np.random.default_rng(3)
     rows, truth = rng.uniform(-1, 1, (100_000, 3)), np.array([1.0, -2.0, 0.5])
     label = (rng.random(len(rows)) < 1 / (1 + np.exp(-rows @ truth))).astype(int)
-    model = dp.LogisticRegression(guarantee=dp.ApproxDP(10.0, 1e-6), bounds=(-1, 1), classes=[0, 1])
+    model = dp.learning.LogisticRegression(
+        guarantee=dp.ApproxDP(10.0, 1e-6), bounds=(-1, 1), classes=[0, 1]
+    )
     model.fit(rows, label)
     assert model.coef_[0] == pytest.approx(truth, abs=0.1)
     assert np.max(model.coef_standard_errors_) < 0.03

@@ -115,7 +115,7 @@ def test_replay_finds_nothing_on_nasty_neighbours(relation):
         return model.estimator_.coef_, model.estimator_.intercept_
 
     ends = {"x0": (-1, 1), "x1": (-1, 1), "x2": (-1, 1)}
-    for pair in list(dp.nasty_neighbours(bounds=ends, relation=relation))[::12]:
+    for pair in list(dp.auditing.nasty_neighbours(bounds=ends, relation=relation))[::12]:
         found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases == 1

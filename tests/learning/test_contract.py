@@ -117,7 +117,7 @@ def test_classes_keep_their_types():
         model = fitted(MODELS["LogisticRegression"], rows, [classes[0]] * 50, classes=classes)
         assert model.classes_.tolist() == list(classes)
     for wrong in ([0, "one"], {0, 1}, "ab"):
-        with pytest.raises(dp.ParameterTypeError, match="classes"):
+        with pytest.raises(dp.errors.ParameterTypeError, match="classes"):
             fitted(MODELS["LogisticRegression"], rows, target["label"], classes=wrong)
 
 
@@ -138,5 +138,5 @@ def test_learning_needs_its_extra(monkeypatch):
     import deniable.learning
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(dp.MissingExtraError, match="learn"):
+    with pytest.raises(dp.errors.MissingExtraError, match="learn"):
         importlib.reload(deniable.learning)

@@ -270,28 +270,33 @@ def session(table=None, budget=WIDE, ledger=None, **options):
 
 X = ["x0", "x1", "x2"]
 MODELS = {
-    "linear": (dp.LinearRegression(guarantee=dp.ZCDP(1), bounds=None, y_bounds=None), "score"),
-    "ridge": (dp.Ridge(guarantee=dp.ZCDP(1), bounds=None, y_bounds=None), "score"),
+    "linear": (
+        dp.learning.LinearRegression(guarantee=dp.ZCDP(1), bounds=None, y_bounds=None),
+        "score",
+    ),
+    "ridge": (dp.learning.Ridge(guarantee=dp.ZCDP(1), bounds=None, y_bounds=None), "score"),
     "logistic": (
-        dp.LogisticRegression(guarantee=dp.ZCDP(1), bounds=None, classes=None, max_iter=3),
+        dp.learning.LogisticRegression(guarantee=dp.ZCDP(1), bounds=None, classes=None, max_iter=3),
         "ward",
     ),
     "two": (
-        dp.LogisticRegression(guarantee=dp.ZCDP(1), bounds=None, classes=["a", "b"], max_iter=3),
+        dp.learning.LogisticRegression(
+            guarantee=dp.ZCDP(1), bounds=None, classes=["a", "b"], max_iter=3
+        ),
         "ward",
     ),
-    "bayes": (dp.GaussianNB(guarantee=dp.ZCDP(1), bounds=None, classes=None), "ward"),
-    "pca": (dp.PCA(2, guarantee=dp.ZCDP(1), bounds=None), None),
-    "kmeans": (dp.KMeans(3, guarantee=dp.ZCDP(1), bounds=None), None),
-    "scaler": (dp.StandardScaler(guarantee=dp.ZCDP(1), bounds=None), None),
+    "bayes": (dp.learning.GaussianNB(guarantee=dp.ZCDP(1), bounds=None, classes=None), "ward"),
+    "pca": (dp.learning.PCA(2, guarantee=dp.ZCDP(1), bounds=None), None),
+    "kmeans": (dp.learning.KMeans(3, guarantee=dp.ZCDP(1), bounds=None), None),
+    "scaler": (dp.learning.StandardScaler(guarantee=dp.ZCDP(1), bounds=None), None),
     "sgd": (
-        dp.SGDClassifier(
+        dp.learning.SGDClassifier(
             guarantee=dp.ApproxDP(1, 1e-6), bounds=None, classes=None, size=3000, max_iter=20
         ),
         "ward",
     ),
     "perturbed": (
-        dp.PerturbedLogisticRegression(
+        dp.learning.PerturbedLogisticRegression(
             guarantee=dp.PureDP(1), bounds=None, classes=["a", "c"], penalty=3.0
         ),
         "ward",
@@ -307,7 +312,7 @@ def test_a_fit_is_charged_what_it_states_and_given_again_for_free(name):
         fitted = dp.fit(opened, model, "people", x=X, y=y)
         after = opened.remaining["p"]
         assert after.releases == 1
-        sampled = dp.ApproxLoss(bound=1, slack=1e-6)
+        sampled = dp.losses.ApproxLoss(bound=1, slack=1e-6)
         stated = charge(sampled if name == "sgd" else fitted.loss)
         assert before["rho"] - after.remaining["rho"] == Fraction(stated.rho, 10**18)
         assert before["delta"] - after.remaining["delta"] == Fraction(stated.delta, 10**18)
@@ -338,7 +343,9 @@ def test_a_table_teaches_what_arrays_teach():
     table = people(hostile=False)
     rows = np.array([table[c].to_pylist() for c in X]).T
     with session(table) as opened:
-        rich = dp.LinearRegression(guarantee=dp.ZCDP(400), bounds=(-1, 1), y_bounds=(-1, 1))
+        rich = dp.learning.LinearRegression(
+            guarantee=dp.ZCDP(400), bounds=(-1, 1), y_bounds=(-1, 1)
+        )
         with pytest.raises(dp.BudgetError):
             dp.fit(opened, rich, "people", x=X, y="score")
     with session(table, dp.ZCDP(1000)) as opened:
@@ -450,7 +457,7 @@ def test_replay_of_the_gate_finds_nothing(name):
         fitted = dp.fit(opened, model, "people", x=["x0", "x1"], y=y)
         return [getattr(fitted, each) for each in sorted(vars(fitted)) if each.endswith("_")]
 
-    for pair in list(dp.nasty_neighbours(bounds=ends, keys=keys))[::14]:
+    for pair in list(dp.auditing.nasty_neighbours(bounds=ends, keys=keys))[::14]:
         found = dp.replay(pipeline, pair.data, pair.neighbour, factory=factory, time_limit=None)
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases >= 1
@@ -459,7 +466,7 @@ def test_replay_of_the_gate_finds_nothing(name):
 @pytest.mark.parametrize("method", ["objective", "approximate"])
 def test_noise_in_floats_is_for_the_owner_to_allow(method):
     """Its last bits tell neighbours apart, whatever was charged."""
-    model = dp.PerturbedLogisticRegression(
+    model = dp.learning.PerturbedLogisticRegression(
         guarantee=dp.ApproxDP(1, 1e-6),
         bounds=None,
         classes=["a", "c"],

@@ -233,8 +233,8 @@ GOOD_CLASSES = {
 
 def models(classes):
     asked = {"guarantee": dp.ZCDP(1), "bounds": (0, 1), "classes": classes}
-    yield dp.GaussianNB(**asked)
-    yield dp.LogisticRegression(**asked, max_iter=2)
+    yield dp.learning.GaussianNB(**asked)
+    yield dp.learning.LogisticRegression(**asked, max_iter=2)
 
 
 @pytest.mark.parametrize("y", BAD_CLASSES)
@@ -271,7 +271,7 @@ def test_labels_at_the_ends_of_their_types_are_learned(y):
 @pytest.mark.parametrize("argument", ["bounds", "y_bounds"])
 def test_bounds_beyond_the_limits_are_refused_for_everybody_alike(argument, ends):
     given = {"bounds": (0, 1), "y_bounds": (0, 1), argument: ends}
-    model = dp.LinearRegression(guarantee=dp.ZCDP(1), **given)
+    model = dp.learning.LinearRegression(guarantee=dp.ZCDP(1), **given)
     told = outcome(PEOPLE, model, x=["i"], y="f")
     assert told == outcome(PEOPLE + PERSON, model, x=["i"], y="f")
     assert told[0][0] in ("ParameterError", "ParameterTypeError")
@@ -327,14 +327,14 @@ def test_every_statement_of_a_fit_is_checked_with_its_constants_before_the_charg
     )
     for model, y in (
         (
-            dp.LogisticRegression(
+            dp.learning.LogisticRegression(
                 guarantee=dp.ZCDP(1), bounds=(0, 1), classes=["a", "b"], max_iter=2
             ),
             "t",
         ),
-        (dp.GaussianNB(guarantee=dp.ZCDP(1), bounds=(0, 1), classes=["a", "b"]), "t"),
-        (dp.KMeans(2, guarantee=dp.ZCDP(1), bounds=(0, 1), max_iter=2), None),
-        (dp.LinearRegression(guarantee=dp.ZCDP(1), bounds=(0, 1), y_bounds=(0, 1)), "b"),
+        (dp.learning.GaussianNB(guarantee=dp.ZCDP(1), bounds=(0, 1), classes=["a", "b"]), "t"),
+        (dp.learning.KMeans(2, guarantee=dp.ZCDP(1), bounds=(0, 1), max_iter=2), None),
+        (dp.learning.LinearRegression(guarantee=dp.ZCDP(1), bounds=(0, 1), y_bounds=(0, 1)), "b"),
     ):
         checked.clear(), ran.clear()
         said = outcome(PEOPLE, model, x=["i", "f"], y=y)

@@ -260,7 +260,7 @@ def test_replay_finds_nothing_on_nasty_neighbours(name, relation):
         return [getattr(model, each) for each in example.learned]
 
     pairs = list(
-        dp.nasty_neighbours(
+        dp.auditing.nasty_neighbours(
             bounds={"x0": (-1, 1), "x1": (-1, 1), "x2": (-1, 1)},
             keys={"c": ["a", "b"]},
             relation=relation,
@@ -384,11 +384,11 @@ def test_no_cell_and_no_label_is_told_of(name, cell):
 
 def test_what_is_masked_counts_as_nothing():
     values = np.ma.array([[0.1]] * 2000 + [[0.9]] * 2000, mask=[[False]] * 2000 + [[True]] * 2000)
-    model = dp.StandardScaler(guarantee=dp.GDP(100), bounds=(0, 1)).fit(values)
+    model = dp.learning.StandardScaler(guarantee=dp.GDP(100), bounds=(0, 1)).fit(values)
     assert model.mean_ == pytest.approx([0.1], abs=0.01)
     assert model.n_rows_ == pytest.approx(2000, abs=10)
     label = np.ma.array([0, 1] * 2000, mask=[True, False] * 2000)
-    counted = dp.LogisticRegression(guarantee=dp.GDP(100), bounds=(0, 1), classes=[0, 1])
+    counted = dp.learning.LogisticRegression(guarantee=dp.GDP(100), bounds=(0, 1), classes=[0, 1])
     assert counted.fit(np.zeros((4000, 1)), label).n_rows_ == pytest.approx(2000, abs=10)
 
 
@@ -423,7 +423,7 @@ def test_public_faults_are_refused(rows):
 def test_sparse_matrices_are_refused():
     from scipy.sparse import csr_array
 
-    with pytest.raises(dp.ParameterTypeError, match="toarray"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="toarray"):
         read_features(csr_array(np.eye(3)))
 
 
@@ -449,10 +449,10 @@ def test_what_must_be_declared_is_asked_for(wrong):
     rows, target = made_up(10)
     given = {"guarantee": BUDGET, "bounds": (-1, 1), "y_bounds": (-1, 1), **wrong}
     with pytest.raises(dp.ParameterError):
-        dp.LinearRegression(**given).fit(rows, target["number"])
+        dp.learning.LinearRegression(**given).fit(rows, target["number"])
 
 
 @pytest.mark.parametrize("classes", [None, "ab", ["a"], ["a", "a"]], ids=str)
 def test_classes_are_declared(classes):
     with pytest.raises(dp.ParameterError):
-        dp.GaussianNB(guarantee=BUDGET, bounds=(-1, 1), classes=classes).cost()
+        dp.learning.GaussianNB(guarantee=BUDGET, bounds=(-1, 1), classes=classes).cost()

@@ -22,7 +22,9 @@ LOSSES = {
 
 
 def descent(objective="logistic", **more):
-    return dp.ProjectedDescent(objective, **{"guarantee": dp.ApproxDP(1, 1e-6), **PUBLIC, **more})
+    return dp.learning.ProjectedDescent(
+        objective, **{"guarantee": dp.ApproxDP(1, 1e-6), **PUBLIC, **more}
+    )
 
 
 def made_up(count=2_000):
@@ -139,7 +141,7 @@ def test_replay_finds_nothing_on_nasty_neighbours(relation):
         return made.release((rows, [row["x0"] for row in table]))
 
     names = ("x0", "x1", "x2")
-    pairs = dp.nasty_neighbours(bounds=dict.fromkeys(names, (-1, 1)), relation=relation)
+    pairs = dp.auditing.nasty_neighbours(bounds=dict.fromkeys(names, (-1, 1)), relation=relation)
     for pair in list(pairs)[::4]:
         found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
         assert found.ok, f"{pair.name}\n{found}"

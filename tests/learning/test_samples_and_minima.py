@@ -102,7 +102,9 @@ def table_of(pair):
 
 def nasty(relation):
     ends = {"x0": (-1, 1), "x1": (-1, 1), "x2": (-1, 1)}
-    return list(dp.nasty_neighbours(bounds=ends, keys={"c": ["a", "b"]}, relation=relation))
+    return list(
+        dp.auditing.nasty_neighbours(bounds=ends, keys={"c": ["a", "b"]}, relation=relation)
+    )
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])

@@ -250,9 +250,11 @@ def test_scaled_moments_are_no_farther_apart_than_is_said():
 
 
 X = ["age", "bmi"]
-LINEAR = dp.LinearRegression(guarantee=dp.ZCDP(1), bounds=None, y_bounds=None)
-LOGISTIC = dp.LogisticRegression(guarantee=dp.ZCDP(1), bounds=None, classes=None, max_iter=2)
-SGD = dp.SGDClassifier(
+LINEAR = dp.learning.LinearRegression(guarantee=dp.ZCDP(1), bounds=None, y_bounds=None)
+LOGISTIC = dp.learning.LogisticRegression(
+    guarantee=dp.ZCDP(1), bounds=None, classes=None, max_iter=2
+)
+SGD = dp.learning.SGDClassifier(
     guarantee=dp.ApproxDP(1, 1e-6), bounds=None, classes=None, size=100, max_iter=5
 )
 
@@ -309,7 +311,9 @@ def test_a_model_of_whole_rows_learns_from_one_row_a_unit():
 
 def test_what_a_select_teaches_is_what_its_rows_teach():
     rows = people(4000)
-    rich = dp.LinearRegression(guarantee=dp.ZCDP(400), bounds=([0, -1], [10, 1]), y_bounds=(-1, 1))
+    rich = dp.learning.LinearRegression(
+        guarantee=dp.ZCDP(400), bounds=([0, -1], [10, 1]), y_bounds=(-1, 1)
+    )
     with opened(rows) as session:
         sql = "SELECT age, bmi, -bmi / 2 AS cost FROM people WHERE age < 8"
         found = dp.fit(session, rich, sql, y="cost")
@@ -446,7 +450,7 @@ def test_replay_of_a_fit_from_a_select_finds_nothing():
         fitted = dp.fit(session, LINEAR, sql, y="cost")
         return [fitted.coef_, fitted.intercept_]
 
-    pairs = list(dp.nasty_neighbours(bounds=ends, keys={"ward": ["a", "b"]}))[::12]
+    pairs = list(dp.auditing.nasty_neighbours(bounds=ends, keys={"ward": ["a", "b"]}))[::12]
     for pair in pairs:
         found = dp.replay(pipeline, pair.data, pair.neighbour, factory=factory, time_limit=None)
         assert found.ok, f"{pair.name}\n{found}"

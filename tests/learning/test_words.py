@@ -26,11 +26,13 @@ SEVERAL = [
 
 def blocks(**given):
     shapes = {"coef_": (3,), "intercept_": ()}
-    return dp.SubsampledEstimator(Lasso(), learned=shapes, bounds=(-2, 2), blocks=5, **given)
+    return dp.learning.SubsampledEstimator(
+        Lasso(), learned=shapes, bounds=(-2, 2), blocks=5, **given
+    )
 
 
 def descent(**given):
-    return dp.ProjectedDescent("hinge", width=3, radius=1, size=100, steps=3, **given)
+    return dp.learning.ProjectedDescent("hinge", width=3, radius=1, size=100, steps=3, **given)
 
 
 SUMS = {**{name: each.make for name, each in MODELS.items()}, "blocks": blocks, "descent": descent}
@@ -117,7 +119,7 @@ def test_wrong_prices_are_found_before_rows_are_read(name, said):
     (word,) = said
     model = EVERY[name](**said)
     for ask in (model.cost, lambda: model.fit(Unread(), Unread())):
-        with pytest.raises((dp.ParameterError, dp.ParameterTypeError), match=word):
+        with pytest.raises((dp.ParameterError, dp.errors.ParameterTypeError), match=word):
             ask()
 
 
@@ -146,7 +148,7 @@ def test_constructors_take_the_words_and_store_them(name):
 
 
 def test_every_estimator_has_the_words():
-    for kind in (*ESTIMATORS.values(), dp.SubsampledEstimator):
+    for kind in (*ESTIMATORS.values(), dp.learning.SubsampledEstimator):
         taken = signature(kind.__init__).parameters
         assert "budget" not in taken
         for word in WORDS:
@@ -170,7 +172,7 @@ def session(budget=NARROW):
 
 
 def linear(**said):
-    return dp.LinearRegression(bounds=None, y_bounds=None, **said)
+    return dp.learning.LinearRegression(bounds=None, y_bounds=None, **said)
 
 
 def learned(opened, model, y="y"):
@@ -256,7 +258,7 @@ def test_one_pure_price_is_one_record():
 def test_a_guarantee_is_itself_in_a_session():
     """One of (ε, δ) is no ρ: it is calibrated by its own curve, and samples need it."""
     kept = dp.ApproxDP(0.1, 1e-7)
-    sampled = dp.SGDClassifier(
+    sampled = dp.learning.SGDClassifier(
         bounds=None, classes=None, size=400, rate=0.1, max_iter=5, guarantee=kept
     )
     with session() as opened:
@@ -275,8 +277,8 @@ def test_a_guarantee_is_itself_in_a_session():
     ("model", "y"),
     [
         (linear(), "y"),
-        (dp.KMeans(3, bounds=None), None),
-        (dp.LogisticRegression(bounds=None, classes=None, max_iter=7), "label"),
+        (dp.learning.KMeans(3, bounds=None), None),
+        (dp.learning.LogisticRegression(bounds=None, classes=None, max_iter=7), "label"),
     ],
     ids=["linear", "kmeans", "logistic"],
 )

@@ -79,19 +79,21 @@ def test_unknown_populations(file):
 
 
 def test_holds_are_shown(file):
-    half = dp.PureLoss(bound=0.5)
+    half = dp.losses.PureLoss(bound=0.5)
     with dp.Ledger(file) as ledger:
-        held = ledger.reserve(PEOPLE, dp.PureLoss(bound=0.1), who="ana", purpose="bins", hold=half)
+        held = ledger.reserve(
+            PEOPLE, dp.losses.PureLoss(bound=0.1), who="ana", purpose="bins", hold=half
+        )
     rows = json.loads(run("show", file, "--json"))
     assert rows[-1]["price"] == "ε = 0.1; holds ε = 0.5"
     (found,) = json.loads(run("balance", file, "--json"))
     assert (found["holds"], found["remaining"]) == (1, {"epsilon": "3/20"})
     assert "0.15" in run("balance", file)
     with dp.Ledger(file) as ledger:
-        part = Second(dp.PureLoss(bound=0.2), {"plan": 1}, "main")
+        part = Second(dp.losses.PureLoss(bound=0.2), {"plan": 1}, "main")
         _, other = ledger.settle(held, 1, part)
         ledger.answer(other, 2)
-        tenth = dp.PureLoss(bound=0.1)
+        tenth = dp.losses.PureLoss(bound=0.1)
         last = ledger.reserve(PEOPLE, tenth, who="ana", purpose="bins", hold=tenth)
         ledger.settle(last, 1, None)
     rows = json.loads(run("show", file, "--json"))[-5:]

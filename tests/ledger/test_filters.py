@@ -15,8 +15,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import deniable as dp
 from deniable.ledger import policy
@@ -25,7 +24,7 @@ from deniable.privacy.accountants import zcdp
 from deniable.privacy.exact import log_up, rounded_up
 from deniable.privacy.losses.generic import ConcentratedLoss
 
-TENTH = dp.PureLoss(bound=0.1)
+TENTH = dp.losses.PureLoss(bound=0.1)
 
 
 def spend(budget, losses):
@@ -45,7 +44,7 @@ def test_ten_tenths_fit_exactly():
 
 
 def test_a_million_small_spends_are_exactly_one():
-    budget, small = Budget(dp.PureDP(1)), charge(dp.PureLoss(bound=1e-6))
+    budget, small = Budget(dp.PureDP(1)), charge(dp.losses.PureLoss(bound=1e-6))
     totals = Totals()
     for _ in range(10**6):
         totals = totals + small
@@ -55,19 +54,19 @@ def test_a_million_small_spends_are_exactly_one():
 
 
 def test_pure_budgets_refuse_what_is_not_pure():
-    assert spend(Budget(dp.PureDP(100)), [dp.GaussianLoss(sigma=100, sensitivity=1)]) == 0
+    assert spend(Budget(dp.PureDP(100)), [dp.losses.GaussianLoss(sigma=100, sensitivity=1)]) == 0
 
 
 def test_zcdp_adds_rho_and_refuses_delta():
-    gaussian = dp.GaussianLoss(sigma=10, sensitivity=1)  # ρ = 1/200
+    gaussian = dp.losses.GaussianLoss(sigma=10, sensitivity=1)  # ρ = 1/200
     assert spend(Budget(dp.ZCDP(0.05)), [gaussian] * 12) == 10
-    assert spend(Budget(dp.ZCDP(5)), [dp.ApproxLoss(bound=0.1, slack=1e-9)]) == 0
+    assert spend(Budget(dp.ZCDP(5)), [dp.losses.ApproxLoss(bound=0.1, slack=1e-9)]) == 0
 
 
 def test_gdp_adds_squares_of_proved_mu():
-    gaussian = dp.GaussianLoss(sigma=10, sensitivity=1)
+    gaussian = dp.losses.GaussianLoss(sigma=10, sensitivity=1)
     assert spend(Budget(dp.GDP(1)), [gaussian] * 101) == 100
-    coarse = dp.DiscreteGaussianLoss(variance=1, sensitivity=1)  # no μ is proved
+    coarse = dp.losses.DiscreteGaussianLoss(variance=1, sensitivity=1)  # no μ is proved
     assert spend(Budget(dp.GDP(10)), [coarse]) == 0
     assert spend(Budget(dp.GDP(1)), [TENTH] * 100) == 63  # μ of a pure tenth is 0.1253
 
@@ -76,9 +75,9 @@ def test_either_pure_or_by_rho():
     budget = Budget(dp.ApproxDP(3, 1e-6))
     assert float(budget.largest_rho) == pytest.approx(0.1757, abs=1e-4)
     assert zcdp.epsilon(float(budget.largest_rho), 5e-7) <= 3
-    halves = [dp.PureLoss(bound=0.5)] * 10
+    halves = [dp.losses.PureLoss(bound=0.5)] * 10
     assert spend(budget, halves) == 6  # by ε; ρ alone would stop at 1
-    gaussian = dp.GaussianLoss(sigma=10, sensitivity=1)
+    gaussian = dp.losses.GaussianLoss(sigma=10, sensitivity=1)
     assert spend(budget, [gaussian] * 50) == 35
     # One release that is not pure ends the first branch for all.
     assert spend(budget, [gaussian, *halves]) == 2
@@ -86,7 +85,7 @@ def test_either_pure_or_by_rho():
 
 def test_parts_of_delta_have_their_own_limit():
     budget = Budget(dp.ApproxDP(3, 1e-6), keys_delta=1e-7)
-    loss = dp.ApproxLoss(bound=0.01, slack=4e-8)
+    loss = dp.losses.ApproxLoss(bound=0.01, slack=4e-8)
     assert spend(budget, [loss] * 5) == 2
     with pytest.raises(dp.ParameterError, match="keys_delta"):
         Budget(dp.ApproxDP(3, 1e-6), keys_delta=1e-6)
@@ -100,17 +99,17 @@ def test_parts_of_delta_have_their_own_limit():
 
 
 def test_relations_do_not_mix():
-    with pytest.raises(dp.RelationError, match="replace"):
+    with pytest.raises(dp.errors.RelationError, match="replace"):
         Budget(dp.PureDP(1), relation="replace").charge(TENTH)
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
         Budget(dp.PureDP(1)).charge(0.1)
-    with pytest.raises(dp.ParameterTypeError, match="budget"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="budget"):
         Budget(1.0)
 
 
 def test_what_is_left():
     budget = Budget(dp.ApproxDP(3, 1e-6))
-    spent = charge(dp.GaussianLoss(sigma=10, sensitivity=1)).times(10)
+    spent = charge(dp.losses.GaussianLoss(sigma=10, sensitivity=1)).times(10)
     left = budget.remaining(spent)
     assert set(left) == {"rho", "delta"}
     assert 2.4 < budget.largest_epsilon(spent) < 2.5  # as `epsilon=` of a question
@@ -135,17 +134,17 @@ def test_what_is_left():
 )
 def test_the_largest_epsilon_is_affordable_and_hardly_more_is(guarantee, size, noisy):
     budget, spent = Budget(guarantee), Totals()
-    for loss in [dp.PureLoss(bound=size)] if size > Fraction(1, 10**12) else []:
+    for loss in [dp.losses.PureLoss(bound=size)] if size > Fraction(1, 10**12) else []:
         spent = spent + budget.charge(loss)
     if noisy:
-        spent = spent + budget.charge(dp.GaussianLoss(sigma=100, sensitivity=1))
+        spent = spent + budget.charge(dp.losses.GaussianLoss(sigma=100, sensitivity=1))
     largest = budget.largest_epsilon(spent)
 
     def one_more(epsilon):
         if isinstance(guarantee, dp.ApproxDP):  # what `epsilon=` of a question costs
             rho = budget.rho_for(Fraction(epsilon))
             return budget.admits(spent + charge(ConcentratedLoss(bound=rho)))
-        return budget.admits(spent + charge(dp.PureLoss(bound=epsilon)))
+        return budget.admits(spent + charge(dp.losses.PureLoss(bound=epsilon)))
 
     if largest > 0:
         assert one_more(largest)
@@ -156,15 +155,16 @@ def test_the_largest_epsilon_is_affordable_and_hardly_more_is(guarantee, size, n
 def test_the_odometer_is_sound_and_never_above_the_budget():
     budget = Budget(dp.ApproxDP(3, 1e-6))
     assert budget.spent(charge(TENTH).times(5)) == pytest.approx(0.5)
-    few = charge(dp.GaussianLoss(sigma=100, sensitivity=1))
+    few = charge(dp.losses.GaussianLoss(sigma=100, sensitivity=1))
     assert 0 < budget.spent(few) < budget.spent(few.times(50)) <= 3
-    assert budget.spent(charge(dp.GaussianLoss(sigma=10, sensitivity=1)).times(35)) == 3
+    assert budget.spent(charge(dp.losses.GaussianLoss(sigma=10, sensitivity=1)).times(35)) == 3
 
 
 RESPONSES = {
-    price: dp.PureLoss(bound=price) for price in (Fraction(1, 4), Fraction(1, 2), Fraction(1))
+    price: dp.losses.PureLoss(bound=price)
+    for price in (Fraction(1, 4), Fraction(1, 2), Fraction(1))
 }
-APPROX = dp.ApproxLoss(bound=Fraction(1, 4), slack=Fraction(1, 100))
+APPROX = dp.losses.ApproxLoss(bound=Fraction(1, 4), slack=Fraction(1, 100))
 
 
 def worst_delta(budget, policy, depth, epsilon):
@@ -243,7 +243,7 @@ def test_a_refusal_says_what_is_left_whatever_the_callers_decimals_do():
     state = policy.opened(Budget(dp.PureDP(1)))
     theirs = Context(prec=1, traps=[Inexact, FloatOperation, InvalidOperation])
     with localcontext(theirs), pytest.raises(dp.BudgetError, match="ε = 1 is left"):
-        policy.spent(state, dp.PureLoss(bound=2), "ana")
+        policy.spent(state, dp.losses.PureLoss(bound=2), "ana")
 
 
 def test_decimals_are_the_same_whatever_a_program_has_made_the_default(monkeypatch):

@@ -15,7 +15,7 @@ from deniable.randomness.fork import fork, unforked
 from deniable.service.database import Database
 
 PEOPLE = "clinic/patient"
-TENTH = dp.PureLoss(bound=0.1)
+TENTH = dp.losses.PureLoss(bound=0.1)
 
 
 class Clock:

@@ -63,7 +63,7 @@ def then(value):
 
 while rounds < 200:
     answer, door = gate.answer_in_two(
-        first.loss, dp.PureLoss(bound=0.005), {"first": rounds}, make, then, purpose="first"
+        first.loss, dp.losses.PureLoss(bound=0.005), {"first": rounds}, make, then, purpose="first"
     )
     print("first", answer.number, answer.value, answer.head, flush=True)
     if door is not None:
@@ -95,7 +95,12 @@ def make(door):
 
 try:
     gate.answer_in_two(
-        count.loss, dp.PureLoss(bound=0.5), {"who": name}, make, lambda _: None, purpose="hold"
+        count.loss,
+        dp.losses.PureLoss(bound=0.5),
+        {"who": name},
+        make,
+        lambda _: None,
+        purpose="hold",
     )
     print("settled", flush=True)
 except dp.BudgetError:
@@ -168,7 +173,9 @@ def check_after_death(where, population, printed):
         balance = ledger.balance(population)
         assert (balance.totals[0].epsilon, balance.holds) == expected(rows)
         assert balance.holds <= 1  # the one that was under way
-        again = ledger.reserve(population, dp.PureLoss(bound=0.01), who="next", purpose="goes on")
+        again = ledger.reserve(
+            population, dp.losses.PureLoss(bound=0.01), who="next", purpose="goes on"
+        )
         ledger.answer(again, 1)
         after = ledger.balance(population)
         assert after.totals[0].epsilon == balance.totals[0].epsilon + 10**16

@@ -13,7 +13,7 @@ from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Second
 from deniable.ledger.verify import verify
 
-HALF = dp.PureLoss(bound=0.5)
+HALF = dp.losses.PureLoss(bound=0.5)
 
 
 def test_two_threads_and_a_budget_for_one(tmp_path):
@@ -26,7 +26,9 @@ def test_two_threads_and_a_budget_for_one(tmp_path):
             def ask(start=start, passed=passed):
                 start.wait()
                 try:
-                    passed.append(reserve(ledger, CLINIC, dp.PureLoss(bound=0.01), hold=HALF))
+                    passed.append(
+                        reserve(ledger, CLINIC, dp.losses.PureLoss(bound=0.01), hold=HALF)
+                    )
                 except dp.BudgetError:
                     passed.append(None)
 
@@ -53,9 +55,9 @@ def test_many_random_sequences(seed):
     Run(seed).go(200)
 
 
-PRICES = [dp.PureLoss(bound=b) for b in (0.01, 0.05, 0.2)]
+PRICES = [dp.losses.PureLoss(bound=b) for b in (0.01, 0.05, 0.2)]
 PRICES += [dp.DiscreteGaussian(rho=r, sensitivity=1).loss for r in (0.0001, 0.002)]
-PRICES += [dp.ApproxLoss(bound=0.02, slack=5e-8)]
+PRICES += [dp.losses.ApproxLoss(bound=0.02, slack=5e-8)]
 
 
 class Run:
@@ -113,7 +115,7 @@ class Run:
             fits = charge(rest).covers(charge(loss))
             try:
                 _, door = self.ledger.settle(made, 1, Second(loss, {"n": -number}, "x"))
-            except dp.DoorError:
+            except dp.errors.DoorError:
                 assert not fits
                 return
             assert fits

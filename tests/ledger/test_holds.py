@@ -15,7 +15,7 @@ from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Recorded, Reservation, Second
 from deniable.ledger.verify import verify
 
-HALF = dp.PureLoss(bound=0.5)
+HALF = dp.losses.PureLoss(bound=0.5)
 WHOLE = {"plan": "profile"}
 
 
@@ -67,11 +67,13 @@ def test_what_is_held_counts_as_spent_and_is_let_go(ledger, population):
 
 def test_what_is_held_becomes_a_reservation_and_the_remainder_is_let_go(ledger, population):
     reservation = reserve(ledger, population, question=WHOLE, hold=HALF)
-    recorded, other = ledger.settle(reservation, 7, second(dp.PureLoss(bound=0.3)))
+    recorded, other = ledger.settle(reservation, 7, second(dp.losses.PureLoss(bound=0.3)))
     assert spent(ledger, population) == 0.4
     assert ledger.balance(population).releases == 2
     given = ledger.answer(other, {"n": 12})
-    again = reserve(ledger, population, loss=dp.PureLoss(bound=0.3), question={"plan": "answer"})
+    again = reserve(
+        ledger, population, loss=dp.losses.PureLoss(bound=0.3), question={"plan": "answer"}
+    )
     assert isinstance(again, Recorded)
     assert (again.value, again.head) == ({"n": 12}, given.head)
     first = reserve(ledger, population, question=WHOLE, hold=HALF)
@@ -92,7 +94,12 @@ def test_a_second_part_without_an_answer_is_no_repeat(ledger, population):
 def test_both_parts_fit_or_nothing_is_spent(ledger, population, first, rest):
     before = ledger.balance(population)
     with pytest.raises(dp.BudgetError, match=rf"asked for ε = {first + rest:.6g}; .*nothing"):
-        reserve(ledger, population, loss=dp.PureLoss(bound=first), hold=dp.PureLoss(bound=rest))
+        reserve(
+            ledger,
+            population,
+            loss=dp.losses.PureLoss(bound=first),
+            hold=dp.losses.PureLoss(bound=rest),
+        )
     assert ledger.balance(population) == before
 
 
@@ -100,7 +107,7 @@ def test_an_analysts_share_gates_both_parts(ledger, population):
     ledger.share(population, "ana", Budget(dp.PureDP(0.5)), who="owner", reason="trainee")
     with pytest.raises(dp.BudgetError, match="share"):
         reserve(ledger, population, hold=HALF)
-    reservation = reserve(ledger, population, hold=dp.PureLoss(bound=0.4))
+    reservation = reserve(ledger, population, hold=dp.losses.PureLoss(bound=0.4))
     with pytest.raises(dp.BudgetError, match="share"):
         reserve(ledger, population)
     ledger.settle(reservation, 1, second())
@@ -124,7 +131,7 @@ def test_nothing_else_lets_a_hold_go(ledger, population, end):
         reserve(ledger, population, loss=HALF)
     if end != "never":
         assert ledger.balance(population).holds == 0
-        with pytest.raises(dp.DoorError, match="ended already"):
+        with pytest.raises(dp.errors.DoorError, match="ended already"):
             ledger.settle(reservation, 1, None)
         assert spent(ledger, population) == 0.6
     verify(ledger, population)
@@ -139,10 +146,10 @@ def test_a_hold_is_settled_once(ledger, population):
         lambda: ledger.answer(reservation, 1),
         lambda: ledger.fail(reservation),
     ):
-        with pytest.raises(dp.DoorError, match="ended already"):
+        with pytest.raises(dp.errors.DoorError, match="ended already"):
             again()
     plain = reserve(ledger, population)
-    with pytest.raises(dp.DoorError, match="nothing is held"):
+    with pytest.raises(dp.errors.DoorError, match="nothing is held"):
         ledger.settle(plain, 1, None)
     verify(ledger, population)
 
@@ -150,10 +157,10 @@ def test_a_hold_is_settled_once(ledger, population):
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        (second(dp.PureLoss(bound=0.51)), dp.DoorError),
-        (second(dp.DiscreteGaussian(rho=0.0001, sensitivity=1).loss), dp.DoorError),
-        (second(dp.PureLoss(bound=0.1, relation="replace")), dp.RelationError),
-        (Second(TENTH, WHOLE, "the same question"), dp.DoorError),
+        (second(dp.losses.PureLoss(bound=0.51)), dp.errors.DoorError),
+        (second(dp.DiscreteGaussian(rho=0.0001, sensitivity=1).loss), dp.errors.DoorError),
+        (second(dp.losses.PureLoss(bound=0.1, relation="replace")), dp.errors.RelationError),
+        (Second(TENTH, WHOLE, "the same question"), dp.errors.DoorError),
         (Second(TENTH, {"plan": object()}, "no question"), dp.ParameterError),
         (Second(TENTH, {"plan": 1}, ""), dp.ParameterError),
     ],
@@ -196,7 +203,7 @@ def test_a_hold_that_is_not_pure_leaves_pure_totals_when_it_goes(request, ledger
 def test_delta_is_held_too(request, ledger):
     name = f"{CLINIC}/{request.node.name}"
     ledger.open(name, Budget(dp.ApproxDP(1, 1e-6)), who="owner")
-    keys = dp.ApproxLoss(bound=0.01, slack=3e-7)
+    keys = dp.losses.ApproxLoss(bound=0.01, slack=3e-7)
     reservation = reserve(ledger, name, hold=keys)
     with pytest.raises(dp.BudgetError, match="δ"):
         reserve(ledger, name, loss=keys)
@@ -209,7 +216,7 @@ def test_the_parts_may_lie_in_two_tranches(request, ledger):
     name = f"{CLINIC}/{request.node.name}"
     budget = Budget(dp.ApproxDP(1, 1e-6))
     ledger.open(name, budget, who="owner")
-    large = dp.PureLoss(bound=0.7)
+    large = dp.losses.PureLoss(bound=0.7)
     with pytest.raises(dp.BudgetError):
         reserve(ledger, name, loss=large, hold=large)
     ledger.top_up(name, budget, who="owner", reason="second wave")
@@ -218,7 +225,7 @@ def test_the_parts_may_lie_in_two_tranches(request, ledger):
     assert [each.epsilon for each in totals] == [7 * 10**17, 7 * 10**17]
     with pytest.raises(dp.BudgetError):
         reserve(ledger, name, loss=large)
-    _, other = ledger.settle(reservation, 1, second(dp.PureLoss(bound=0.2)))
+    _, other = ledger.settle(reservation, 1, second(dp.losses.PureLoss(bound=0.2)))
     ledger.answer(other, 2)
     totals = ledger.balance(name).totals
     assert [each.epsilon for each in totals] == [7 * 10**17, 2 * 10**17]
@@ -242,7 +249,7 @@ def test_a_new_promise_takes_no_holds_along(ledger, population):
         ledger.renew(population, Budget(dp.PureDP(1)), who="owner", reason="new people")
     assert spent(ledger, population) == 0
     for each in (second(), None):
-        with pytest.raises(dp.DoorError, match="nothing is held"):
+        with pytest.raises(dp.errors.DoorError, match="nothing is held"):
             ledger.settle(reservation, 1, each)
     ledger.fail(reservation)
     assert spent(ledger, population) == 0
@@ -251,7 +258,7 @@ def test_a_new_promise_takes_no_holds_along(ledger, population):
 
 def test_the_tight_number_counts_doors_and_not_holds(ledger, population):
     reservation = reserve(ledger, population, hold=HALF)
-    _, other = ledger.settle(reservation, 1, second(dp.PureLoss(bound=0.3)))
+    _, other = ledger.settle(reservation, 1, second(dp.losses.PureLoss(bound=0.3)))
     ledger.answer(other, 2)
     left = reserve(ledger, population, hold=HALF)
     ledger.settle(left, 1, None)
@@ -294,7 +301,7 @@ class TestTampering:
         with Ledger(path) as ledger:
             ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
             held = reserve(ledger, CLINIC, question=WHOLE, hold=HALF)
-            ledger.settle(held, 7, second(dp.PureLoss(bound=0.3)))
+            ledger.settle(held, 7, second(dp.losses.PureLoss(bound=0.3)))
         return path
 
     def edited(self, file, number, change):
@@ -315,10 +322,10 @@ class TestTampering:
     @pytest.mark.parametrize(
         ("number", "change"),
         [
-            (3, lambda data: data.update(loss=dp.loss_to_json(TENTH))),
+            (3, lambda data: data.update(loss=dp.losses.loss_to_json(TENTH))),
             (3, lambda data: data.pop("loss")),
             (3, lambda data: data["state"]["tranches"][0]["totals"].update(epsilon=10**17)),
-            (2, lambda data: data.update(hold=dp.loss_to_json(TENTH))),
+            (2, lambda data: data.update(hold=dp.losses.loss_to_json(TENTH))),
             (2, lambda data: data.pop("hold")),
             (2, lambda data: data["state"].pop("holds")),
         ],
@@ -327,7 +334,7 @@ class TestTampering:
         self.edited(file, number, change)
         with Ledger(file) as ledger:
             for attempt in (lambda: verify(ledger, CLINIC), lambda: reserve(ledger, CLINIC)):
-                with pytest.raises(dp.LedgerTamperedError, match=f"entry {number}"):
+                with pytest.raises(dp.errors.LedgerTamperedError, match=f"entry {number}"):
                     attempt()
 
     def test_a_ledger_put_back_before_its_hold_was_settled(self, tmp_path):
@@ -347,7 +354,7 @@ class TestTampering:
         ledger = Ledger(key=bytes(32))
         ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
         held = reserve(ledger, CLINIC, question=WHOLE, hold=HALF)
-        ledger.settle(held, 7, second(dp.PureLoss(bound=0.3)))
+        ledger.settle(held, 7, second(dp.losses.PureLoss(bound=0.3)))
         settled = list(ledger.history(CLINIC))[-1]
         known = ("version", "population", "number", "kind", "who", "question", "refers")
         data = {name: each for name, each in settled.data.items() if name not in known}
@@ -374,14 +381,19 @@ class TestTampering:
                 lambda data: data["state"]["tranches"][0]["totals"].update(epsilon=10**17),
                 "wrong totals",
             ),
-            (lambda data: data.update(loss=dp.loss_to_json(TENTH)), "wrong totals"),
+            (lambda data: data.update(loss=dp.losses.loss_to_json(TENTH)), "wrong totals"),
             (lambda data: data.pop("loss"), "wrong totals"),
-            (lambda data: data.update(loss=dp.loss_to_json(dp.PureLoss(bound=0.6))), "no filter"),
+            (
+                lambda data: data.update(
+                    loss=dp.losses.loss_to_json(dp.losses.PureLoss(bound=0.6))
+                ),
+                "no filter",
+            ),
         ],
         ids=["let go more", "cheaper", "no second", "dearer than held"],
     )
     def test_edits_with_the_key(self, change, said):
-        with pytest.raises(dp.LedgerTamperedError, match=said):
+        with pytest.raises(dp.errors.LedgerTamperedError, match=said):
             verify(self.rewritten(change), CLINIC)
 
     @pytest.mark.parametrize("refers", [1, 3, 9])
@@ -399,7 +411,7 @@ class TestTampering:
             )  # fmt: skip
 
         ledger.store.append(CLINIC, forged)
-        with pytest.raises(dp.LedgerTamperedError):
+        with pytest.raises(dp.errors.LedgerTamperedError):
             verify(ledger, CLINIC)
 
 
@@ -409,12 +421,12 @@ def third(loss, hold):
 
 def test_a_part_of_what_is_held_is_handed_on(ledger, population):
     first = reserve(ledger, population, question=WHOLE, hold=HALF)
-    _, keys = ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.3)))
+    _, keys = ledger.settle(first, 1, third(TENTH, dp.losses.PureLoss(bound=0.3)))
     assert spent(ledger, population) == 0.5  # a tenth, a tenth, and what is held on
     assert ledger.balance(population).holds == 1
     with pytest.raises(dp.BudgetError, match="nothing was spent"):
-        reserve(ledger, population, loss=dp.PureLoss(bound=0.51))
-    _, answer = ledger.settle(keys, 2, second(dp.PureLoss(bound=0.3)))
+        reserve(ledger, population, loss=dp.losses.PureLoss(bound=0.51))
+    _, answer = ledger.settle(keys, 2, second(dp.losses.PureLoss(bound=0.3)))
     assert (spent(ledger, population), ledger.balance(population).holds) == (0.5, 0)
     ledger.answer(answer, 3)
     found = list(ledger.history(population))
@@ -424,17 +436,17 @@ def test_a_part_of_what_is_held_is_handed_on(ledger, population):
 
 def test_what_is_handed_on_was_held(ledger, population):
     first = reserve(ledger, population, question=WHOLE, hold=HALF)
-    with pytest.raises(dp.DoorError, match="costs more"):
-        ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.41)))
+    with pytest.raises(dp.errors.DoorError, match="costs more"):
+        ledger.settle(first, 1, third(TENTH, dp.losses.PureLoss(bound=0.41)))
     assert spent(ledger, population) == 0.6
-    ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.4)))
+    ledger.settle(first, 1, third(TENTH, dp.losses.PureLoss(bound=0.4)))
     assert spent(ledger, population) == 0.6
 
 
 @pytest.mark.parametrize("end", ["answer", "fail", "never"])
 def test_what_is_handed_on_stays_charged_unless_it_is_settled(ledger, population, end):
     first = reserve(ledger, population, question=WHOLE, hold=HALF)
-    _, keys = ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.3)))
+    _, keys = ledger.settle(first, 1, third(TENTH, dp.losses.PureLoss(bound=0.3)))
     if end != "never":
         getattr(ledger, end)(*((keys, 2) if end == "answer" else (keys,)))
     assert spent(ledger, population) == 0.5
@@ -445,14 +457,14 @@ def test_what_is_handed_on_stays_charged_unless_it_is_settled(ledger, population
 def test_an_entry_that_hands_on_more_than_was_held_is_found(ledger, population):
     """Of a ledger that somebody with the key has written."""
     first = reserve(ledger, population, question=WHOLE, hold=HALF)
-    ledger.settle(first, 1, third(TENTH, dp.PureLoss(bound=0.3)))
+    ledger.settle(first, 1, third(TENTH, dp.losses.PureLoss(bound=0.3)))
     *_, before, last = ledger.history(population)
     data = {name: value for name, value in last.data.items() if name not in vars(last)}
     data["hold"] = data["loss"].replace('"1/10"', '"1/2"')
     assert data["hold"] != data["loss"]
     row = make_row(ledger.key, before, population=population, kind=last.kind, who=last.who,
                    data=data, question=last.question, refers=last.refers)  # fmt: skip
-    with pytest.raises(dp.LedgerTamperedError, match="passed no filter"):
+    with pytest.raises(dp.errors.LedgerTamperedError, match="passed no filter"):
         _replayed(ledger, [*list(ledger.history(population))[:-1], row])
 
 

@@ -67,7 +67,7 @@ def test_the_same_question_is_free(ledger, population):
     assert (again.value, again.repeated, again.head) == ([1, 2.5, "x", None], True, given.head)
     assert ledger.balance(population).releases == 2
     for other in (
-        {"loss": dp.PureLoss(bound=0.2), "question": question},
+        {"loss": dp.losses.PureLoss(bound=0.2), "question": question},
         {"question": {**question, "version": "2"}},
     ):
         assert isinstance(reserve(ledger, population, **other), Reservation)
@@ -78,9 +78,9 @@ def test_the_same_question_is_free(ledger, population):
 def test_a_reservation_ends_once(ledger, population):
     reservation = reserve(ledger, population)
     ledger.answer(reservation, 1)
-    with pytest.raises(dp.DoorError, match="ended"):
+    with pytest.raises(dp.errors.DoorError, match="ended"):
         ledger.answer(reservation, 2)
-    with pytest.raises(dp.DoorError, match="ended"):
+    with pytest.raises(dp.errors.DoorError, match="ended"):
         ledger.fail(reservation)
 
 
@@ -117,7 +117,7 @@ def test_top_ups_add_and_are_recorded(ledger, population):
 def test_top_ups_of_approximate_budgets_are_tranches(ledger, request):
     name = f"{CLINIC}/{request.node.name}"
     ledger.open(name, Budget(dp.ApproxDP(1, 1e-6)), who="owner")
-    half = dp.PureLoss(bound=0.5)
+    half = dp.losses.PureLoss(bound=0.5)
     for _ in range(2):
         reserve(ledger, name, half)
     with pytest.raises(dp.BudgetError):
@@ -247,7 +247,7 @@ def test_answers_of_many_threads_are_one(ledger, population):
     kept = []
 
     def work(number):
-        with contextlib.suppress(dp.DoorError):
+        with contextlib.suppress(dp.errors.DoorError):
             kept.append(ledger.answer(reservation, number).value)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
@@ -264,7 +264,7 @@ def test_reservations_of_another_ledger_are_refused(ledger, population, tmp_path
         other.open(population, Budget(dp.PureDP(1)), who="owner")
         foreign = reserve(other, population)
     reserve(ledger, population)
-    with pytest.raises(dp.DoorError, match="no such reservation"):
+    with pytest.raises(dp.errors.DoorError, match="no such reservation"):
         ledger.answer(foreign, 1)
     verify(ledger, population)
 
@@ -282,7 +282,7 @@ def test_lowering_shrinks_both_parts_of_delta(ledger, request):
     ledger.open(name, Budget(dp.ApproxDP(1, 1e-6), keys_delta=9e-7), who="owner")
     with pytest.raises(dp.BudgetError, match="not smaller"):
         ledger.lower(name, Budget(dp.ApproxDP(1, 1e-6), keys_delta=1e-7), who="o", reason="x")
-    ledger.reserve(name, dp.GaussianLoss(sigma=20, sensitivity=1), who="a", purpose="x")
+    ledger.reserve(name, dp.losses.GaussianLoss(sigma=20, sensitivity=1), who="a", purpose="x")
     before = ledger.balance(name).spent
     ledger.lower(name, Budget(dp.ApproxDP(0.001, 1e-7), keys_delta=9e-8), who="o", reason="x")
     assert ledger.balance(name).spent >= min(before, 1)  # what was spent stays spent
@@ -291,8 +291,8 @@ def test_lowering_shrinks_both_parts_of_delta(ledger, request):
 def test_the_tight_number_counts_what_was_drawn(ledger, request):
     name = f"{CLINIC}/{request.node.name}"
     ledger.open(name, Budget(dp.ZCDP(10)), who="owner")
-    sampled = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.01)
-    plain = dp.GaussianLoss(sigma=1.1, sensitivity=1)
+    sampled = dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.01)
+    plain = dp.losses.GaussianLoss(sigma=1.1, sensitivity=1)
     reservation = ledger.reserve(name, sampled, who="a", purpose="x")
     ledger.answer(reservation, 1, drawn=[plain])
     assert ledger.tight_epsilon(name, delta=1e-5) == plain.epsilon(delta=1e-5)

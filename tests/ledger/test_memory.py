@@ -292,7 +292,7 @@ def test_a_memory_that_cannot_be_read_is_not_called_changed(file):
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             os.close(taken[0])
-        assert not isinstance(told.value, dp.LedgerTamperedError)
+        assert not isinstance(told.value, dp.errors.LedgerTamperedError)
         assert ledger.balance(CLINIC).releases == 4
 
 
@@ -381,7 +381,7 @@ def test_what_others_append_is_checked_as_it_comes(file):
         raw.execute("UPDATE deniable_entries SET who = 'eve' WHERE number = 11")
         raw.commit()
         raw.close()
-        with pytest.raises(dp.LedgerTamperedError, match="entry 11"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="entry 11"):
             spend(ledger)
 
 

@@ -80,7 +80,7 @@ class TestFiles:
 
         request.addfinalizer(lambda: sa.event.remove(sa.Engine, "commit", put_away))
         with pytest.raises(dp.LedgerError, match="removed or replaced; nothing was released"):
-            dp.Gate(ledger, CLINIC, "ana").open(dp.PureLoss(bound=1), purpose="x")
+            dp.Gate(ledger, CLINIC, "ana").open(dp.losses.PureLoss(bound=1), purpose="x")
 
     def test_a_newer_schema_is_refused(self, tmp_path):
         file = tmp_path / "ledger.db"

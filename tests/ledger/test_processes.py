@@ -20,7 +20,7 @@ from deniable.ledger.verify import verify
 pytestmark = pytest.mark.slow
 
 SRC = Path(dp.__file__).parents[1]
-HUNDREDTH = dp.PureLoss(bound=0.01)
+HUNDREDTH = dp.losses.PureLoss(bound=0.01)
 
 RACER = """
 import sys
@@ -29,7 +29,7 @@ ledger = dp.Ledger(sys.argv[1])
 won = 0
 while True:
     try:
-        ledger.reserve(sys.argv[2], dp.PureLoss(bound=0.01), who="racer", purpose="race")
+        ledger.reserve(sys.argv[2], dp.losses.PureLoss(bound=0.01), who="racer", purpose="race")
     except dp.BudgetError:
         break
     won += 1

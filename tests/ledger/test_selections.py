@@ -159,7 +159,7 @@ def test_another_delta_than_its_turn_is_no_entry():
         bytes(32), rows[0], population="p", kind=Kind.RESERVE, who="ana", data=told, question=None
     )
     ledger.store._rows["p"][-1] = forged
-    with pytest.raises(dp.LedgerTamperedError, match="turn"):
+    with pytest.raises(dp.errors.LedgerTamperedError, match="turn"):
         verify(ledger, "p")
 
 

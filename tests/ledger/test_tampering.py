@@ -47,29 +47,29 @@ class TestTampering:
         cheaper = body.replace('"who":"ana"', '"who":"bob"')
         assert cheaper != body
         tampered(file, ("UPDATE deniable_entries SET body = ? WHERE number = 4", (cheaper,)))
-        with pytest.raises(dp.LedgerTamperedError, match="entry 4"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="entry 4"):
             self.found(file)
 
     def test_an_edited_column(self, file):
         tampered(file, ("UPDATE deniable_entries SET who = 'bob' WHERE number = 4", ()))
-        with pytest.raises(dp.LedgerTamperedError, match="outside its text"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="outside its text"):
             self.found(file)
 
     def test_a_removed_entry(self, file):
         tampered(file, ("DELETE FROM deniable_entries WHERE number = 4", ()))
-        with pytest.raises(dp.LedgerTamperedError, match="entry 4"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="entry 4"):
             self.found(file)
 
     def test_reordered_entries(self, file):
         move = "UPDATE deniable_entries SET number = ? WHERE number = ?"
         tampered(file, (move, (99, 4)), (move, (4, 6)), (move, (6, 99)))
-        with pytest.raises(dp.LedgerTamperedError):
+        with pytest.raises(dp.errors.LedgerTamperedError):
             self.found(file)
 
     def test_a_cut_tail_is_found_by_the_head(self, file):
         tampered(file, ("DELETE FROM deniable_entries WHERE number > 5", ()))
         self.found(file)  # by itself a shorter chain is a chain
-        with pytest.raises(dp.LedgerTamperedError, match="ends at entry 5"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="ends at entry 5"):
             self.found(file, head=self.head)
 
     @pytest.mark.usefixtures("file")
@@ -79,12 +79,12 @@ class TestTampering:
             ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner")
             for n in range(4):
                 ledger.answer(reserve(ledger, CLINIC), n)
-        with pytest.raises(dp.LedgerTamperedError, match="not the one"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="not the one"):
             self.found(fresh, head=self.head)
 
     def test_another_key(self, file, monkeypatch):
         monkeypatch.setenv("DENIABLE_LEDGER_KEY", "ab" * 32)
-        with pytest.raises(dp.LedgerTamperedError, match="entry 1"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="entry 1"):
             self.found(file)
 
     def test_wrong_totals_under_the_right_key(self, file):
@@ -96,14 +96,14 @@ class TestTampering:
             def decide(last, _):
                 data = {k: last.data[k] for k in ("state",)}
                 data["state"]["tranches"][0]["totals"]["epsilon"] = 1
-                text = dp.loss_to_json(TENTH)
+                text = dp.losses.loss_to_json(TENTH)
                 return make_row(
                     ledger.key, last, population=CLINIC, kind=Kind.RESERVE, who="eve",
                     data={"purpose": "x", "loss": text, "resumable": False, **data},
                 )  # fmt: skip
 
             ledger.store.append(CLINIC, decide)
-        with pytest.raises(dp.LedgerTamperedError, match="wrong totals"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="wrong totals"):
             self.found(file)
 
     def test_heads_must_be_heads(self, file):
@@ -137,7 +137,7 @@ class TestWithoutTheKey:
             ),
             ("UPDATE deniable_entries SET body = replace(body, '7', '8') WHERE number = 3", ()),
         )
-        with Ledger(file) as ledger, pytest.raises(dp.LedgerTamperedError):
+        with Ledger(file) as ledger, pytest.raises(dp.errors.LedgerTamperedError):
             reserve(ledger, CLINIC, question=self.question)
 
     def test_edited_totals_do_not_gate(self, file):
@@ -153,12 +153,12 @@ class TestWithoutTheKey:
                 lambda: ledger.balance(CLINIC),
                 lambda: ledger.open(CLINIC, Budget(dp.PureDP(1)), who="owner"),
             ):
-                with pytest.raises(dp.LedgerTamperedError, match="entry 3"):
+                with pytest.raises(dp.errors.LedgerTamperedError, match="entry 3"):
                     attempt()
 
     def test_another_key_writes_nothing(self, file, monkeypatch):
         monkeypatch.setenv("DENIABLE_LEDGER_KEY", "ab" * 32)
-        with Ledger(file) as ledger, pytest.raises(dp.LedgerTamperedError, match="key"):
+        with Ledger(file) as ledger, pytest.raises(dp.errors.LedgerTamperedError, match="key"):
             ledger.top_up(CLINIC, Budget(dp.PureDP(1)), who="owner", reason="x")
         monkeypatch.undo()
 
@@ -176,7 +176,7 @@ class TestWithoutTheKey:
             tampered(file, ("UPDATE deniable_entries SET body = ? WHERE number = 3", (body,)))
         with Ledger(file) as ledger:
             for attempt in (lambda: reserve(ledger, CLINIC), lambda: verify(ledger, CLINIC)):
-                with pytest.raises(dp.LedgerTamperedError):
+                with pytest.raises(dp.errors.LedgerTamperedError):
                     attempt()
 
     def test_rows_are_not_replaced(self, file):
@@ -223,7 +223,7 @@ class TestSwallowedEntries:
             for _ in range(5):
                 reserve(ledger, CLINIC)
             tampered(file, ("DELETE FROM deniable_entries WHERE number > 3", ()))
-            with pytest.raises(dp.LedgerTamperedError, match="set back"):
+            with pytest.raises(dp.errors.LedgerTamperedError, match="set back"):
                 reserve(ledger, CLINIC)
 
     def test_hidden_draws_do_not_refill_a_door(self, tmp_path):
@@ -241,5 +241,5 @@ class TestSwallowedEntries:
             ("DELETE FROM deniable_entries WHERE kind = 'debit' AND number = 3", ()),
             ("UPDATE deniable_entries SET refers = NULL WHERE kind = 'debit'", ()),
         )
-        with Ledger(file) as again, pytest.raises(dp.LedgerTamperedError, match="entry 3"):
+        with Ledger(file) as again, pytest.raises(dp.errors.LedgerTamperedError, match="entry 3"):
             dp.Gate(again, CLINIC, "ana").resume(door.number)

@@ -7,8 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 import deniable as dp
@@ -135,9 +134,9 @@ def test_odd_arrays_are_read_or_refused():
     assert geometric.release(np.array(5)).shape == ()
     masked = np.ma.masked_array([1, 2], mask=[0, 1])
     for bad in (np.timedelta64(5, "ns"), np.timedelta64(5), [masked], [[masked]]):
-        with pytest.raises(dp.PrivateValueError):
+        with pytest.raises(dp.errors.PrivateValueError):
             geometric.release(bad)
-        with pytest.raises(dp.PrivateValueError):
+        with pytest.raises(dp.errors.PrivateValueError):
             laplace.release(bad)
 
     class Hostile:
@@ -146,7 +145,7 @@ def test_odd_arrays_are_read_or_refused():
         def __array__(self, dtype=None, copy=None):
             raise RuntimeError("secret 42")
 
-    with pytest.raises(dp.PrivateValueError) as caught:
+    with pytest.raises(dp.errors.PrivateValueError) as caught:
         laplace.release(Hostile())
     assert "42" not in str(caught.value)
 
@@ -326,7 +325,7 @@ def test_bad_parameters_are_named(argument, make, bad):
     ],
 )
 def test_parameters_that_do_not_go_together_are_refused(make):
-    with pytest.raises((dp.ParameterError, dp.CalibrationError)):
+    with pytest.raises((dp.ParameterError, dp.errors.CalibrationError)):
         make()
 
 
@@ -361,7 +360,7 @@ def test_post_processing_keeps_the_loss():
     assert all(clamped.release(0) >= 0 for _ in range(50))
     again = dp.post_process(clamped, str)
     assert isinstance(again.release(3), str)
-    with pytest.raises(dp.ParameterTypeError, match="function"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="function"):
         dp.post_process(mechanism, 3)
-    with pytest.raises(dp.ParameterTypeError, match="mechanism"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="mechanism"):
         dp.post_process(3, str)

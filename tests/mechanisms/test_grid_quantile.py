@@ -156,5 +156,5 @@ def test_bad_parameters_are_refused(given):
 
 @pytest.mark.parametrize("value", [[], [[1, 2]], [[1, -1, 0]], "x", None])
 def test_bad_weights_are_refused_without_a_word_about_them(value):
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         GridQuantile(rho=1, share=0.5, bound=1, cells=3).release(value)

@@ -49,7 +49,7 @@ def test_a_single_unit_shows_with_at_most_delta(max_cells):
     shown = sum(len(mechanism.release(dict.fromkeys(range(max_cells), 1))) > 0 for _ in range(n))
     assert shown <= n * 0.02 + 6.2 * math.sqrt(n * 0.02)
     assert shown > n * 0.003
-    assert mechanism.loss == dp.ApproxLoss(bound=1, slack=0.02)
+    assert mechanism.loss == dp.losses.ApproxLoss(bound=1, slack=0.02)
 
 
 def test_large_cells_show_with_the_stated_noise():
@@ -100,7 +100,7 @@ def test_bad_counts_are_refused(bad):
         dp.Histogram(epsilon=1, cells="ab"),
         dp.StabilityHistogram(epsilon=1, delta=0.1),
     ):
-        with pytest.raises(dp.PrivateValueError):
+        with pytest.raises(dp.errors.PrivateValueError):
             mechanism.release(bad)
 
 
@@ -126,7 +126,7 @@ def test_labels_carry_no_history():
     """1 and 1.0 are one cell; which of them was there first must not show."""
     mechanism = dp.StabilityHistogram(epsilon=10, delta=1e-6)
     for bad in ({1.0: 500}, {True: 500}, {float("nan"): 500}, {frozenset([1]): 500}, {None: 9}):
-        with pytest.raises(dp.PrivateValueError, match="text"):
+        with pytest.raises(dp.errors.PrivateValueError, match="text"):
             mechanism.release(bad)
     shown = mechanism.release({np.int64(3): 500, ("a", 2): 400, np.str_("x"): 300})
     assert [type(cell) for cell in shown] == [str, tuple, int]

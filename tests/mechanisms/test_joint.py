@@ -74,7 +74,7 @@ def test_sums_of_any_size_stay_exact():
     "bad", [[], [[1]], [[1, 2, 3]], [[1.5, 2]], [[True, 2]], [["a", 2]], None, 7]
 )
 def test_what_is_no_table_of_integers_is_refused(bad):
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         JointNoise(rho=1, bound=1, weights=(1, 1)).release(bad)
 
 

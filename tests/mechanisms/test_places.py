@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import deniable as dp
 from chance import follows_continuous, plausible_share
@@ -149,7 +148,7 @@ def test_planar_losses_are_bounded_by_distance():
 
 @pytest.mark.parametrize("bad", [5.0, [1.0], [1.0, 2.0, 3.0], [math.nan, 1.0], "ab", None])
 def test_places_are_pairs(bad):
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         dp.PlanarLaplace(epsilon=1, sensitivity=1).release(bad)
 
 
@@ -219,7 +218,7 @@ def test_metric_exponential_draws_its_channel():
         assert not plausible_share(reports.count(point), n, p + 0.05)
         assert float(mechanism.channel().probability(point, "b")) == pytest.approx(p, rel=1e-14)
     assert mechanism.privacy_loss("a", "a", "c") == pytest.approx(1.0)
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         mechanism.release("z")
 
 

@@ -158,7 +158,7 @@ def test_reports_follow_the_channel():
     estimate = rr.estimate(mixed)
     for category in "abc":
         assert abs(estimate.share(category) - 1 / 3) < 6.5 * estimate.standard_error(category)
-    assert isinstance(rr.loss, dp.ChannelLoss)
+    assert isinstance(rr.loss, dp.losses.ChannelLoss)
 
 
 def test_a_predicate_is_applied_to_the_record():
@@ -166,7 +166,7 @@ def test_a_predicate_is_applied_to_the_record():
     reports = rr.release([{"age": 70}, {"age": 20}])
     assert reports == [True, False]
     assert rr.release({"age": 90}) is True
-    with pytest.raises(dp.PrivateValueError) as caught:
+    with pytest.raises(dp.errors.PrivateValueError) as caught:
         rr.release({"name": "Alice"})
     assert "Alice" not in str(caught.value)
 

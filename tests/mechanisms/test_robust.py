@@ -98,7 +98,7 @@ def test_quantiles_are_useful_and_on_their_grid():
     found = [mechanism.release(ages) for _ in range(50)]
     assert max(abs(f - 55) for f in found) < 10
     assert all((F(f) / mechanism.lattice.step).denominator == 1 for f in found)
-    assert mechanism.loss == dp.ExponentialLoss(bound=1)
+    assert mechanism.loss == dp.losses.ExponentialLoss(bound=1)
     uniform = np.array([mechanism.release([]) for _ in range(4000)])
     assert plausible_share((uniform < 55).sum(), 4000, 0.5)
     beyond = [mechanism.release([1e308, -1e308, 10**400, -(10**400)]) for _ in range(20)]
@@ -133,7 +133,7 @@ def test_bad_quantiles_are_refused(make):
 
 @pytest.mark.parametrize("bad", [[math.nan], [[1, 2]], ["a"], None, 5.0])
 def test_bad_values_are_refused(bad):
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         dp.Quantile(epsilon=1, share=0.5, bounds=(0, 1)).release(bad)
 
 
@@ -243,7 +243,7 @@ def test_the_scale_is_found_to_a_factor():
     ],
 )
 def test_bad_proposals_are_refused(call):
-    with pytest.raises((dp.ParameterError, dp.PrivateValueError)):
+    with pytest.raises((dp.ParameterError, dp.errors.PrivateValueError)):
         call(dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=1))
 
 

@@ -4,8 +4,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import deniable as dp
 from chance import plausible_share
@@ -61,9 +60,9 @@ def test_every_neighbour_is_within_epsilon_exactly(selector, scores):
 
 def test_the_exponential_mechanism_reaches_its_bounded_range_profile():
     loss = dp.Exponential(epsilon=1, sensitivity=1).loss
-    assert loss == dp.ExponentialLoss(bound=1)
+    assert loss == dp.losses.ExponentialLoss(bound=1)
     assert loss.rho == 1 / 8
-    assert dp.PermuteAndFlip(epsilon=1, sensitivity=1).loss == dp.PureLoss(bound=1)
+    assert dp.PermuteAndFlip(epsilon=1, sensitivity=1).loss == dp.losses.PureLoss(bound=1)
 
 
 def permute_and_flip_by_hand(weights):
@@ -148,7 +147,7 @@ def test_the_utility_bound_holds():
 
 def test_top_k_peels():
     top = dp.TopK(dp.Exponential(epsilon=0.5, sensitivity=1), 3)
-    assert top.loss == dp.repeat(dp.ExponentialLoss(bound=0.5), 3)
+    assert top.loss == dp.repeat(dp.losses.ExponentialLoss(bound=0.5), 3)
     chosen = top.choose("abcdef", [0, 1000, 2000, 3000, 4000, 5000])
     assert chosen == ["f", "e", "d"]
     assert sorted(dp.TopK(SELECTORS[2], 4).choose("abcd", [F(1), F(2), F(3), F(4)])) == list("abcd")
@@ -177,7 +176,7 @@ def test_top_k_peels():
     ],
 )
 def test_bad_scores_are_refused(selector, bad):
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         selector.choose("ab", bad)
 
 
@@ -265,9 +264,9 @@ def test_scores_beyond_64_bits_are_read_alike_on_neighbours(selector):
 def test_candidates_are_a_list():
     mechanism = dp.Exponential(epsilon=1, sensitivity=1)
     for bad in ({"a", "b"}, {"a": 1, "b": 2}, (c for c in "ab"), 5):
-        with pytest.raises(dp.ParameterTypeError, match="candidates"):
+        with pytest.raises(dp.errors.ParameterTypeError, match="candidates"):
             mechanism.choose(bad, [1, 2])
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         mechanism.choose("ab", [True, 2])
-    with pytest.raises(dp.ParameterTypeError, match="selector"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="selector"):
         dp.TopK(dp.Laplace(epsilon=1, sensitivity=1), 1)

@@ -87,7 +87,7 @@ def test_the_budget_is_split_at_its_best():
         threshold_scale, value_scale = scales(mechanism)
         assert threshold_scale == pytest.approx(3 / float(first), rel=1e-9)
         assert value_scale == pytest.approx(queries * 3 / float(second), rel=1e-9)
-        assert mechanism.loss == dp.PureLoss(bound=2)
+        assert mechanism.loss == dp.losses.PureLoss(bound=2)
 
 
 def test_a_stream_ends_after_the_last_positive():
@@ -98,7 +98,7 @@ def test_a_stream_ends_after_the_last_positive():
     assert answers == [False, False, True, False, True, False, False, True]
     assert stream.positives_left == 0
     for _ in range(3):
-        with pytest.raises(dp.StreamExhaustedError, match="3 positive answers"):
+        with pytest.raises(dp.errors.StreamExhaustedError, match="3 positive answers"):
             stream.ask(0)
 
 
@@ -139,7 +139,7 @@ def test_threads_get_no_more_positives_than_were_paid_for():
         for _ in range(40):
             try:
                 given.append(bool(stream.ask(10**9)))
-            except dp.StreamExhaustedError:
+            except dp.errors.StreamExhaustedError:
                 return
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -153,7 +153,7 @@ def test_threads_get_no_more_positives_than_were_paid_for():
 @pytest.mark.parametrize("bad", [math.nan, math.inf, "1", None, [1], True, 1j])
 def test_bad_values_are_refused_and_cost_nothing(bad):
     stream = dp.SparseVector(epsilon=1, threshold=0, sensitivity=1).open()
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         stream.ask(bad)
     assert stream.positives_left == 1
 
@@ -186,7 +186,7 @@ def test_a_forked_child_cannot_go_on_with_its_parent_s_stream():
     if pid == 0:
         try:
             stream.ask(10**6)
-        except dp.StreamExhaustedError:
+        except dp.errors.StreamExhaustedError:
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

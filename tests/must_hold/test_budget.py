@@ -95,7 +95,7 @@ def test_case_32_ten_tenths_fit_one_and_the_eleventh_does_not(ledger):
 
 def test_case_32_a_million_millionths_are_exactly_one():
     budget = dp.Budget(dp.PureDP(1))
-    millionth = budget.charge(dp.PureLoss(bound=1e-6))
+    millionth = budget.charge(dp.losses.PureLoss(bound=1e-6))
     total = Totals()
     for _ in range(10**6):
         total = total + millionth
@@ -106,10 +106,10 @@ def test_case_32_a_million_millionths_are_exactly_one():
 
 
 def test_case_32_a_million_millionths_reserved_at_once_leave_nothing(ledger):
-    reserve(ledger, CLINIC, dp.repeat(dp.PureLoss(bound=1e-6), 10**6))
+    reserve(ledger, CLINIC, dp.repeat(dp.losses.PureLoss(bound=1e-6), 10**6))
     assert ledger.balance(CLINIC).remaining == {"epsilon": 0}
     with pytest.raises(dp.BudgetError):
-        reserve(ledger, CLINIC, dp.PureLoss(bound=1e-6))
+        reserve(ledger, CLINIC, dp.losses.PureLoss(bound=1e-6))
 
 
 TOO_LITTLE = [1e-400, Fraction(1, 10**400), Decimal("1e-400"), Fraction(1, 10**200)]
@@ -119,7 +119,7 @@ TOO_LITTLE = [1e-400, Fraction(1, 10**400), Decimal("1e-400"), Fraction(1, 10**2
 def test_case_33_impossible_spends_are_refused_and_change_nothing(ledger, epsilon):
     before = ledger.balance(CLINIC)
     with pytest.raises(ValueError, match=r"bound|epsilon"):
-        reserve(ledger, CLINIC, dp.PureLoss(bound=epsilon))
+        reserve(ledger, CLINIC, dp.losses.PureLoss(bound=epsilon))
     with pytest.raises(ValueError, match=r"epsilon|scale"):
         dp.Gate(ledger, CLINIC, "ana").release(
             dp.Geometric(epsilon=epsilon, sensitivity=1), lambda: 5, purpose="x"
@@ -130,12 +130,12 @@ def test_case_33_impossible_spends_are_refused_and_change_nothing(ledger, epsilo
 
 
 def test_case_33_the_least_spend_is_rounded_up_not_away(ledger):
-    reserve(ledger, CLINIC, dp.PureLoss(bound=Fraction(1, 10**100)))
+    reserve(ledger, CLINIC, dp.losses.PureLoss(bound=Fraction(1, 10**100)))
     assert spent(ledger).epsilon == 1
 
 
 def test_case_33_a_loss_turned_negative_refills_nothing(ledger):
-    loss = dp.PureLoss(bound=0.1)
+    loss = dp.losses.PureLoss(bound=0.1)
     object.__setattr__(loss, "bound", Fraction(-1))
     with pytest.raises(dp.DeniableError):
         reserve(ledger, CLINIC, loss)
@@ -179,7 +179,7 @@ def test_case_35_ledgers_and_doors_are_not_copied(ledger, make_copy):
     gate = dp.Gate(ledger, CLINIC, "ana")
     with pytest.raises(dp.LedgerError, match="not copied or pickled"):
         make_copy(ledger)
-    with pytest.raises(dp.DoorError, match="not copied or pickled"):
+    with pytest.raises(dp.errors.DoorError, match="not copied or pickled"):
         make_copy(gate.open(COUNT.loss, purpose="x"))
     if make_copy is not copy.copy:
         with pytest.raises(dp.LedgerError):
@@ -214,7 +214,7 @@ def test_case_35_an_emptied_store_is_noticed():
     with opened() as ledger:
         reserve(ledger, CLINIC)
         ledger.store._rows.clear()
-        with pytest.raises(dp.LedgerTamperedError, match="set back"):
+        with pytest.raises(dp.errors.LedgerTamperedError, match="set back"):
             ledger.open(CLINIC, dp.Budget(dp.PureDP(1)), who="owner")
 
 
@@ -228,7 +228,7 @@ def test_case_35_an_older_copy_of_the_file_is_noticed(tmp_path):
         kept.rename(file)
         with pytest.raises(dp.LedgerError):
             reserve(ledger, CLINIC)
-    with dp.Ledger(file, key=KEY) as older, pytest.raises(dp.LedgerTamperedError):
+    with dp.Ledger(file, key=KEY) as older, pytest.raises(dp.errors.LedgerTamperedError):
         verify(older, CLINIC, head=head)  # whoever kept the head sees it in any process
 
 

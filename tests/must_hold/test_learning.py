@@ -9,9 +9,9 @@ import deniable as dp
 
 CLASSES = ["ill", "well"]
 ESTIMATORS = {
-    "logistic": dp.LogisticRegression,
-    "naive Bayes": dp.GaussianNB,
-    "perturbed": partial(dp.PerturbedLogisticRegression, penalty=1.0),
+    "logistic": dp.learning.LogisticRegression,
+    "naive Bayes": dp.learning.GaussianNB,
+    "perturbed": partial(dp.learning.PerturbedLogisticRegression, penalty=1.0),
 }
 
 

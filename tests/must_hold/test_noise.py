@@ -247,7 +247,7 @@ EPSILON = {
     "SubsampleAggregate": lambda x: dp.SubsampleAggregate(
         epsilon=x, blocks=2, aggregate="mean", bounds=(0, 1), default=0, function=max
     ),
-    "ProjectedDescent": lambda x: dp.ProjectedDescent(
+    "ProjectedDescent": lambda x: dp.learning.ProjectedDescent(
         "logistic", epsilon=x, width=2, radius=1, size=100
     ),
     "PureDP": dp.PureDP,

@@ -150,7 +150,7 @@ def test_case_04_without_entropy_no_mechanism_releases_anything(name, no_entropy
     entry = CATALOGUE[name]
     entry.use(entry.mechanism)
     no_entropy()
-    with pytest.raises(dp.RandomnessError, match="operating system"):
+    with pytest.raises(dp.errors.RandomnessError, match="operating system"):
         entry.use(entry.mechanism)
 
 

@@ -205,7 +205,7 @@ def test_case_22_relations_are_not_mixed():
     assert replaced.loss.scale == 2 * added.loss.scale
     with dp.Ledger(key=bytes(32)) as ledger:
         ledger.open("clinic", dp.Budget(dp.PureDP(5)), who="owner")
-        with pytest.raises(dp.RelationError):
+        with pytest.raises(dp.errors.RelationError):
             dp.Gate(ledger, "clinic", "ana").release(replaced, dict, purpose="x")
         assert ledger.balance("clinic").releases == 0
     with pytest.raises(dp.ParameterError, match="replace"):  # whose proof takes n as public
@@ -238,7 +238,9 @@ def test_case_23_a_person_with_a_thousand_rows_is_seen_beyond_the_charge(rows, o
 def test_case_23_labels_of_different_types_are_different_cells():
     shown = dp.StabilityHistogram(epsilon=1, delta=1e-3).release({"7": 10**6, 7: 10**6})
     assert list(shown) == ["7", 7]
-    with pytest.raises(dp.PrivateValueError):  # True == 1 == 1.0, and only one of them is a label
+    with pytest.raises(
+        dp.errors.PrivateValueError
+    ):  # True == 1 == 1.0, and only one of them is a label
         dp.StabilityHistogram(epsilon=1, delta=1e-3).release({True: 10**6})
 
 
@@ -295,7 +297,7 @@ def test_case_24_candidates_and_categories_are_not_taken_from_the_data():
     for kind in (dp.Exponential, dp.PermuteAndFlip, dp.ReportNoisyMax):
         with pytest.raises(TypeError, match="candidates"):
             kind(epsilon=1, sensitivity=1).choose(scores=[1, 2])
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         dp.RandomizedResponse(epsilon=1, categories="ab").release("c")
     assert set(dp.Histogram(epsilon=1, cells="ab").release({"c": 10**6})) == {"a", "b"}
 

@@ -69,7 +69,7 @@ def test_discrete_noise_is_calibrated_on_its_own_curve(epsilon, delta, sensitivi
     sigma = discrete_gaussian_sigma(Fraction(sensitivity), target)
 
     def loss(s):
-        return dp.DiscreteGaussianLoss(variance=s**2, sensitivity=sensitivity)
+        return dp.losses.DiscreteGaussianLoss(variance=s**2, sensitivity=sensitivity)
 
     assert loss(sigma).satisfies(target)
     assert not loss(sigma * (1 - Fraction(1, 10**6))).satisfies(target)
@@ -77,8 +77,8 @@ def test_discrete_noise_is_calibrated_on_its_own_curve(epsilon, delta, sensitivi
 
 def test_the_continuous_curve_would_have_understated_coarse_noise():
     """σ = 1/2 needs μ = 2.49, not 2: the discrete law is accounted, not its idealisation."""
-    discrete = dp.DiscreteGaussianLoss(variance=0.25, sensitivity=1)
-    continuous = dp.GaussianLoss(sigma=0.5, sensitivity=1)
+    discrete = dp.losses.DiscreteGaussianLoss(variance=0.25, sensitivity=1)
+    continuous = dp.losses.GaussianLoss(sigma=0.5, sensitivity=1)
     assert discrete.delta(epsilon=0) > continuous.delta(epsilon=0) * 1.1
 
 
@@ -100,27 +100,27 @@ def test_gdp_targets():
 
 def test_gaussian_noise_is_never_pure():
     for calibrate in (gaussian_sigma, discrete_gaussian_sigma):
-        with pytest.raises(dp.CalibrationError, match="never pure"):
+        with pytest.raises(dp.errors.CalibrationError, match="never pure"):
             calibrate(Fraction(1), dp.PureDP(1))
 
 
 def test_least_noise_of_any_family():
-    scale = least_noise(lambda s: dp.LaplaceLoss(scale=s, sensitivity=1), dp.PureDP(0.5))
+    scale = least_noise(lambda s: dp.losses.LaplaceLoss(scale=s, sensitivity=1), dp.PureDP(0.5))
     assert scale == 2
-    with pytest.raises(dp.CalibrationError, match="no amount"):
-        least_noise(lambda s: dp.GaussianLoss(sigma=s, sensitivity=1), dp.PureDP(1))
+    with pytest.raises(dp.errors.CalibrationError, match="no amount"):
+        least_noise(lambda s: dp.losses.GaussianLoss(sigma=s, sensitivity=1), dp.PureDP(1))
 
 
 def test_least_noise_of_many_releases():
     target = dp.ApproxDP(1, 1e-6)
 
     def hundred(scale):
-        return dp.repeat(dp.LaplaceLoss(scale=scale, sensitivity=1), 100)
+        return dp.repeat(dp.losses.LaplaceLoss(scale=scale, sensitivity=1), 100)
 
-    scale = dp.least_noise(hundred, target)
+    scale = dp.losses.least_noise(hundred, target)
     assert hundred(scale).satisfies(target)
     assert not hundred(scale * (1 - Fraction(1, 10**5))).satisfies(target)
-    by_rho = dp.least_noise(hundred, dp.ZCDP(largest_rho(1, 1e-6)))
+    by_rho = dp.losses.least_noise(hundred, dp.ZCDP(largest_rho(1, 1e-6)))
     assert scale < 0.98 * by_rho
 
 
@@ -134,10 +134,10 @@ def test_least_noise_of_sampled_gaussians(rate, steps, epsilon, sigma):
     target = dp.ApproxDP(epsilon, 1e-6)
 
     def training(noise):
-        base = dp.GaussianLoss(sigma=noise, sensitivity=1)
-        return dp.repeat(dp.poisson_sampled(base, rate=rate), steps)
+        base = dp.losses.GaussianLoss(sigma=noise, sensitivity=1)
+        return dp.repeat(dp.losses.poisson_sampled(base, rate=rate), steps)
 
-    found = dp.least_noise(training, target)
+    found = dp.losses.least_noise(training, target)
     assert float(found) == pytest.approx(sigma, rel=1e-3)
     assert training(found).satisfies(target)
 
@@ -147,31 +147,35 @@ def test_least_noise_of_sampled_gaussians(rate, steps, epsilon, sigma):
     [(dp.PureDP(1), 10), (dp.ZCDP(0.05), 10), (dp.PureDP(0.05), 0)],
 )
 def test_most_releases_by_adding(guarantee, count):
-    assert dp.most_releases(dp.LaplaceLoss(scale=10, sensitivity=1), guarantee) == count
+    assert (
+        dp.losses.most_releases(dp.losses.LaplaceLoss(scale=10, sensitivity=1), guarantee) == count
+    )
 
 
 def test_most_releases_under_a_curve():
-    loss, target = dp.LaplaceLoss(scale=10, sensitivity=1), dp.ApproxDP(4.69267, 1e-6)
-    assert dp.most_releases(loss, target) == 100
-    assert dp.most_releases(dp.GaussianLoss(sigma=10, sensitivity=1), dp.GDP(1)) == 100
-    with pytest.raises(dp.CalibrationError, match="more than"):
-        dp.most_releases(dp.PureLoss(bound=1e-50), dp.PureDP(1))
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
-        dp.most_releases(1.0, target)
+    loss, target = dp.losses.LaplaceLoss(scale=10, sensitivity=1), dp.ApproxDP(4.69267, 1e-6)
+    assert dp.losses.most_releases(loss, target) == 100
+    assert (
+        dp.losses.most_releases(dp.losses.GaussianLoss(sigma=10, sensitivity=1), dp.GDP(1)) == 100
+    )
+    with pytest.raises(dp.errors.CalibrationError, match="more than"):
+        dp.losses.most_releases(dp.losses.PureLoss(bound=1e-50), dp.PureDP(1))
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
+        dp.losses.most_releases(1.0, target)
 
 
 def test_epsilon_for_an_error():
-    found = dp.least_epsilon(
+    found = dp.losses.least_epsilon(
         lambda e: dp.Laplace(epsilon=e, sensitivity=1), error=10, confidence=0.95
     )
     assert found == pytest.approx(math.log(20) / 10, rel=1e-3)
     assert dp.Laplace(epsilon=found, sensitivity=1).error(confidence=0.95) <= 10
-    counts = dp.least_epsilon(
+    counts = dp.losses.least_epsilon(
         lambda e: dp.Geometric(epsilon=e, sensitivity=1), error=6, confidence=0.95
     )
     assert dp.Geometric(epsilon=counts, sensitivity=1).error(confidence=0.95) <= 6
     assert dp.Geometric(epsilon=counts * 0.999, sensitivity=1).error(confidence=0.95) > 6
     with pytest.raises(dp.ParameterError, match="error"):
-        dp.least_epsilon(
+        dp.losses.least_epsilon(
             lambda e: dp.Geometric(epsilon=e, sensitivity=1), error=-1, confidence=0.95
         )

@@ -33,7 +33,7 @@ def test_channel_losses_are_never_below_brute_force():
     generator = np.random.default_rng(8)
     for _ in range(60):
         rows = random_rows(generator, int(generator.integers(2, 5)), int(generator.integers(2, 6)))
-        loss = dp.ChannelLoss(rows=rows)
+        loss = dp.losses.ChannelLoss(rows=rows)
         worst = max(max(p / q for p, q in zip(a, b, strict=True)) for a, b in permutations(rows, 2))
         assert loss.epsilon(delta=0) == pytest.approx(math.log(worst), rel=1e-15)
         for epsilon in (0.0, 0.1, 0.7):
@@ -61,7 +61,7 @@ def test_channel_losses_are_never_below_brute_force():
             ]
             assert loss.renyi(order) == pytest.approx(max(found), rel=1e-8)
             assert loss.renyi(order) <= order * loss.rho * (1 + 1e-8)
-        assert dp.loss_from_json(dp.loss_to_json(loss)) == loss
+        assert dp.losses.loss_from_json(dp.losses.loss_to_json(loss)) == loss
         assert loss.group(3).pure == 3 * loss.pure
 
 
@@ -71,7 +71,7 @@ def test_a_deterministic_mechanism_that_says_anything_has_no_epsilon():
     assert channel_of(lambda x: "same", range(6)).epsilon() == 0
     assert channel_of(lambda x: x, range(3)).delta(5) == 1
     with pytest.raises(dp.ParameterError):
-        dp.ChannelLoss(rows=channel_of(lambda x: x, range(3)).rows)
+        dp.losses.ChannelLoss(rows=channel_of(lambda x: x, range(3)).rows)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,16 @@ def test_stored_channels_are_checked(rows):
     import json
 
     text = json.dumps({"version": 1, "kind": "channel", "relation": "replace", "rows": rows})
-    with pytest.raises(dp.LossFormatError):
-        dp.loss_from_json(text)
+    with pytest.raises(dp.errors.LossFormatError):
+        dp.losses.loss_from_json(text)
 
 
 def test_parallel_parts_cost_the_worst():
-    a, b, g = dp.PureLoss(bound=1), dp.PureLoss(bound=0.3), dp.GaussianLoss(sigma=2, sensitivity=1)
+    a, b, g = (
+        dp.losses.PureLoss(bound=1),
+        dp.losses.PureLoss(bound=0.3),
+        dp.losses.GaussianLoss(sigma=2, sensitivity=1),
+    )
     assert dp.parallel(a, a) == a
     both = dp.parallel(a, b)
     assert both.pure == 1
@@ -133,14 +137,14 @@ def test_parallel_parts_cost_the_worst():
     assert both.group(3).pure == 3
     with pytest.raises(dp.ParameterError, match="group"):
         mixed.group(2)
-    assert dp.loss_from_json(dp.loss_to_json(mixed)) == mixed
+    assert dp.losses.loss_from_json(dp.losses.loss_to_json(mixed)) == mixed
     together = dp.compose(mixed, b)
-    assert dp.loss_from_json(dp.loss_to_json(together)) == together
-    with pytest.raises(dp.RelationError, match="disjoint"):
-        dp.parallel(dp.PureLoss(bound=1, relation="replace"), a)
+    assert dp.losses.loss_from_json(dp.losses.loss_to_json(together)) == together
+    with pytest.raises(dp.errors.RelationError, match="disjoint"):
+        dp.parallel(dp.losses.PureLoss(bound=1, relation="replace"), a)
     with pytest.raises(dp.ParameterError):
         dp.parallel()
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         dp.parallel(3)
 
 
@@ -168,23 +172,23 @@ def test_nested_texts_do_not_exhaust_the_reader():
             + inner
             + "}]}]}"
         )
-    with contextlib.suppress(dp.LossFormatError):
-        dp.loss_from_json('{"version":1,' + inner[1:])
+    with contextlib.suppress(dp.errors.LossFormatError):
+        dp.losses.loss_from_json('{"version":1,' + inner[1:])
 
 
 def test_delta_is_never_rounded_down_nor_loose():
     rows = ((F(2, 3), F(1, 3)), (F(1, 3), F(2, 3)))
     below = F("0.6931471805599453")  # ln 2 is 0.693147180559945309...
-    assert 0 < dp.ChannelLoss(rows=rows).delta(epsilon=below) < 1e-14
+    assert 0 < dp.losses.ChannelLoss(rows=rows).delta(epsilon=below) < 1e-14
     assert Channel((0, 1), (0, 1), rows).delta(below) > 0
     assert Channel((0, 1), (0, 1), rows).delta(0.7) == 0
     shame = name_and_shame((0, 1), 1, F(1, 100))
     for epsilon in (1, 30, 35, 1000):
         assert shame.delta(epsilon) == pytest.approx(0.01, rel=1e-9)
     with pytest.raises(dp.ParameterError, match="cannot give"):
-        dp.ChannelLoss(rows=((1, 0), (0, 1)))
+        dp.losses.ChannelLoss(rows=((1, 0), (0, 1)))
     with pytest.raises(dp.ParameterError, match="tells nothing"):
-        dp.ChannelLoss(rows=((F(1, 2), F(1, 2)), (F(1, 2), F(1, 2))))
+        dp.losses.ChannelLoss(rows=((F(1, 2), F(1, 2)), (F(1, 2), F(1, 2))))
 
 
 def test_labels_differ_and_rows_are_made_exact():
@@ -195,7 +199,7 @@ def test_labels_differ_and_rows_are_made_exact():
 
 def test_orders_next_to_one_are_not_understated():
     rows = ((F(8, 10), F(2, 10)), (F(1, 2), F(1, 2)))
-    loss = dp.ChannelLoss(rows=rows)
+    loss = dp.losses.ChannelLoss(rows=rows)
     assert loss.renyi(1 + 1e-9) >= loss.renyi(1) * (1 - 1e-9)
     assert F(loss.delta(epsilon=0)) >= F(3, 10)
 

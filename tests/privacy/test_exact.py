@@ -5,8 +5,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import exact, log_up, positive, probability, sqrt_up, whole

@@ -26,14 +26,19 @@ def test_least_gaussian_noise(epsilon, delta, sigma):
 @pytest.mark.parametrize(
     ("loss", "epsilon", "delta", "tolerance"),
     [
-        (dp.GaussianLoss(sigma=10, sensitivity=1), 0.1, 0.00875176814580959, 1e-8),
-        (dp.GaussianLoss(sigma=2, sensitivity=1), 0.25, 0.110298393748528, 1e-8),
-        (dp.LaplaceLoss(scale=2, sensitivity=1), 0.1, 0.181269246922018, 1e-8),
-        (dp.LaplaceLoss(scale=10, sensitivity=1), 0.05, 0.0246900879716673, 1e-8),
-        (dp.PureLoss(bound=1), 0.5, 0.287649136644968, 1e-9),
-        (dp.DiscreteLaplaceLoss(scale=2, sensitivity=1), 0.25, 0.137687516631747, 1e-9),
-        (dp.DiscreteLaplaceLoss(scale=10, sensitivity=1), 0.05, 0.0256035370984955, 1e-9),
-        (dp.DiscreteGaussianLoss(variance=100, sensitivity=1), 0.3, 4.45647579095095e-05, 1e-9),
+        (dp.losses.GaussianLoss(sigma=10, sensitivity=1), 0.1, 0.00875176814580959, 1e-8),
+        (dp.losses.GaussianLoss(sigma=2, sensitivity=1), 0.25, 0.110298393748528, 1e-8),
+        (dp.losses.LaplaceLoss(scale=2, sensitivity=1), 0.1, 0.181269246922018, 1e-8),
+        (dp.losses.LaplaceLoss(scale=10, sensitivity=1), 0.05, 0.0246900879716673, 1e-8),
+        (dp.losses.PureLoss(bound=1), 0.5, 0.287649136644968, 1e-9),
+        (dp.losses.DiscreteLaplaceLoss(scale=2, sensitivity=1), 0.25, 0.137687516631747, 1e-9),
+        (dp.losses.DiscreteLaplaceLoss(scale=10, sensitivity=1), 0.05, 0.0256035370984955, 1e-9),
+        (
+            dp.losses.DiscreteGaussianLoss(variance=100, sensitivity=1),
+            0.3,
+            4.45647579095095e-05,
+            1e-9,
+        ),
     ],
 )
 def test_delta(loss, epsilon, delta, tolerance):
@@ -43,21 +48,49 @@ def test_delta(loss, epsilon, delta, tolerance):
 @pytest.mark.parametrize(
     ("loss", "delta", "epsilon", "tolerance"),
     [
-        (dp.repeat(dp.GaussianLoss(sigma=10, sensitivity=1), 100), 1e-6, 4.88655411746221, 1e-8),
-        (dp.repeat(dp.GaussianLoss(sigma=10, sensitivity=1), 10_000), 1e-6, 96.7172719638677, 1e-8),
-        (dp.GaussianLoss(sigma=10, sensitivity=1).group(3), 1e-6, 1.29170993728062, 1e-8),
-        (dp.repeat(dp.LaplaceLoss(scale=10, sensitivity=1), 100), 1e-6, 4.69266741281215, 1e-6),
-        (dp.repeat(dp.PureLoss(bound=0.1), 1000), 1e-6, 19.344671447993, 1e-7),
+        (
+            dp.repeat(dp.losses.GaussianLoss(sigma=10, sensitivity=1), 100),
+            1e-6,
+            4.88655411746221,
+            1e-8,
+        ),
+        (
+            dp.repeat(dp.losses.GaussianLoss(sigma=10, sensitivity=1), 10_000),
+            1e-6,
+            96.7172719638677,
+            1e-8,
+        ),
+        (dp.losses.GaussianLoss(sigma=10, sensitivity=1).group(3), 1e-6, 1.29170993728062, 1e-8),
+        (
+            dp.repeat(dp.losses.LaplaceLoss(scale=10, sensitivity=1), 100),
+            1e-6,
+            4.69266741281215,
+            1e-6,
+        ),
+        (dp.repeat(dp.losses.PureLoss(bound=0.1), 1000), 1e-6, 19.344671447993, 1e-7),
         (
             dp.repeat(
-                dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.01), 10_000
+                dp.losses.poisson_sampled(
+                    dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.01
+                ),
+                10_000,
             ),
             1e-6,
             6.9073845,
             1e-6,
         ),
-        (dp.DiscreteGaussianLoss(variance=100, sensitivity=1), 1e-6, 0.396790092695192, 1e-9),
-        (dp.RandomizedResponseLoss(truth=Fraction(5, 8), categories=4), 0, 1.6094379124341, 1e-9),
+        (
+            dp.losses.DiscreteGaussianLoss(variance=100, sensitivity=1),
+            1e-6,
+            0.396790092695192,
+            1e-9,
+        ),
+        (
+            dp.losses.RandomizedResponseLoss(truth=Fraction(5, 8), categories=4),
+            0,
+            1.6094379124341,
+            1e-9,
+        ),
     ],
 )
 def test_epsilon(loss, delta, epsilon, tolerance):
@@ -65,13 +98,13 @@ def test_epsilon(loss, delta, epsilon, tolerance):
 
 
 def test_advantage():
-    assert dp.ApproxLoss(bound=1, slack=1e-5).advantage == pytest.approx(
+    assert dp.losses.ApproxLoss(bound=1, slack=1e-5).advantage == pytest.approx(
         0.462122536088437, rel=1e-9
     )
 
 
 def test_trade_off_of_a_gaussian():
-    loss = dp.GaussianLoss(sigma=1, sensitivity=1)
+    loss = dp.losses.GaussianLoss(sigma=1, sensitivity=1)
     assert loss.tradeoff(0.05) == pytest.approx(0.740488977158556, rel=1e-9)
 
 
@@ -82,12 +115,12 @@ def test_zcdp_conversions():
 
 
 def test_renyi():
-    assert dp.PureLoss(bound=1).renyi(3) == pytest.approx(0.846726830485448, rel=1e-9)
+    assert dp.losses.PureLoss(bound=1).renyi(3) == pytest.approx(0.846726830485448, rel=1e-9)
     assert rdp.epsilon(10, 0.5, 1e-5) == pytest.approx(1.41801063678397, rel=1e-9)
     assert rdp.epsilon(math.inf, 0.5, 1e-5) == 0.5
 
 
 def test_randomised_response_three_quarters_is_log_three_to_the_last_bit():
-    loss = dp.RandomizedResponseLoss(truth=0.75)
+    loss = dp.losses.RandomizedResponseLoss(truth=0.75)
     assert loss.epsilon(delta=0) == math.log(3)
     assert loss.delta(epsilon=0) == 0.5

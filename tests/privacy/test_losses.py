@@ -7,8 +7,7 @@ from itertools import pairwise, product
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import deniable as dp
 from deniable.privacy.losses.base import trade_off
@@ -17,22 +16,26 @@ EPSILONS = [0.0, 0.01, 0.3, 1.0, 2.7]
 ORDERS = [1.0, 1 + 1e-7, 1.5, 2.0, 10.0, 300.0]
 
 EVERY_LOSS = [
-    dp.LaplaceLoss(scale=2, sensitivity=3),
-    dp.DiscreteLaplaceLoss(scale=Fraction(7, 3), sensitivity=3),
-    dp.GaussianLoss(sigma=1.3, sensitivity=1),
-    dp.DiscreteGaussianLoss(variance=2, sensitivity=1),
-    dp.DiscreteGaussianLoss(variance=90, sensitivity=4),
-    dp.RandomizedResponseLoss(truth=0.75),
-    dp.RandomizedResponseLoss(truth=0.5, categories=5),
-    dp.ExponentialLoss(bound=1.5),
-    dp.PureLoss(bound=1.5),
-    dp.ApproxLoss(bound=1, slack=1e-3),
-    dp.repeat(dp.LaplaceLoss(scale=5, sensitivity=1), 4),
-    dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.1),
-    dp.poisson_sampled(dp.LaplaceLoss(scale=1, sensitivity=1), rate=0.1),
-    dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.1, relation="replace"),
-    dp.poisson_sampled(dp.LaplaceLoss(scale=1, sensitivity=1), rate=0.1, relation="replace"),
-    dp.poisson_sampled(dp.DiscreteLaplaceLoss(scale=3, sensitivity=2), rate=0.3),
+    dp.losses.LaplaceLoss(scale=2, sensitivity=3),
+    dp.losses.DiscreteLaplaceLoss(scale=Fraction(7, 3), sensitivity=3),
+    dp.losses.GaussianLoss(sigma=1.3, sensitivity=1),
+    dp.losses.DiscreteGaussianLoss(variance=2, sensitivity=1),
+    dp.losses.DiscreteGaussianLoss(variance=90, sensitivity=4),
+    dp.losses.RandomizedResponseLoss(truth=0.75),
+    dp.losses.RandomizedResponseLoss(truth=0.5, categories=5),
+    dp.losses.ExponentialLoss(bound=1.5),
+    dp.losses.PureLoss(bound=1.5),
+    dp.losses.ApproxLoss(bound=1, slack=1e-3),
+    dp.repeat(dp.losses.LaplaceLoss(scale=5, sensitivity=1), 4),
+    dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.1),
+    dp.losses.poisson_sampled(dp.losses.LaplaceLoss(scale=1, sensitivity=1), rate=0.1),
+    dp.losses.poisson_sampled(
+        dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.1, relation="replace"
+    ),
+    dp.losses.poisson_sampled(
+        dp.losses.LaplaceLoss(scale=1, sensitivity=1), rate=0.1, relation="replace"
+    ),
+    dp.losses.poisson_sampled(dp.losses.DiscreteLaplaceLoss(scale=3, sensitivity=2), rate=0.3),
 ]
 by_kind = pytest.mark.parametrize("loss", EVERY_LOSS, ids=lambda loss: loss.kind)
 
@@ -59,13 +62,13 @@ def discrete_pair(loss):
 
 
 DISCRETE = [
-    dp.DiscreteLaplaceLoss(scale=1, sensitivity=1),
-    dp.DiscreteLaplaceLoss(scale=Fraction(7, 3), sensitivity=3),
-    dp.DiscreteLaplaceLoss(scale=Fraction(1, 3), sensitivity=2),
-    dp.DiscreteLaplaceLoss(scale=2, sensitivity=2.7),
-    dp.DiscreteGaussianLoss(variance=Fraction(1, 4), sensitivity=1),
-    dp.DiscreteGaussianLoss(variance=1, sensitivity=1),
-    dp.DiscreteGaussianLoss(variance=17, sensitivity=1.4),
+    dp.losses.DiscreteLaplaceLoss(scale=1, sensitivity=1),
+    dp.losses.DiscreteLaplaceLoss(scale=Fraction(7, 3), sensitivity=3),
+    dp.losses.DiscreteLaplaceLoss(scale=Fraction(1, 3), sensitivity=2),
+    dp.losses.DiscreteLaplaceLoss(scale=2, sensitivity=2.7),
+    dp.losses.DiscreteGaussianLoss(variance=Fraction(1, 4), sensitivity=1),
+    dp.losses.DiscreteGaussianLoss(variance=1, sensitivity=1),
+    dp.losses.DiscreteGaussianLoss(variance=17, sensitivity=1.4),
 ]
 
 
@@ -117,7 +120,10 @@ def integral_pair(loss, epsilon):
 
 @pytest.mark.parametrize(
     "loss",
-    [dp.LaplaceLoss(scale=2, sensitivity=3), dp.GaussianLoss(sigma=1.3, sensitivity=1)],
+    [
+        dp.losses.LaplaceLoss(scale=2, sensitivity=3),
+        dp.losses.GaussianLoss(sigma=1.3, sensitivity=1),
+    ],
     ids=lambda loss: loss.kind,
 )
 def test_continuous_curves_are_integrals(loss):
@@ -157,7 +163,7 @@ def test_continuous_curves_are_integrals(loss):
     ("truth", "k"), [(Fraction(3, 4), 2), (Fraction(1, 2), 5), (Fraction(9, 10), 3)]
 )
 def test_randomised_response_is_its_channel(truth, k):
-    loss = dp.RandomizedResponseLoss(truth=truth, categories=k)
+    loss = dp.losses.RandomizedResponseLoss(truth=truth, categories=k)
     lie = (1 - truth) / (k - 1)
     rows = [(truth, lie), (lie, truth), *[(lie, lie)] * (k - 2)]
     for epsilon in EPSILONS:
@@ -171,7 +177,7 @@ def test_randomised_response_is_its_channel(truth, k):
 
 def test_the_exponential_mechanism_never_exceeds_its_curve_and_reaches_it():
     generator = np.random.default_rng(1)
-    loss, factor = dp.ExponentialLoss(bound=1), 0.5
+    loss, factor = dp.losses.ExponentialLoss(bound=1), 0.5
     renyi = {order: loss.renyi(order) for order in (1.5, 3.0, 20.0)}
     closest = 1.0
     for _ in range(3000):
@@ -193,7 +199,7 @@ def test_the_exponential_mechanism_never_exceeds_its_curve_and_reaches_it():
 @pytest.mark.parametrize("scale", [0.7, 2.0])
 def test_a_vector_of_laplace_noise_is_no_worse_than_one_coordinate(shifts, scale):
     """The claim at the top of losses/laplace.py, by enumeration."""
-    loss = dp.DiscreteLaplaceLoss(scale=scale, sensitivity=sum(shifts))
+    loss = dp.losses.DiscreteLaplaceLoss(scale=scale, sensitivity=sum(shifts))
     reach = int(14 * scale) + 4
     for epsilon in (0.0, 0.2, 0.9):
         mass: dict[float, float] = {0.0: 1.0}
@@ -222,7 +228,9 @@ def _sum_law(a, b):
 def test_discrete_gaussian_bounds_cover_every_integer_shift(shift, sigma):
     """Vectors that move in several coordinates, by exact convolution of the projected noise."""
     norm = math.sqrt(sum(s * s for s in shift))
-    loss = dp.DiscreteGaussianLoss(variance=Fraction(str(sigma)) ** 2, sensitivity=norm + 1e-12)
+    loss = dp.losses.DiscreteGaussianLoss(
+        variance=Fraction(str(sigma)) ** 2, sensitivity=norm + 1e-12
+    )
     reach = int(12 * sigma) + 6
     law = np.ones(1)
     for s in shift:
@@ -242,7 +250,7 @@ def test_discrete_gaussian_bounds_cover_every_integer_shift(shift, sigma):
 def test_large_discrete_gaussians_agree_across_the_change_of_method():
     for sigma in (1024, 1025):
         for epsilon in (0.0, 1e-3, 5e-3):
-            loss = dp.DiscreteGaussianLoss(variance=sigma**2, sensitivity=1)
+            loss = dp.losses.DiscreteGaussianLoss(variance=sigma**2, sensitivity=1)
             with mpmath.workdps(40):
                 y0 = mpmath.mpf(epsilon) * sigma**2 - mpmath.mpf(1) / 2
                 first = int(mpmath.floor(y0)) + 1
@@ -297,7 +305,7 @@ def test_the_trade_off_curve_says_the_same_as_the_profile(loss):
 @by_kind
 def test_a_gaussian_with_the_stated_mu_dominates(loss):
     if loss.mu < math.inf:
-        gaussian = dp.GaussianLoss(sigma=1, sensitivity=loss.mu)
+        gaussian = dp.losses.GaussianLoss(sigma=1, sensitivity=loss.mu)
         for epsilon in EPSILONS:
             assert (
                 loss.delta(epsilon=epsilon) <= gaussian.delta(epsilon=epsilon) * (1 + 1e-9) + 1e-15
@@ -322,11 +330,11 @@ def test_groups(loss):
 
 
 def test_approximate_groups_have_the_exact_sum():
-    loss = dp.ApproxLoss(bound=0.5, slack=1e-6).group(3)
+    loss = dp.losses.ApproxLoss(bound=0.5, slack=1e-6).group(3)
     assert loss.bound == Fraction(3, 2)
     assert float(loss.slack) == pytest.approx(1e-6 * math.expm1(1.5) / math.expm1(0.5), rel=1e-12)
     with pytest.raises(dp.ParameterError, match="group"):
-        dp.ApproxLoss(bound=5, slack=0.1).group(5)
+        dp.losses.ApproxLoss(bound=5, slack=0.1).group(5)
 
 
 @by_kind
@@ -343,19 +351,19 @@ def test_prices_are_on_the_grid_and_never_below(loss):
 
 
 def test_prices_add_exactly():
-    price = dp.LaplaceLoss(scale=10, sensitivity=1).price
+    price = dp.losses.LaplaceLoss(scale=10, sensitivity=1).price
     total = price
     for _ in range(9):
         total = total + price
     assert total.epsilon == 1
-    assert (price + dp.GaussianLoss(sigma=1, sensitivity=1).price).epsilon is None
+    assert (price + dp.losses.GaussianLoss(sigma=1, sensitivity=1).price).epsilon is None
     assert "ε = 0.1" in str(price)
 
 
 @by_kind
 def test_the_other_relation_is_a_group_of_two(loss):
     if loss.relation == dp.Relation.REPLACE:
-        with pytest.raises(dp.RelationError, match="add_remove"):
+        with pytest.raises(dp.errors.RelationError, match="add_remove"):
             loss.under("add_remove")
         return
     swapped = loss.under("replace")
@@ -385,11 +393,14 @@ def test_losses_satisfy_what_they_say(loss):
 
 @given(st.floats(0.001, 20))
 def test_the_least_rho_of_pure_and_laplace_losses_is_the_divergence_of_order_one(epsilon):
-    for loss in (dp.PureLoss(bound=epsilon), dp.LaplaceLoss(scale=1, sensitivity=epsilon)):
+    for loss in (
+        dp.losses.PureLoss(bound=epsilon),
+        dp.losses.LaplaceLoss(scale=1, sensitivity=epsilon),
+    ):
         assert loss.rho == pytest.approx(loss.renyi(1), rel=1e-12)
         for order in (1.01, 1.1, 1.5, 2, 3, 10, 100):
             assert loss.renyi(order) <= order * loss.rho * (1 + 1e-12)
-    assert dp.PureLoss(bound=epsilon).rho <= epsilon**2 / 2
+    assert dp.losses.PureLoss(bound=epsilon).rho <= epsilon**2 / 2
 
 
 BAD = [0, -1, math.nan, math.inf, "1", None, True]
@@ -399,15 +410,15 @@ BAD = [0, -1, math.nan, math.inf, "1", None, True]
 @pytest.mark.parametrize(
     "make",
     [
-        lambda v: dp.LaplaceLoss(scale=v, sensitivity=1),
-        lambda v: dp.LaplaceLoss(scale=1, sensitivity=v),
-        lambda v: dp.DiscreteLaplaceLoss(scale=v, sensitivity=1),
-        lambda v: dp.GaussianLoss(sigma=v, sensitivity=1),
-        lambda v: dp.DiscreteGaussianLoss(variance=v, sensitivity=1),
-        lambda v: dp.ExponentialLoss(bound=v),
-        lambda v: dp.PureLoss(bound=v),
-        lambda v: dp.ApproxLoss(bound=1, slack=v),
-        lambda v: dp.RandomizedResponseLoss(truth=v),
+        lambda v: dp.losses.LaplaceLoss(scale=v, sensitivity=1),
+        lambda v: dp.losses.LaplaceLoss(scale=1, sensitivity=v),
+        lambda v: dp.losses.DiscreteLaplaceLoss(scale=v, sensitivity=1),
+        lambda v: dp.losses.GaussianLoss(sigma=v, sensitivity=1),
+        lambda v: dp.losses.DiscreteGaussianLoss(variance=v, sensitivity=1),
+        lambda v: dp.losses.ExponentialLoss(bound=v),
+        lambda v: dp.losses.PureLoss(bound=v),
+        lambda v: dp.losses.ApproxLoss(bound=1, slack=v),
+        lambda v: dp.losses.RandomizedResponseLoss(truth=v),
     ],
 )
 def test_bad_parameters_are_refused(make, bad):
@@ -418,7 +429,7 @@ def test_bad_parameters_are_refused(make, bad):
 @pytest.mark.parametrize(("truth", "k"), [(0.5, 2), (0.2, 5), (1, 2), (0.75, 1), (0.75, 2.0)])
 def test_bad_responses_are_refused(truth, k):
     with pytest.raises(dp.ParameterError):
-        dp.RandomizedResponseLoss(truth=truth, categories=k)
+        dp.losses.RandomizedResponseLoss(truth=truth, categories=k)
 
 
 @by_kind
@@ -451,17 +462,17 @@ def test_losses_are_frozen_and_hashable(loss):
 
 def test_losses_that_protect_nobody_are_still_sound():
     """ε in the thousands: curves saturate, they do not wrap or come out small."""
-    twice = dp.repeat(dp.LaplaceLoss(scale=1, sensitivity=5000), 2)
+    twice = dp.repeat(dp.losses.LaplaceLoss(scale=1, sensitivity=5000), 2)
     assert twice.delta(epsilon=9000) >= 0.25
     assert twice.epsilon(delta=1e-6) > 9000
-    assert dp.PureLoss(bound=1000).mu >= 89
-    assert dp.PureLoss(bound=1000).tradeoff(1e-300) == 0
+    assert dp.losses.PureLoss(bound=1000).mu >= 89
+    assert dp.losses.PureLoss(bound=1000).tradeoff(1e-300) == 0
     assert not dp.PureDP(1000) <= dp.GDP(75)
     for loss in (
-        dp.LaplaceLoss(scale=1e-3, sensitivity=1),
-        dp.DiscreteLaplaceLoss(scale=1e-3, sensitivity=1),
-        dp.ExponentialLoss(bound=1000),
-        dp.PureLoss(bound=1e6),
+        dp.losses.LaplaceLoss(scale=1e-3, sensitivity=1),
+        dp.losses.DiscreteLaplaceLoss(scale=1e-3, sensitivity=1),
+        dp.losses.ExponentialLoss(bound=1000),
+        dp.losses.PureLoss(bound=1e6),
     ):
         assert loss.tradeoff(0) == 1
         assert loss.tradeoff(0.5) < 1e-100
@@ -469,7 +480,7 @@ def test_losses_that_protect_nobody_are_still_sound():
         assert loss.delta(epsilon=10**7) == 0
         assert 0 < loss.renyi(2) <= float(loss.pure)
         assert loss.rho > 100
-    assert dp.RandomizedResponseLoss(truth=0.5, categories=3).renyi(1e10) == pytest.approx(
+    assert dp.losses.RandomizedResponseLoss(truth=0.5, categories=3).renyi(1e10) == pytest.approx(
         math.log(2)
     )
 
@@ -481,11 +492,11 @@ def test_tiny_losses_are_not_rounded_away():
             true = mpmath.sqrt(8) * mpmath.erfinv(mpmath.tanh(mpmath.mpf(epsilon) / 2))
             assert (
                 true
-                <= mpmath.mpf(dp.PureLoss(bound=epsilon).mu)
+                <= mpmath.mpf(dp.losses.PureLoss(bound=epsilon).mu)
                 <= true * (1 + mpmath.mpf(10) ** -11)
             )
     for bound, order in ((0.0058998, 1 + 1e-9), (5.17e-7, 2.0), (1.54e-6, 1.5), (1.11, 1 + 1e-9)):
-        loss = dp.ExponentialLoss(bound=bound)
+        loss = dp.losses.ExponentialLoss(bound=bound)
         with mpmath.workdps(60):
             b, a = mpmath.mpf(repr(bound)), mpmath.mpf(repr(order))
             t = b / 2
@@ -495,7 +506,7 @@ def test_tiny_losses_are_not_rounded_away():
     laplace = dp.Laplace(epsilon=1, sensitivity=1).loss
     assert laplace.delta(epsilon=1 - 1e-9) == pytest.approx(-math.expm1(-5e-10), rel=1e-6)
     assert (
-        dp.DiscreteLaplaceLoss(scale=Fraction("1086335.7188770939"), sensitivity=1).delta(
+        dp.losses.DiscreteLaplaceLoss(scale=Fraction("1086335.7188770939"), sensitivity=1).delta(
             epsilon=Fraction("9.205257478070594e-07")
         )
         >= 0
@@ -504,14 +515,14 @@ def test_tiny_losses_are_not_rounded_away():
     assert wide.delta(epsilon=2e-14) >= 1.36e-105
     close = Fraction(1) + Fraction(1, 10**20)
     assert not dp.PureDP(close) <= dp.ApproxDP(1, 1e-300)
-    assert not dp.LaplaceLoss(scale=1, sensitivity=close).satisfies(dp.ApproxDP(1, 1e-300))
+    assert not dp.losses.LaplaceLoss(scale=1, sensitivity=close).satisfies(dp.ApproxDP(1, 1e-300))
     assert not dp.ZCDP(Fraction("2.766e-32")) <= dp.ApproxDP(7.78e-15, 1e-300)
-    assert dp.repeat(dp.GaussianLoss(sigma=1, sensitivity=1e-90), 4).mu > 1e-91
-    assert dp.repeat(dp.PureLoss(bound=1e-17), 2).delta(epsilon=0.1) == 0
+    assert dp.repeat(dp.losses.GaussianLoss(sigma=1, sensitivity=1e-90), 4).mu > 1e-91
+    assert dp.repeat(dp.losses.PureLoss(bound=1e-17), 2).delta(epsilon=0.1) == 0
 
 
 def test_the_exponential_mechanism_is_never_worse_than_any_pure_one():
-    assert dp.ExponentialLoss(bound=20).rho <= dp.PureLoss(bound=20).rho
+    assert dp.losses.ExponentialLoss(bound=20).rho <= dp.losses.PureLoss(bound=20).rho
 
 
 def test_losses_satisfy_their_own_figures():
@@ -522,30 +533,30 @@ def test_losses_satisfy_their_own_figures():
                 assert loss.satisfies(dp.ApproxDP(epsilon, delta))
         if loss.mu < math.inf:
             assert loss.satisfies(dp.GDP(loss.mu))
-    assert dp.GaussianLoss(sigma=10, sensitivity=1).satisfies(dp.GDP(0.1))
-    with pytest.raises(dp.ParameterTypeError, match="guarantee"):
+    assert dp.losses.GaussianLoss(sigma=10, sensitivity=1).satisfies(dp.GDP(0.1))
+    with pytest.raises(dp.errors.ParameterTypeError, match="guarantee"):
         EVERY_LOSS[0].satisfies(3)
 
 
 def test_groups_of_approximate_losses_neither_pile_up_digits_nor_take_long():
-    loss = dp.ApproxLoss(bound=1e-50, slack=1e-60)
+    loss = dp.losses.ApproxLoss(bound=1e-50, slack=1e-60)
     for _ in range(20):
         loss = loss.group(2)
     assert loss.slack.denominator < 10**200
     with pytest.raises(dp.ParameterError, match="group"):
-        dp.ApproxLoss(bound=1, slack=1e-6).group(10**10)
-    assert dp.DiscreteLaplaceLoss(scale=1, sensitivity=2.7).group(2).shift == 4
+        dp.losses.ApproxLoss(bound=1, slack=1e-6).group(10**10)
+    assert dp.losses.DiscreteLaplaceLoss(scale=1, sensitivity=2.7).group(2).shift == 4
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: dp.PureLoss(bound=2e6),
-        lambda: dp.PureLoss(bound=1e-200),
-        lambda: dp.LaplaceLoss(scale=1e-300, sensitivity=1e300),
-        lambda: dp.GaussianLoss(sigma=1e-9, sensitivity=1),
-        lambda: dp.DiscreteGaussianLoss(variance=1e-20, sensitivity=1),
-        lambda: dp.ExponentialLoss(bound=1e7),
+        lambda: dp.losses.PureLoss(bound=2e6),
+        lambda: dp.losses.PureLoss(bound=1e-200),
+        lambda: dp.losses.LaplaceLoss(scale=1e-300, sensitivity=1e300),
+        lambda: dp.losses.GaussianLoss(sigma=1e-9, sensitivity=1),
+        lambda: dp.losses.DiscreteGaussianLoss(variance=1e-20, sensitivity=1),
+        lambda: dp.losses.ExponentialLoss(bound=1e7),
     ],
 )
 def test_absurd_losses_are_refused(make):

@@ -5,17 +5,17 @@ import pytest
 import deniable as dp
 from deniable.privacy.pictures import growth
 
-LAPLACE = dp.LaplaceLoss(scale=10, sensitivity=1)
-GAUSSIAN = dp.GaussianLoss(sigma=10, sensitivity=1)
+LAPLACE = dp.losses.LaplaceLoss(scale=10, sensitivity=1)
+GAUSSIAN = dp.losses.GaussianLoss(sigma=10, sensitivity=1)
 
 
 def test_pictures_are_drawn(tmp_path):
     losses = {"100 Laplace": dp.repeat(LAPLACE, 100), "Gaussian": GAUSSIAN}
     for draw in (
-        lambda path: dp.plot_profile(losses, path),
-        lambda path: dp.plot_profile({"Laplace": LAPLACE}, path, epsilon=0.2),
-        lambda path: dp.plot_tradeoff(losses, path),
-        lambda path: dp.plot_growth(LAPLACE, path, delta=1e-6, counts=(1, 10, 100)),
+        lambda path: dp.losses.plot_profile(losses, path),
+        lambda path: dp.losses.plot_profile({"Laplace": LAPLACE}, path, epsilon=0.2),
+        lambda path: dp.losses.plot_tradeoff(losses, path),
+        lambda path: dp.losses.plot_growth(LAPLACE, path, delta=1e-6, counts=(1, 10, 100)),
     ):
         path = tmp_path / "picture.png"
         assert draw(path) == path
@@ -40,10 +40,10 @@ def test_growth_of_noise_that_is_never_pure():
 
 def test_bad_input(tmp_path):
     with pytest.raises(dp.ParameterError, match="losses"):
-        dp.plot_profile({}, tmp_path / "x.png")
+        dp.losses.plot_profile({}, tmp_path / "x.png")
     with pytest.raises(dp.ParameterError, match="losses"):
-        dp.plot_tradeoff(LAPLACE, tmp_path / "x.png")
+        dp.losses.plot_tradeoff(LAPLACE, tmp_path / "x.png")
     with pytest.raises(dp.ParameterError, match="counts"):
-        dp.plot_growth(LAPLACE, tmp_path / "x.png", delta=1e-6, counts=())
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
-        dp.plot_growth(1.0, tmp_path / "x.png", delta=1e-6)
+        dp.losses.plot_growth(LAPLACE, tmp_path / "x.png", delta=1e-6, counts=())
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
+        dp.losses.plot_growth(1.0, tmp_path / "x.png", delta=1e-6)

@@ -43,8 +43,8 @@ def curve_at(law: Law, epsilon: float) -> float:
 
 
 NOISES = {
-    "gaussian": (gaussian, dp.GaussianLoss(sigma=1, sensitivity=1)),
-    "laplace": (laplace, dp.LaplaceLoss(scale=1, sensitivity=1)),
+    "gaussian": (gaussian, dp.losses.GaussianLoss(sigma=1, sensitivity=1)),
+    "laplace": (laplace, dp.losses.LaplaceLoss(scale=1, sensitivity=1)),
 }
 
 
@@ -52,7 +52,7 @@ NOISES = {
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_unit_more_or_less_both_ways(noise, rate):
     density, base = NOISES[noise]
-    loss = dp.poisson_sampled(base, rate=rate)
+    loss = dp.losses.poisson_sampled(base, rate=rate)
     for epsilon in EPSILONS:
         mixed = [lambda x: (1 - rate) * density(x, 0) + rate * density(x, 1)]
         plain = [lambda x: density(x, 0)]
@@ -68,7 +68,7 @@ def test_one_unit_more_or_less_both_ways(noise, rate):
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_unit_replaced_has_a_pair_of_its_own(noise, rate):
     density, base = NOISES[noise]
-    loss = dp.poisson_sampled(base, rate=rate, relation="replace")
+    loss = dp.losses.poisson_sampled(base, rate=rate, relation="replace")
     for epsilon in EPSILONS:
         true = hockey_stick(
             lambda x: (1 - rate) * density(x, 0) + rate * density(x, 1),
@@ -81,9 +81,9 @@ def test_one_unit_replaced_has_a_pair_of_its_own(noise, rate):
 
 
 def test_replacing_costs_more_than_adding():
-    base = dp.GaussianLoss(sigma=1, sensitivity=1)
+    base = dp.losses.GaussianLoss(sigma=1, sensitivity=1)
     steps = {
-        relation: dp.repeat(dp.poisson_sampled(base, rate=0.01, relation=relation), 1000)
+        relation: dp.repeat(dp.losses.poisson_sampled(base, rate=0.01, relation=relation), 1000)
         for relation in ("add_remove", "replace")
     }
     epsilons = {name: loss.epsilon(delta=1e-6) for name, loss in steps.items()}
@@ -105,8 +105,8 @@ def test_no_two_units_in_the_plane_are_worse_than_opposite_ones(angle, length):
     nobody = (1 - rate) * density(0, 0)
     one = nobody + rate * density(1, 0)
     other = nobody + rate * density(length * math.cos(angle), length * math.sin(angle))
-    worst = dp.poisson_sampled(
-        dp.GaussianLoss(sigma=1, sensitivity=1), rate=rate, relation="replace"
+    worst = dp.losses.poisson_sampled(
+        dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=rate, relation="replace"
     )
     for epsilon in (0.0, 0.1, 0.4):
         for p, q in ((one, other), (other, one)):
@@ -119,37 +119,37 @@ def test_no_two_units_in_the_plane_are_worse_than_opposite_ones(angle, length):
 
 def test_figures_computed_elsewhere():
     """Two sources each: closed form and dp-accounting; contour integration and dp-accounting."""
-    one = dp.poisson_sampled(dp.GaussianLoss(sigma=0.8, sensitivity=1), rate=0.01)
+    one = dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=0.8, sensitivity=1), rate=0.01)
     assert one.delta(epsilon=0.05) == pytest.approx(0.000883119693517092, rel=1e-8)
     assert float(amplified_epsilon(Fraction(1), Fraction(1, 100))) == pytest.approx(
         0.0170368632361765, rel=1e-10
     )
-    pure = dp.poisson_sampled(dp.PureLoss(bound=1), rate=0.01)
+    pure = dp.losses.poisson_sampled(dp.losses.PureLoss(bound=1), rate=0.01)
     assert pure.epsilon(delta=0) == pytest.approx(0.0170368632361765, rel=1e-10)
 
 
 def test_pure_losses_stay_pure():
     for base in (
-        dp.LaplaceLoss(scale=1, sensitivity=1),
-        dp.DiscreteLaplaceLoss(scale=2, sensitivity=2),
-        dp.PureLoss(bound=1),
-        dp.ExponentialLoss(bound=1),
+        dp.losses.LaplaceLoss(scale=1, sensitivity=1),
+        dp.losses.DiscreteLaplaceLoss(scale=2, sensitivity=2),
+        dp.losses.PureLoss(bound=1),
+        dp.losses.ExponentialLoss(bound=1),
     ):
-        loss = dp.poisson_sampled(base, rate=0.2)
+        loss = dp.losses.poisson_sampled(base, rate=0.2)
         grown = math.log1p(0.2 * math.expm1(1))
         assert float(loss.pure) == pytest.approx(grown, rel=1e-12)
         assert loss.delta(epsilon=loss.pure) == 0
         assert loss.delta(epsilon=grown * 0.999) > 0
         assert loss.price.epsilon >= loss.pure
-    replaced = dp.poisson_sampled(
-        dp.LaplaceLoss(scale=1, sensitivity=1), rate=0.2, relation="replace"
+    replaced = dp.losses.poisson_sampled(
+        dp.losses.LaplaceLoss(scale=1, sensitivity=1), rate=0.2, relation="replace"
     )
     ratio = (0.8 + 0.2 * math.e) / (0.8 + 0.2 / math.e)
     assert float(replaced.pure) == pytest.approx(math.log(ratio), rel=1e-12)
 
 
 def test_only_epsilon_and_delta_known():
-    loss = dp.poisson_sampled(dp.ApproxLoss(bound=1, slack=1e-6), rate=0.1)
+    loss = dp.losses.poisson_sampled(dp.losses.ApproxLoss(bound=1, slack=1e-6), rate=0.1)
     assert loss.kind == "approx"
     assert float(loss.bound) == pytest.approx(math.log1p(0.1 * math.expm1(1)), rel=1e-12)
     assert loss.slack == Fraction(1, 10**7)
@@ -157,7 +157,10 @@ def test_only_epsilon_and_delta_known():
 
 @pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 8.0, 32.0])
 def test_divergences_are_the_larger_of_both_ways(order):
-    rate, loss = 0.1, dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.1)
+    rate, loss = (
+        0.1,
+        dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.1),
+    )
 
     def divergence(p, q):
         if order == 1:
@@ -176,8 +179,8 @@ def test_divergences_are_the_larger_of_both_ways(order):
 
 
 def test_sampling_discrete_noise_agrees_with_its_definition():
-    base, rate = dp.DiscreteLaplaceLoss(scale=3, sensitivity=2), 0.3
-    loss = dp.poisson_sampled(base, rate=rate)
+    base, rate = dp.losses.DiscreteLaplaceLoss(scale=3, sensitivity=2), 0.3
+    loss = dp.losses.poisson_sampled(base, rate=rate)
     x = np.arange(-200, 201)
     plain, moved = (np.exp(-np.abs(x - at) / 3) for at in (0, 2))
     plain, moved = plain / plain.sum(), moved / moved.sum()
@@ -199,24 +202,24 @@ def test_sampling_discrete_noise_agrees_with_its_definition():
 @pytest.mark.parametrize("rate", [0, 1, -0.1, math.nan, math.inf, 1.5])
 def test_rates_lie_between_0_and_1(rate):
     with pytest.raises(dp.ParameterError, match="rate"):
-        dp.poisson_sampled(dp.PureLoss(bound=1), rate=rate)
+        dp.losses.poisson_sampled(dp.losses.PureLoss(bound=1), rate=rate)
 
 
 def test_what_cannot_be_sampled_is_refused():
-    gaussian_loss = dp.GaussianLoss(sigma=1, sensitivity=1)
-    with pytest.raises(dp.RelationError, match="add_remove"):
-        dp.poisson_sampled(gaussian_loss.under("replace"), rate=0.1)
+    gaussian_loss = dp.losses.GaussianLoss(sigma=1, sensitivity=1)
+    with pytest.raises(dp.errors.RelationError, match="add_remove"):
+        dp.losses.poisson_sampled(gaussian_loss.under("replace"), rate=0.1)
     with pytest.raises(dp.ParameterError, match="compose"):
-        dp.poisson_sampled(dp.repeat(gaussian_loss, 2), rate=0.1)
+        dp.losses.poisson_sampled(dp.repeat(gaussian_loss, 2), rate=0.1)
     with pytest.raises(dp.ParameterError, match="compose"):
-        dp.poisson_sampled(dp.poisson_sampled(gaussian_loss, rate=0.1), rate=0.1)
+        dp.losses.poisson_sampled(dp.losses.poisson_sampled(gaussian_loss, rate=0.1), rate=0.1)
     with pytest.raises(dp.ParameterError, match="Gaussian and Laplace"):
-        dp.poisson_sampled(dp.PureLoss(bound=1), rate=0.1, relation="replace")
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
-        dp.poisson_sampled("gaussian", rate=0.1)
+        dp.losses.poisson_sampled(dp.losses.PureLoss(bound=1), rate=0.1, relation="replace")
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
+        dp.losses.poisson_sampled("gaussian", rate=0.1)
 
 
 def test_divergences_where_nearly_everybody_is_sampled():
-    base = dp.GaussianLoss(sigma=1, sensitivity=1)
-    nearly = dp.poisson_sampled(base, rate=1 - Fraction(1, 10**100), relation="replace")
+    base = dp.losses.GaussianLoss(sigma=1, sensitivity=1)
+    nearly = dp.losses.poisson_sampled(base, rate=1 - Fraction(1, 10**100), relation="replace")
     assert nearly.renyi(40) == pytest.approx(80)

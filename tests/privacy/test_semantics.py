@@ -4,8 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import deniable as dp
 from deniable.privacy import sensitivity
@@ -161,7 +160,7 @@ def test_advanced_composition_has_the_right_sign():
     assert found == pytest.approx(math.sqrt(200 * math.log(1e6)) * 0.1 + 10 * math.expm1(0.1))
     wrong = math.sqrt(200 * math.log(1e6)) * 0.1 + 10 * (math.exp(0.1) + 1)
     assert found < wrong
-    tight = dp.repeat(dp.PureLoss(bound=0.1), 100)
+    tight = dp.repeat(dp.losses.PureLoss(bound=0.1), 100)
     assert tight.epsilon(delta=1e-6) < found
 
 

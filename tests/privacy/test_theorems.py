@@ -9,14 +9,17 @@ from deniable.privacy.accountants import zcdp
 
 
 def test_basic_composition_adds():
-    assert dp.basic_composition(epsilon=0.1, count=10) == (1, 0)
-    assert dp.basic_composition(epsilon=0.1, count=10, delta=1e-6) == (1, mpmath.mpf(0) + 1e-5)
+    assert dp.losses.basic_composition(epsilon=0.1, count=10) == (1, 0)
+    assert dp.losses.basic_composition(epsilon=0.1, count=10, delta=1e-6) == (
+        1,
+        mpmath.mpf(0) + 1e-5,
+    )
 
 
 def test_kairouz_closed_form():
-    found = dp.kairouz_composition(epsilon=0.1, count=100, slack=1e-6)
+    found = dp.losses.kairouz_composition(epsilon=0.1, count=100, slack=1e-6)
     assert found == pytest.approx(5.75610551933573, rel=1e-10)
-    assert dp.kairouz_composition(epsilon=1, count=2, slack=1e-6) == 2
+    assert dp.losses.kairouz_composition(epsilon=1, count=2, slack=1e-6) == 2
 
 
 def test_the_filter_of_whitehouse_is_the_textbook_conversion():
@@ -25,18 +28,18 @@ def test_the_filter_of_whitehouse_is_the_textbook_conversion():
 
 
 def test_optimal_composition():
-    found = dp.optimal_composition([0.1] * 1000, delta=1e-6)
+    found = dp.losses.optimal_composition([0.1] * 1000, delta=1e-6)
     assert found == pytest.approx(19.344671447993, rel=1e-7)
-    loss = dp.repeat(dp.ApproxLoss(bound=0.1, slack=1e-8), 30)
+    loss = dp.repeat(dp.losses.ApproxLoss(bound=0.1, slack=1e-8), 30)
     assert loss.delta(epsilon=1) == pytest.approx(0.010561973170084, rel=1e-6)
-    both = dp.optimal_composition([0.1] * 30, slacks=[1e-8] * 30, delta=0.0105619732)
+    both = dp.losses.optimal_composition([0.1] * 30, slacks=[1e-8] * 30, delta=0.0105619732)
     assert both == pytest.approx(1, rel=1e-6)
 
 
 def test_optimal_composition_of_different_losses():
     """Murtagh & Vadhan 2016, Thm 1.5, summed over all subsets."""
     epsilons, delta = [0.1, 0.25, 0.37, 0.5, 0.61, 0.9], 1e-3
-    found = dp.optimal_composition(epsilons, delta=delta)
+    found = dp.losses.optimal_composition(epsilons, delta=delta)
 
     def true(at):
         terms = []
@@ -52,24 +55,24 @@ def test_optimal_composition_of_different_losses():
 
 def test_theorems_are_ordered():
     for epsilon, count in ((0.05, 400), (0.1, 100), (0.3, 50)):
-        best = dp.optimal_composition([epsilon] * count, delta=1e-6)
-        kairouz = dp.kairouz_composition(epsilon=epsilon, count=count, slack=1e-6)
-        advanced = dp.advanced_composition(epsilon=epsilon, count=count, slack=1e-6)
+        best = dp.losses.optimal_composition([epsilon] * count, delta=1e-6)
+        kairouz = dp.losses.kairouz_composition(epsilon=epsilon, count=count, slack=1e-6)
+        advanced = dp.losses.advanced_composition(epsilon=epsilon, count=count, slack=1e-6)
         assert best <= kairouz <= advanced
-        assert kairouz <= dp.basic_composition(epsilon=epsilon, count=count)[0]
+        assert kairouz <= dp.losses.basic_composition(epsilon=epsilon, count=count)[0]
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: dp.basic_composition(epsilon=-1, count=2),
-        lambda: dp.basic_composition(epsilon=1, count=0),
-        lambda: dp.advanced_composition(epsilon=math.nan, count=2, slack=1e-6),
-        lambda: dp.advanced_composition(epsilon=1e4, count=2, slack=1e-6),
-        lambda: dp.kairouz_composition(epsilon=1, count=2, slack=0),
-        lambda: dp.optimal_composition([], delta=1e-6),
-        lambda: dp.optimal_composition([0.1, 0.1], slacks=[1e-6], delta=1e-6),
-        lambda: dp.optimal_composition([0.1, math.inf], delta=1e-6),
+        lambda: dp.losses.basic_composition(epsilon=-1, count=2),
+        lambda: dp.losses.basic_composition(epsilon=1, count=0),
+        lambda: dp.losses.advanced_composition(epsilon=math.nan, count=2, slack=1e-6),
+        lambda: dp.losses.advanced_composition(epsilon=1e4, count=2, slack=1e-6),
+        lambda: dp.losses.kairouz_composition(epsilon=1, count=2, slack=0),
+        lambda: dp.losses.optimal_composition([], delta=1e-6),
+        lambda: dp.losses.optimal_composition([0.1, 0.1], slacks=[1e-6], delta=1e-6),
+        lambda: dp.losses.optimal_composition([0.1, math.inf], delta=1e-6),
     ],
 )
 def test_bad_input(call):
@@ -103,7 +106,7 @@ def clones(epsilon, people, at):
 @pytest.mark.parametrize(("epsilon", "people"), [(0.5, 1000), (1.0, 2000), (2.0, 5000)])
 def test_shuffling_is_safe(epsilon, people):
     local = dp.RandomizedResponse(epsilon=epsilon).loss
-    loss = dp.shuffled(local, people=people, delta=1e-6)
+    loss = dp.losses.shuffled(local, people=people, delta=1e-6)
     assert loss.relation == dp.Relation.REPLACE
     assert loss.bound < local.pure
     assert clones(epsilon, people, float(loss.bound)) <= 1e-6
@@ -113,14 +116,16 @@ def test_shuffling_is_safe(epsilon, people):
 def test_shuffling_refuses_what_it_cannot_hide():
     local = dp.RandomizedResponse(epsilon=1).loss
     with pytest.raises(dp.ParameterError, match="people"):
-        dp.shuffled(local, people=100, delta=1e-6)
+        dp.losses.shuffled(local, people=100, delta=1e-6)
     with pytest.raises(dp.ParameterError, match="people"):
-        dp.shuffled(local, people=1, delta=1e-6)
-    with pytest.raises(dp.RelationError, match="replace"):
-        dp.shuffled(dp.PureLoss(bound=1), people=10**6, delta=1e-6)
+        dp.losses.shuffled(local, people=1, delta=1e-6)
+    with pytest.raises(dp.errors.RelationError, match="replace"):
+        dp.losses.shuffled(dp.losses.PureLoss(bound=1), people=10**6, delta=1e-6)
     with pytest.raises(dp.ParameterError, match="pure"):
-        dp.shuffled(
-            dp.GaussianLoss(sigma=1, sensitivity=1, relation="replace"), people=10**6, delta=1e-6
+        dp.losses.shuffled(
+            dp.losses.GaussianLoss(sigma=1, sensitivity=1, relation="replace"),
+            people=10**6,
+            delta=1e-6,
         )
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
-        dp.shuffled(1.0, people=10**6, delta=1e-6)
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
+        dp.losses.shuffled(1.0, people=10**6, delta=1e-6)

@@ -2,36 +2,39 @@ import json
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import deniable as dp
 from deniable.privacy.losses.generic import ConcentratedLoss
 from deniable.privacy.wire import KINDS
 
 LOSSES = [
-    dp.LaplaceLoss(scale=Fraction(1, 3), sensitivity=0.1),
-    dp.DiscreteLaplaceLoss(scale=2**40, sensitivity=2**40),
-    dp.GaussianLoss(sigma=3.7, sensitivity=1, relation="replace"),
-    dp.DiscreteGaussianLoss(variance=2, sensitivity=1),
-    dp.RandomizedResponseLoss(truth=0.75, categories=3),
-    dp.ExponentialLoss(bound=0.5),
-    dp.PureLoss(bound=0.1),
-    dp.ApproxLoss(bound=0.1, slack=1e-9),
+    dp.losses.LaplaceLoss(scale=Fraction(1, 3), sensitivity=0.1),
+    dp.losses.DiscreteLaplaceLoss(scale=2**40, sensitivity=2**40),
+    dp.losses.GaussianLoss(sigma=3.7, sensitivity=1, relation="replace"),
+    dp.losses.DiscreteGaussianLoss(variance=2, sensitivity=1),
+    dp.losses.RandomizedResponseLoss(truth=0.75, categories=3),
+    dp.losses.ExponentialLoss(bound=0.5),
+    dp.losses.PureLoss(bound=0.1),
+    dp.losses.ApproxLoss(bound=0.1, slack=1e-9),
     ConcentratedLoss(bound=0.2),
-    dp.ChannelLoss(rows=((Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 2)))),
-    dp.parallel(dp.PureLoss(bound=0.1), dp.GaussianLoss(sigma=3, sensitivity=1)),
-    dp.poisson_sampled(dp.GaussianLoss(sigma=2, sensitivity=1), rate=0.01, relation="replace"),
-    dp.compose(dp.PureLoss(bound=0.1), dp.repeat(dp.ExponentialLoss(bound=0.5), 7)),
+    dp.losses.ChannelLoss(
+        rows=((Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 2)))
+    ),
+    dp.parallel(dp.losses.PureLoss(bound=0.1), dp.losses.GaussianLoss(sigma=3, sensitivity=1)),
+    dp.losses.poisson_sampled(
+        dp.losses.GaussianLoss(sigma=2, sensitivity=1), rate=0.01, relation="replace"
+    ),
+    dp.compose(dp.losses.PureLoss(bound=0.1), dp.repeat(dp.losses.ExponentialLoss(bound=0.5), 7)),
 ]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 def test_losses_survive_the_way_there_and_back(loss):
-    text = dp.loss_to_json(loss)
-    assert dp.loss_from_json(text) == loss
-    assert dp.loss_from_json(text.encode()) == loss
-    assert dp.loss_to_json(dp.loss_from_json(text)) == text
+    text = dp.losses.loss_to_json(loss)
+    assert dp.losses.loss_from_json(text) == loss
+    assert dp.losses.loss_from_json(text.encode()) == loss
+    assert dp.losses.loss_to_json(dp.losses.loss_from_json(text)) == text
 
 
 def test_every_kind_is_known():
@@ -40,14 +43,14 @@ def test_every_kind_is_known():
 
 def test_the_text_is_pinned():
     """A stored loss is read for ever: this text must never change."""
-    assert dp.loss_to_json(dp.PureLoss(bound=0.1)) == (
+    assert dp.losses.loss_to_json(dp.losses.PureLoss(bound=0.1)) == (
         '{"bound":"1/10","kind":"pure","relation":"add_remove","version":1}'
     )
-    assert dp.loss_to_json(LOSSES[-2]) == (
+    assert dp.losses.loss_to_json(LOSSES[-2]) == (
         '{"base":{"kind":"gaussian","relation":"add_remove","sensitivity":"1","sigma":"2"},'
         '"kind":"sampled","rate":"1/100","relation":"replace","version":1}'
     )
-    assert dp.loss_to_json(LOSSES[-1]) == (
+    assert dp.losses.loss_to_json(LOSSES[-1]) == (
         '{"kind":"composed","parts":['
         '{"count":7,"loss":{"bound":"1/2","kind":"exponential","relation":"add_remove"}},'
         '{"count":1,"loss":{"bound":"1/10","kind":"pure","relation":"add_remove"}}],"version":1}'
@@ -55,9 +58,9 @@ def test_the_text_is_pinned():
 
 
 def test_the_text_is_canonical():
-    loss = dp.LaplaceLoss(scale=1, sensitivity=1)
-    spaced = json.dumps(dict(reversed(json.loads(dp.loss_to_json(loss)).items())), indent=3)
-    assert dp.loss_to_json(dp.loss_from_json(spaced)) == dp.loss_to_json(loss)
+    loss = dp.losses.LaplaceLoss(scale=1, sensitivity=1)
+    spaced = json.dumps(dict(reversed(json.loads(dp.losses.loss_to_json(loss)).items())), indent=3)
+    assert dp.losses.loss_to_json(dp.losses.loss_from_json(spaced)) == dp.losses.loss_to_json(loss)
 
 
 GOOD = {"version": 1, "kind": "pure", "relation": "add_remove", "bound": "1/10"}
@@ -100,14 +103,14 @@ PART = {"kind": "pure", "relation": "add_remove", "bound": "1/10"}
     ],
 )
 def test_nonsense_is_refused(change):
-    with pytest.raises(dp.LossFormatError):
-        dp.loss_from_json(json.dumps({**GOOD, **change}))
+    with pytest.raises(dp.errors.LossFormatError):
+        dp.losses.loss_from_json(json.dumps({**GOOD, **change}))
 
 
 @pytest.mark.parametrize("missing", sorted(GOOD))
 def test_missing_fields_are_refused(missing):
-    with pytest.raises(dp.LossFormatError):
-        dp.loss_from_json(json.dumps({k: v for k, v in GOOD.items() if k != missing}))
+    with pytest.raises(dp.errors.LossFormatError):
+        dp.losses.loss_from_json(json.dumps({k: v for k, v in GOOD.items() if k != missing}))
 
 
 @pytest.mark.parametrize(
@@ -130,8 +133,8 @@ def test_missing_fields_are_refused(missing):
     ],
 )
 def test_composed_nonsense_is_refused(parts):
-    with pytest.raises(dp.LossFormatError):
-        dp.loss_from_json(json.dumps({"version": 1, "kind": "composed", "parts": parts}))
+    with pytest.raises(dp.errors.LossFormatError):
+        dp.losses.loss_from_json(json.dumps({"version": 1, "kind": "composed", "parts": parts}))
 
 
 @pytest.mark.parametrize(
@@ -153,30 +156,30 @@ def test_composed_nonsense_is_refused(parts):
     ids=range(12),
 )
 def test_broken_text_is_refused(text):
-    with pytest.raises(dp.LossFormatError):
-        dp.loss_from_json(text)
+    with pytest.raises(dp.errors.LossFormatError):
+        dp.losses.loss_from_json(text)
 
 
-@pytest.mark.parametrize("thing", [None, 3, {"version": 1}, dp.PureLoss(bound=1)])
+@pytest.mark.parametrize("thing", [None, 3, {"version": 1}, dp.losses.PureLoss(bound=1)])
 def test_only_text_is_read(thing):
-    with pytest.raises(dp.LossFormatError, match="text"):
-        dp.loss_from_json(thing)
+    with pytest.raises(dp.errors.LossFormatError, match="text"):
+        dp.losses.loss_from_json(thing)
 
 
 @given(st.text() | st.binary())
 def test_noise_is_refused(text):
-    with pytest.raises(dp.LossFormatError):
-        dp.loss_from_json(text)
+    with pytest.raises(dp.errors.LossFormatError):
+        dp.losses.loss_from_json(text)
 
 
 @pytest.mark.parametrize("thing", [3, None, "x", dp.Laplace(epsilon=1, sensitivity=1)])
 def test_only_losses_are_written(thing):
-    with pytest.raises(dp.ParameterTypeError, match="loss"):
-        dp.loss_to_json(thing)
+    with pytest.raises(dp.errors.ParameterTypeError, match="loss"):
+        dp.losses.loss_to_json(thing)
 
 
 def test_messages_can_be_printed_whatever_the_text_held():
     text = json.dumps({**GOOD, "\ud800": 1})
-    with pytest.raises(dp.LossFormatError) as caught:
-        dp.loss_from_json(text)
+    with pytest.raises(dp.errors.LossFormatError) as caught:
+        dp.losses.loss_from_json(text)
     assert str(caught.value).encode()

@@ -8,16 +8,16 @@ import deniable as dp
 import deniable.query.run.answering
 from deniable.engines.duckdb import DuckDBSnapshot
 
-KEPT = (dp.ReleaseFailedError, dp.LedgerError, dp.LedgerTamperedError)
+KEPT = (dp.ReleaseFailedError, dp.LedgerError, dp.errors.LedgerTamperedError)
 ERRORS = [
     dp.QueryError("about 4711"),
     dp.ParameterError("bounds", 4711, "about 4711"),
-    dp.ParameterTypeError("bounds", 4711, "about 4711"),
+    dp.errors.ParameterTypeError("bounds", 4711, "about 4711"),
     dp.EngineError("about 4711"),
     dp.BudgetError("about 4711"),
-    dp.CalibrationError("about 4711"),
-    dp.PrivateValueError("about 4711"),
-    dp.DoorError("about 4711"),
+    dp.errors.CalibrationError("about 4711"),
+    dp.errors.PrivateValueError("about 4711"),
+    dp.errors.DoorError("about 4711"),
     ValueError("about 4711"),
     KeyError(4711),
     AssertionError("about 4711"),
@@ -138,9 +138,9 @@ def test_learning_fails_in_the_same_way(error, monkeypatch):
     def fails(*_):
         raise error
 
-    model = dp.Ridge(guarantee=dp.ZCDP(0.1), bounds=(0, 90), y_bounds=(0, 90))
+    model = dp.learning.Ridge(guarantee=dp.ZCDP(0.1), bounds=(0, 90), y_bounds=(0, 90))
     with session() as asked:
-        monkeypatch.setattr(dp.Ridge, "_learn", fails)
+        monkeypatch.setattr(dp.learning.Ridge, "_learn", fails)
         with pytest.raises(dp.ReleaseFailedError, match="stays charged"):
             dp.fit(asked, model, "t", x=["x"], y="z")
         assert reserved(asked) == 1

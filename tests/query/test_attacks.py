@@ -239,7 +239,7 @@ def test_another_version_of_a_public_table_is_another_question():
 def test_bad_arguments_are_refused():
     with session() as opened:
         for arguments in ({"error": 5}, {"keys": [1], "rho": 1}, {"bounds": 3, "rho": 1}):
-            with pytest.raises(dp.ParameterTypeError):
+            with pytest.raises(dp.errors.ParameterTypeError):
                 opened.sql("SELECT COUNT(*) AS n FROM t", **arguments)
         with pytest.raises(dp.ParameterError):
             opened.table(["x"])

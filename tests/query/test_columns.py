@@ -13,8 +13,7 @@ import deniable as dp
 from corpus import hospital
 from deniable.query.plan.distances import Distances, levels_about
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
-from deniable.query.plan.reach import Unbounded, supposed
-from deniable.query.plan.reach import found as reach_found
+from deniable.query.plan.reach import Unbounded, found as reach_found, supposed
 from deniable.query.price import needed
 from deniable.query.run import emit_columns
 from deniable.query.show import columns

@@ -49,7 +49,9 @@ def rival(ledger, taken):
     for price in (0.5, 0.1, 0.01):
         with contextlib.suppress(dp.BudgetError):
             while True:
-                ledger.reserve(POPULATION, dp.PureLoss(bound=price), who="rival", purpose="all")
+                ledger.reserve(
+                    POPULATION, dp.losses.PureLoss(bound=price), who="rival", purpose="all"
+                )
                 taken.append(price)
 
 
@@ -137,5 +139,5 @@ def test_what_is_held_covers_parts_of_a_large_pure_price(epsilon):
 @pytest.mark.parametrize("whole", [1, 40, 81, 160, 640, 10**6])
 @pytest.mark.parametrize("parts", [2, 5, 16])
 def test_parts_of_a_pure_price_have_no_more_rho_than_all_of_it(whole, parts):
-    each = [dp.PureLoss(bound=Fraction(whole, parts)).price.rho] * parts
-    assert sum(each) <= dp.PureLoss(bound=whole).price.rho <= whole
+    each = [dp.losses.PureLoss(bound=Fraction(whole, parts)).price.rho] * parts
+    assert sum(each) <= dp.losses.PureLoss(bound=whole).price.rho <= whole

@@ -241,7 +241,7 @@ def test_objects_that_have_no_text_are_null():
 def test_builders_take_names_and_aggregates():
     with session(A) as open_:
         for given in ({5: dp.count()}, [dp.count()]):
-            with pytest.raises(dp.ParameterTypeError):
+            with pytest.raises(dp.errors.ParameterTypeError):
                 open_.table("t").agg(given)
 
 

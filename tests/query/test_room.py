@@ -268,7 +268,7 @@ PULLED = {
     ),
     "fit": lambda session: dp.fit(
         session,
-        dp.PerturbedLogisticRegression(
+        dp.learning.PerturbedLogisticRegression(
             guarantee=dp.PureDP(1e3),
             penalty=1.0,
             bounds=(0, 99),

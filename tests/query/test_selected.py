@@ -131,7 +131,7 @@ def test_no_delta_and_no_rho_are_told_apart():
 
 
 def test_any_other_text_for_keys_is_refused():
-    with session() as asked, pytest.raises(dp.ParameterTypeError, match="keys"):
+    with session() as asked, pytest.raises(dp.errors.ParameterTypeError, match="keys"):
         asked.sql(BY_WARD, epsilon=0.5, keys="anew")
 
 

@@ -259,14 +259,14 @@ def test_shares_are_written_as_they_are(share, text):
     "share", [-0.1, 1.1, 1e-7, Fraction(1, 3), math.nan, "0.5", True, None], ids=str
 )
 def test_other_shares_are_refused(share):
-    with pytest.raises((dp.ParameterError, dp.ParameterTypeError), match="share"):
+    with pytest.raises((dp.ParameterError, dp.errors.ParameterTypeError), match="share"):
         dp.quantile("cost", share)
 
 
 @pytest.mark.parametrize("make", [dp.median, dp.minimum, dp.maximum, lambda x: dp.quantile(x, 0.5)])
 @pytest.mark.parametrize("wrong", ["", "cost) FROM visits --", None, 5], ids=str)
 def test_quantiles_take_one_expression(make, wrong):
-    with pytest.raises((dp.QueryError, dp.ParameterTypeError)):
+    with pytest.raises((dp.QueryError, dp.errors.ParameterTypeError)):
         make(wrong)
 
 

@@ -2,8 +2,7 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deniable.randomness.brackets import exp_minus
 

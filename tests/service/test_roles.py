@@ -62,7 +62,7 @@ def test_planted_tables_get_no_rows_and_lock_nobody_out(server):
 
 def test_names_that_are_taken_are_refused(server):
     hostile(server, GRAB.format("public"))
-    with pytest.raises(dp.SurveyStoreError, match="another role"):
+    with pytest.raises(dp.errors.SurveyStoreError, match="another role"):
         use(server)
     with psycopg.connect(server.url, autocommit=True) as raw:
         raw.execute("CREATE SCHEMA keeper AUTHORIZATION keeper")
@@ -80,7 +80,7 @@ def test_triggers_of_others_are_refused(server):
         "CREATE TRIGGER grab BEFORE INSERT ON public.survey_answers_fresh "
         "FOR EACH ROW EXECUTE FUNCTION h.grab()",
     )
-    with pytest.raises(dp.SurveyStoreError, match=r"survey_answers_fresh .* another role"):
+    with pytest.raises(dp.errors.SurveyStoreError, match=r"survey_answers_fresh .* another role"):
         use(server)
 
 
@@ -119,5 +119,5 @@ def test_tables_with_functions_of_others_are_refused(server):
     )
     with psycopg.connect(server.url, autocommit=True) as raw:
         raw.execute("CREATE INDEX ON survey_documents ((document || mark()))")
-    with pytest.raises(dp.SurveyStoreError, match="functions of another role"):
+    with pytest.raises(dp.errors.SurveyStoreError, match="functions of another role"):
         use(server)

@@ -310,8 +310,7 @@ def test_connections_are_opened_in_one_place():
         for name in names_of(node)
         if name in opening
     }
-    # Spent tokens without a survey have a file of their own, where each write is one insert.
-    assert {file for file, _ in found} == {"database.py", "tokens/spent.py"}
+    assert {file for file, _ in found} == {"database.py"}
 
 
 def test_nothing_of_the_service_starts_a_process():

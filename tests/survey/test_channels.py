@@ -95,7 +95,7 @@ def test_windows_of_any_shape_hold_epsilon_and_are_unbiased(epsilon):
         assert float(log_up(Fraction(worst))) == pytest.approx(epsilon, rel=1e-12)
         assert worst_of_all(window.pair) == worst
         for gap in (0.0, epsilon / 2):
-            curve = dp.ChannelLoss(rows=window.pair).delta(epsilon=gap)
+            curve = dp.losses.ChannelLoss(rows=window.pair).delta(epsilon=gap)
             assert channel.delta(gap) == pytest.approx(curve)
         slope, offset = window.line
         for start, row in zip(channel.inputs, channel.rows, strict=True):

@@ -89,9 +89,9 @@ def test_what_is_no_codebook_or_contradicts_itself_is_refused(text):
 
 
 def test_other_refusals():
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         read_codebook(None)
-    with pytest.raises(dp.ParameterTypeError, match="labels"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="labels"):
         codebook(joint(DIE, DIE), question="?")
     coins = designs.two_coins()
     with pytest.raises(dp.ParameterError, match="this design"):

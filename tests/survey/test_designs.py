@@ -183,7 +183,7 @@ SECRET = "sentinel-4711"
     [[SECRET], [], None, SECRET, [[True]], np.array([[True]]), [True, math.nan], {True: 1}],
 )
 def test_a_private_value_that_is_no_answer_is_refused_and_not_quoted(values):
-    with pytest.raises(dp.PrivateValueError) as caught:
+    with pytest.raises(dp.errors.PrivateValueError) as caught:
         designs.two_coins().randomize(values)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -212,7 +212,7 @@ def test_malformed_counts_are_refused(counts):
 
 def test_other_bad_arguments_are_refused():
     found = estimate_counts(COINS, {True: 4, False: 6})
-    with pytest.raises(dp.ParameterTypeError, match="Design"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="Design"):
         estimate("two coins", [True])
     with pytest.raises(dp.ParameterError, match="one of"):
         found.share("maybe")

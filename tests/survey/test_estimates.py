@@ -104,7 +104,7 @@ def test_tallies_add_up_and_all_answers_alike_are_no_trouble(name):
     assert (estimate.standard_errors > 0).all()
     single = protocol.aggregate(protocol.randomize([1])).estimate()
     assert (single.standard_errors > 0).all()
-    with pytest.raises(dp.ReportError, match="different"):
+    with pytest.raises(dp.errors.ReportError, match="different"):
         _ = added + survey.KaryResponse(k=3, epsilon=1).aggregate(np.array([1]))
 
 
@@ -210,7 +210,7 @@ def test_shuffled_reports():
         assert float(crowd.local.pure) == pytest.approx(epsilon)
     with pytest.raises(dp.ParameterError, match="people"):
         survey.in_the_crowd(survey.KaryResponse(k=2, epsilon=7), people=100_000, delta=1e-6)
-    with pytest.raises(dp.ParameterTypeError, match="protocol"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="protocol"):
         survey.in_the_crowd(3, people=100_000, delta=1e-6)
 
 
@@ -252,7 +252,7 @@ def test_places():
     ],
 )
 def test_the_best_protocol(k, epsilon, kind):
-    best = dp.best_protocol(k, epsilon, 10_000)
+    best = dp.survey.best_protocol(k, epsilon, 10_000)
     assert isinstance(best, kind)
     table = survey.protocol_table(k, epsilon, 10_000)
     assert [each.standard_error for each in table] == sorted(e.standard_error for e in table)
@@ -260,5 +260,5 @@ def test_the_best_protocol(k, epsilon, kind):
 
 
 def test_where_hashing_would_take_a_server_too_long_hadamard_is_taken():
-    assert isinstance(dp.best_protocol(100_000, 1.0, 10**9), survey.HadamardResponse)
-    assert isinstance(dp.best_protocol(2**32, 1.0, 10**9), survey.LocalHashing)
+    assert isinstance(dp.survey.best_protocol(100_000, 1.0, 10**9), survey.HadamardResponse)
+    assert isinstance(dp.survey.best_protocol(2**32, 1.0, 10**9), survey.LocalHashing)

@@ -47,7 +47,7 @@ def test_a_permanent_answer_of_one_protocol_is_never_reported_under_another(chan
     loud = survey.LastingResponse(k=2, epsilon=1, permanent=10)
     device = survey.Client({"drug": loud})
     device.report("drug", 1)
-    with pytest.raises(dp.ReportError, match="other parameters"):
+    with pytest.raises(dp.errors.ReportError, match="other parameters"):
         survey.Client.from_state({"drug": changed}, device.state)
     again = survey.Client.from_state({"drug": loud}, device.state)
     assert again.kept == device.kept
@@ -85,7 +85,7 @@ def test_places_reported_twice_are_refused(places):
     ],
 )
 def test_a_place_that_is_none_is_refused_and_not_quoted(values):
-    with pytest.raises(dp.PrivateValueError) as caught:
+    with pytest.raises(dp.errors.PrivateValueError) as caught:
         survey.Places(epsilon=1, within=200).randomize(values)
     assert "secret" not in str(caught.value)
 
@@ -123,7 +123,7 @@ def test_numbers_beyond_the_bounds_count_as_the_bounds():
         assert far.randomize([high] * 50).tolist() == [1] * 50
         assert far.randomize([-high] * 50).tolist() == [0] * 50
     for nothing in ([float("nan")], [Decimal("nan")], np.array([np.nan])):
-        with pytest.raises(dp.PrivateValueError):
+        with pytest.raises(dp.errors.PrivateValueError):
             far.randomize(nothing)
 
 
@@ -131,7 +131,7 @@ def test_masked_and_wrong_answers_are_refused_whoever_draws_them():
     masked = np.ma.masked_array([1, 2], [True, True])
     for _ in range(20):  # whether one is refused must not hang on the part that is drawn
         for columns in ([masked, [0, 1]], [[1, 2], masked], [[1, 2], [0, 7]], [["a", "b"], [0, 1]]):
-            with pytest.raises(dp.PrivateValueError):
+            with pytest.raises(dp.errors.PrivateValueError):
                 SEVERAL.randomize(columns)
 
 

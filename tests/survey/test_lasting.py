@@ -120,7 +120,7 @@ def stored(name, answer):
     ],
 )
 def test_a_damaged_store_is_refused(state):
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         survey.Client.from_state(QUESTIONS, state)
 
 
@@ -132,7 +132,7 @@ def test_questions_and_answers_that_do_not_fit_leave_nothing_behind():
     client = survey.Client(QUESTIONS)
     with pytest.raises(dp.ParameterError, match="question"):
         client.report("income", 1)
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         client.report("drug", 77)
     assert client.kept == {}
 

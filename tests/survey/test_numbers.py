@@ -62,7 +62,7 @@ def test_mean_tallies_add_up_exactly():
         added = protocol.aggregate(one) + protocol.aggregate(two)
         whole = protocol.aggregate(np.concatenate([one, two]))
         assert (added.total, added.squares, added.n) == (whole.total, whole.squares, whole.n)
-    with pytest.raises(dp.ReportError, match="different"):
+    with pytest.raises(dp.errors.ReportError, match="different"):
         _ = added + MEANS["one bit"].aggregate([1])
 
 
@@ -90,7 +90,7 @@ def test_numbers_are_read_exactly_and_held_within_bounds():
     out = protocol.randomize([-1e300, 2, Fraction(7), 3.4, 1e300]) - protocol.law.width // 2
     assert out.tolist() == [0, 2, 7, 3, 10]
     for bad in ([math.nan], ["3"], [], [[1.0]]):
-        with pytest.raises(dp.PrivateValueError):
+        with pytest.raises(dp.errors.PrivateValueError):
             protocol.randomize(bad)
 
 
@@ -234,7 +234,7 @@ def test_where_nobody_is_frequent_nothing_stands_out():
     finder = survey.HeavyHitters(bits=20, epsilon=2)
     found = finder.find(finder.randomize(MADE_UP.integers(0, 2**20, 20_000)))
     assert found.above(0.5).size == 0
-    with pytest.raises(dp.ReportError, match="length"):
+    with pytest.raises(dp.errors.ReportError, match="length"):
         finder.find(finder.randomize([3]))
 
 
@@ -280,9 +280,9 @@ def test_sampling_one_beats_splitting():
 )
 def test_columns_that_do_not_fit_are_refused(columns):
     parts = (survey.KaryResponse(k=2, epsilon=1), survey.KaryResponse(k=3, epsilon=1))
-    with pytest.raises(dp.PrivateValueError):
+    with pytest.raises(dp.errors.PrivateValueError):
         survey.Together(parts).randomize(columns)
     with pytest.raises(dp.ParameterError):
         survey.SampleOne(())
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         survey.Together((3,))

@@ -20,7 +20,7 @@ MAKERS = {
     "RAPPOR": lambda k, e: survey.Rappor(k=k, epsilon=e, permanent=100),
     "lasting": lambda k, e: survey.LastingResponse(k=k, epsilon=e, permanent=100),
     "tree": lambda k, e: survey.Hierarchy(k=k, epsilon=e),
-    "best": lambda k, e: dp.best_protocol(k, e, 100),
+    "best": lambda k, e: dp.survey.best_protocol(k, e, 100),
 }
 
 
@@ -32,7 +32,7 @@ def test_sizes(name):
     with pytest.raises(dp.ParameterError, match="one category says nothing"):
         MAKERS[name](1, 1)
     for k in (2.5, "3", True, None):
-        with pytest.raises(dp.ParameterTypeError):
+        with pytest.raises(dp.errors.ParameterTypeError):
             MAKERS[name](k, 1)
 
 
@@ -41,7 +41,7 @@ def test_epsilons(name):
     for epsilon in (0, -1, math.nan, math.inf, 1e-9, 1e9):
         with pytest.raises(dp.ParameterError, match="epsilon"):
             MAKERS[name](4, epsilon)
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         MAKERS[name](4, "1")
 
 
@@ -82,7 +82,7 @@ def test_tallies_of_different_candidates_do_not_add_up():
     reports = protocol.randomize(np.arange(100))
     one, other = (protocol.aggregate(reports, names) for names in ([1, 2], [3, 4]))
     assert (one + one).n == 200
-    with pytest.raises(dp.ReportError, match="candidates"):
+    with pytest.raises(dp.errors.ReportError, match="candidates"):
         _ = one + other
 
 
@@ -99,7 +99,7 @@ def test_consecutive_and_scattered_candidates_are_counted_alike():
 def test_answers_that_are_none_of_the_categories_are_refused_and_not_quoted(name):
     protocol = MAKERS[name](5, 1)
     for answers in ([5], [-1], [123456], [], [[1, 2]], [1.5], ["secret"], [None], 3, None, "ab"):
-        with pytest.raises(dp.PrivateValueError) as caught:
+        with pytest.raises(dp.errors.PrivateValueError) as caught:
             protocol.randomize(answers)
         assert "123456" not in str(caught.value)
         assert "secret" not in str(caught.value)
@@ -134,7 +134,7 @@ BAD_ARRAYS = {
 def test_reports_that_no_client_sends_are_refused(name):
     protocol = MAKERS[name](5, 1)
     for reports in BAD_ARRAYS[name]:
-        with pytest.raises(dp.ReportError):
+        with pytest.raises(dp.errors.ReportError):
             protocol.aggregate(reports)
 
 
@@ -173,7 +173,7 @@ def test_channels_too_large_to_write_down_are_refused():
         lambda: survey.HeavyHitters(bits=33, epsilon=1),
         lambda: survey.HeavyHitters(bits=8, epsilon=1, first=9),
         lambda: survey.Places(epsilon=1, within=0),
-        lambda: dp.best_protocol(5, 1, 0),
+        lambda: dp.survey.best_protocol(5, 1, 0),
     ],
 )
 def test_other_parameters(make):

@@ -72,5 +72,5 @@ def test_bad_parameters_are_refused(run, said):
 
 @pytest.mark.parametrize("harmless", [[True], ["x", True], None, []])
 def test_private_values_are_not_quoted(harmless):
-    with pytest.raises(dp.PrivateValueError, match="True and False"):
+    with pytest.raises(dp.errors.PrivateValueError, match="True and False"):
         PLAN.randomize(1, [True, False], harmless)

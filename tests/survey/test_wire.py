@@ -139,7 +139,7 @@ def test_one_bad_report_spoils_the_batch_and_nothing_is_counted(name):
     for bad in BAD_PAYLOADS[name]:
         for place in (0, 30):
             spoiled = {**good, "reports": [*good["reports"][:place], bad, *good["reports"][place:]]}
-            with pytest.raises(dp.ReportError):
+            with pytest.raises(dp.errors.ReportError):
                 question.read(json.dumps(spoiled))
 
 
@@ -160,7 +160,7 @@ def test_one_bad_report_spoils_the_batch_and_nothing_is_counted(name):
 def test_reports_of_another_survey_or_version_are_refused(change):
     question = survey.Item("who?", PROTOCOLS["k-ary response"])
     good = json.loads(question.write(question.protocol.randomize([1, 2])))
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         question.read(json.dumps({**good, **change}))
 
 
@@ -179,7 +179,7 @@ def test_infinite_places_are_refused():
     question = survey.Item("who?", PROTOCOLS["places"])
     for number in ("Infinity", "NaN", "1e999"):
         text = f'{{"version":1,"survey":"{question.id}","reports":[[{number},1.0]]}}'
-        with pytest.raises(dp.ReportError):
+        with pytest.raises(dp.errors.ReportError):
             question.read(text)
 
 

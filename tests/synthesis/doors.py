@@ -11,8 +11,8 @@ def opened(rows, sizes, *, ledger, rho=None, epsilon=None, relation="add_remove"
     budget = dp.Budget(dp.PureDP(1000) if rho is None else dp.ZCDP(1000), relation=relation)
     ledger.open("people", budget, who="owner")
     gate = dp.Gate(ledger, "people", "owner")
-    data = dp.CodedRows(rows, sizes, relation=relation)
-    return dp.open_draws(gate, data, purpose="a test", rho=rho, epsilon=epsilon)
+    data = dp.synthesis.CodedRows(rows, sizes, relation=relation)
+    return dp.synthesis.open_draws(gate, data, purpose="a test", rho=rho, epsilon=epsilon)
 
 
 def related(count, sizes, seed=0):
@@ -29,5 +29,5 @@ def related(count, sizes, seed=0):
 
 
 def total_variation(model, rows, sizes, clique):
-    exact = dp.CodedRows(rows, sizes).exact(clique) / len(rows)
+    exact = dp.synthesis.CodedRows(rows, sizes).exact(clique) / len(rows)
     return 0.5 * np.abs(model.marginal(clique) / model.total - exact).sum()

@@ -11,7 +11,7 @@ from synthesis.doors import KEY, opened, related
 
 SIZES = {"a": 3, "b": 4}
 ROWS = related(300, SIZES)
-DOMAIN = dp.Domain(SIZES)
+DOMAIN = dp.synthesis.Domain(SIZES)
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def draws():
 
 
 def refused(draws, question):
-    with pytest.raises((dp.ParameterError, dp.ParameterTypeError)):
+    with pytest.raises((dp.ParameterError, dp.errors.ParameterTypeError)):
         draws.choose(question, draws.whole / 2)
     assert draws.spent == 0
 
@@ -34,7 +34,7 @@ def test_a_subclass_of_a_question_does_not_score(draws):
     refused(draws, Peeks([("a",)], [np.zeros(3)], [1], [0.0]))
 
 
-class Loud(dp.Counting):
+class Loud(dp.synthesis.Counting):
     """A query whose answer moves by a million with one row."""
 
     def of_exact(self, marginal):
@@ -53,18 +53,21 @@ class Loud(dp.Counting):
 )
 def test_a_query_that_counts_by_code_of_its_own_is_refused(draws, question):
     refused(draws, question(Loud(DOMAIN, {"a": 1})))
-    assert draws.choose(question(dp.Counting(DOMAIN, {"a": 1})), draws.whole / 9) >= 0
+    assert draws.choose(question(dp.synthesis.Counting(DOMAIN, {"a": 1})), draws.whole / 9) >= 0
 
 
 def test_online_and_single_counts_refuse_such_queries_too(draws):
     with pytest.raises(dp.ParameterError, match="Counting"):
         draws.count(Loud(DOMAIN, {"a": 1}), draws.whole / 2)
-    online = dp.PrivateMultiplicativeWeights(draws, queries=10, updates=2)
+    online = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=10, updates=2)
     before = draws.spent
-    for query in (Loud(DOMAIN, {"a": 1}), dp.Counting(dp.Domain({"a": 9, "b": 4}), {"a": 8})):
+    for query in (
+        Loud(DOMAIN, {"a": 1}),
+        dp.synthesis.Counting(dp.synthesis.Domain({"a": 9, "b": 4}), {"a": 8}),
+    ):
         with pytest.raises(dp.ParameterError):
             online.answer(query)
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         online.answer("a = 1")
     assert draws.spent == before
 
@@ -86,22 +89,22 @@ def test_candidates_whose_scores_would_move_further_than_charged_are_refused(
 ):
     question = WrongMarginal([("b",), clique], [np.zeros(4), model], [1, weight], [0.0, 0.0])
     refused(draws, question)
-    with pytest.raises((dp.ParameterError, dp.ParameterTypeError)):
+    with pytest.raises((dp.ParameterError, dp.errors.ParameterTypeError)):
         draws.error_of(question, draws.whole / 2)
 
 
 @pytest.mark.parametrize(("right", "width"), [(2.0**62, 1.0), (1.0, 2.0**62), (-1.0, 1.0)])
 def test_votes_that_would_wrap_around_are_refused(draws, right, width):
-    query = dp.Counting(DOMAIN, {"a": 1})
+    query = dp.synthesis.Counting(DOMAIN, {"a": 1})
     refused(draws, BoostedQuery([query], [np.zeros(1)], right, width))
 
 
 def test_online_answers_end_with_their_door(draws):
-    online = dp.PrivateMultiplicativeWeights(draws, queries=10, updates=2)
-    query = dp.Counting(DOMAIN, {"a": 1})
+    online = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=10, updates=2)
+    query = dp.synthesis.Counting(DOMAIN, {"a": 1})
     online.answer(query)
     draws.close([])
-    with pytest.raises(dp.DoorError, match="closed"):
+    with pytest.raises(dp.errors.DoorError, match="closed"):
         online.answer(query)
 
 
@@ -115,10 +118,10 @@ def test_a_failed_read_says_nothing_about_the_data(draws):
             return np.array(3)
 
     draws._data = Breaks()
-    online = dp.PrivateMultiplicativeWeights(draws, queries=10, updates=2)
+    online = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=10, updates=2)
     for ask in (
         lambda: draws.measure(("a",), draws.left),
-        lambda: online.answer(dp.Counting(DOMAIN, {"a": 1})),
+        lambda: online.answer(dp.synthesis.Counting(DOMAIN, {"a": 1})),
     ):
         with pytest.raises(dp.ReleaseFailedError) as failed:
             ask()
@@ -153,9 +156,9 @@ def test_no_code_of_a_caller_runs_beside_exact_counts(draws):
     zeros = np.zeros(3).view(Spy)
     draws.choose(WrongMarginal([("a",)], [zeros], [1], [0.0]), draws.whole / 9)
     for ask in (draws.choose, draws.error_of):
-        with pytest.raises(dp.ParameterTypeError, match="weights"):
+        with pytest.raises(dp.errors.ParameterTypeError, match="weights"):
             ask(WrongMarginal([("a",)], [zeros], [Weight(1)], [0.0]), draws.whole / 9)
-    query = dp.Counting(DOMAIN, {"a": 1})
+    query = dp.synthesis.Counting(DOMAIN, {"a": 1})
     draws.choose(BoostedQuery([query], [np.zeros(1).view(Spy)], 1.0, 2.0), draws.whole / 9)
     object.__setattr__(query, "of_exact", Spy.seen.append)
     draws.choose(BoostedQuery([query], [], 1.0, 2.0), draws.whole / 9)
@@ -180,8 +183,8 @@ def test_what_is_checked_and_charged_is_what_scores():
     given = WrongMarginal([("a",)], [np.zeros(3)], Lies([10**6]), [0.0])
     asked = given.frozen(given, DOMAIN)
     assert asked.sensitivity(1) == 1
-    assert asked.scores(dp.CodedRows(ROWS, SIZES).exact, 1) == [len(ROWS)]
-    query = dp.Counting(DOMAIN, {"a": 1})
+    assert asked.scores(dp.synthesis.CodedRows(ROWS, SIZES).exact, 1) == [len(ROWS)]
+    query = dp.synthesis.Counting(DOMAIN, {"a": 1})
     synopses = Lies([np.zeros(1)] * 3)
     synopses.looks = 1
     votes = BoostedQuery([query], synopses, 1.0, 2.0)
@@ -195,12 +198,12 @@ def test_numbers_of_numpy_do_not_wrap_around(draws):
     given = WrongMarginal([("a",), ("b",)], models, huge, [0.0, 0.0])
     asked = given.frozen(given, DOMAIN)
     assert asked.sensitivity(2**20) == 10**18 * 2**20
-    assert asked.scores(dp.CodedRows(ROWS, SIZES).exact, 1) == [len(ROWS) * 10**18] * 2
+    assert asked.scores(dp.synthesis.CodedRows(ROWS, SIZES).exact, 1) == [len(ROWS) * 10**18] * 2
     assert draws.choose(given, draws.whole / 9) in {0, 1}
 
 
 def test_synopses_whose_votes_would_wrap_in_sum_are_refused(draws):
-    query = dp.Counting(DOMAIN, {"a": 1})
+    query = dp.synthesis.Counting(DOMAIN, {"a": 1})
     refused(draws, BoostedQuery([query], [np.zeros(1)] * 3000, 1.0, 2.0**39))
     refused(draws, BoostedQuery([query], [np.zeros(2)], 1.0, 2.0))
 

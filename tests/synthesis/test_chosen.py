@@ -10,13 +10,13 @@ from deniable.synthesis.chosen import METHODS
 from synthesis.test_synthesize import session
 
 NAMES = {"ward": 3, "sex": 2, "urgent": 2}  # of a workload only the names of columns matter
-PAIRS = dp.Workload.all_of(dp.Domain(NAMES), 2)
+PAIRS = dp.synthesis.Workload.all_of(dp.synthesis.Domain(NAMES), 2)
 OBJECTS = {
-    "aim": lambda **own: dp.AIM(**{"workload": PAIRS, **own}),
-    "mst": dp.MST,
-    "mwem": lambda **own: dp.MWEM(**{"workload": PAIRS, **own}),
-    "fixed": lambda **own: dp.FixedMarginals(**{"workload": PAIRS, **own}),
-    "independent": dp.Independent,
+    "aim": lambda **own: dp.synthesis.AIM(**{"workload": PAIRS, **own}),
+    "mst": dp.synthesis.MST,
+    "mwem": lambda **own: dp.synthesis.MWEM(**{"workload": PAIRS, **own}),
+    "fixed": lambda **own: dp.synthesis.FixedMarginals(**{"workload": PAIRS, **own}),
+    "independent": dp.synthesis.Independent,
 }
 
 
@@ -47,17 +47,18 @@ def test_an_object_is_the_synthesis_of_its_name(name):
 
 
 def test_the_workload_of_an_object_is_the_one_that_is_measured():
-    one = dp.Workload(dp.Domain(NAMES), {("ward", "sex"): 3})
+    one = dp.synthesis.Workload(dp.synthesis.Domain(NAMES), {("ward", "sex"): 3})
     with session() as opened:
         wanted = {
-            each.clique for each in made(opened, dp.FixedMarginals(workload=one)).measurements
+            each.clique
+            for each in made(opened, dp.synthesis.FixedMarginals(workload=one)).measurements
         }
-    assert wanted == {dp.Domain(NAMES).clique(("ward", "sex"))}
+    assert wanted == {dp.synthesis.Domain(NAMES).clique(("ward", "sex"))}
 
 
 def test_an_object_is_copied_before_anything_is_decided():
     """What changes it during the run changes nothing."""
-    method = dp.MST(iterations=5)
+    method = dp.synthesis.MST(iterations=5)
 
     def spoil(_part):
         object.__setattr__(method, "iterations", 10**9)
@@ -67,7 +68,7 @@ def test_an_object_is_copied_before_anything_is_decided():
         first = made(opened, method, progress=spoil)
         assert method.iterations == 10**9
         before = releases(opened)
-        again = made(opened, dp.MST(iterations=np.int64(5)))
+        again = made(opened, dp.synthesis.MST(iterations=np.int64(5)))
         assert releases(opened) == before
     assert np.array_equal(first.marginal(["ward"]).values, again.marginal(["ward"]).values)
 
@@ -83,11 +84,11 @@ def test_an_object_is_copied_before_anything_is_decided():
     ids=str,
 )
 def test_workloads_that_were_changed_are_looked_at_again(field, value):
-    changed = dp.Workload.all_of(dp.Domain(NAMES), 2)
+    changed = dp.synthesis.Workload.all_of(dp.synthesis.Domain(NAMES), 2)
     object.__setattr__(changed, field, value)
     with session() as opened:
-        with pytest.raises((dp.ParameterError, dp.ParameterTypeError)):
-            made(opened, dp.FixedMarginals(workload=changed))
+        with pytest.raises((dp.ParameterError, dp.errors.ParameterTypeError)):
+            made(opened, dp.synthesis.FixedMarginals(workload=changed))
         assert releases(opened) == 0
 
 
@@ -95,21 +96,27 @@ def test_workloads_that_were_changed_are_looked_at_again(field, value):
     ("method", "more", "said"),
     [
         ("AIM", {}, "aim, mst, mwem, fixed, independent, or an object"),
-        (dp.MST, {}, r"dp\.MST\(\)"),
-        (dp.AIM(workload=PAIRS), {"workload": 2}, "say it there alone"),
-        (dp.MWEM(workload=PAIRS), {"workload": [["ward"]]}, "say it there alone"),
-        (dp.MST(), {"max_megabytes": 1}, "say it there alone"),
-        (dp.MST(max_megabytes=0), {}, "max_megabytes"),
-        (dp.MST(max_megabytes=1e-6), {}, "max_megabytes"),
-        (dp.MST(iterations=0), {}, "iterations"),
-        (dp.MWEM(workload=PAIRS, rounds=1.5), {}, "rounds"),
-        (dp.AIM(workload=2), {}, "Workload"),
-        (dp.AIM(workload=dp.Workload(dp.Domain({"cost": 2}), [["cost"]])), {}, "cost"),
+        (dp.synthesis.MST, {}, r"dp\.MST\(\)"),
+        (dp.synthesis.AIM(workload=PAIRS), {"workload": 2}, "say it there alone"),
+        (dp.synthesis.MWEM(workload=PAIRS), {"workload": [["ward"]]}, "say it there alone"),
+        (dp.synthesis.MST(), {"max_megabytes": 1}, "say it there alone"),
+        (dp.synthesis.MST(max_megabytes=0), {}, "max_megabytes"),
+        (dp.synthesis.MST(max_megabytes=1e-6), {}, "max_megabytes"),
+        (dp.synthesis.MST(iterations=0), {}, "iterations"),
+        (dp.synthesis.MWEM(workload=PAIRS, rounds=1.5), {}, "rounds"),
+        (dp.synthesis.AIM(workload=2), {}, "Workload"),
+        (
+            dp.synthesis.AIM(
+                workload=dp.synthesis.Workload(dp.synthesis.Domain({"cost": 2}), [["cost"]])
+            ),
+            {},
+            "cost",
+        ),
     ],
     ids=str,
 )
 def test_wrong_methods_are_refused_before_anything_is_spent(method, more, said):
     with session() as opened:
-        with pytest.raises((dp.ParameterError, dp.ParameterTypeError), match=said):
+        with pytest.raises((dp.ParameterError, dp.errors.ParameterTypeError), match=said):
             made(opened, method, **more)
         assert releases(opened) == 0

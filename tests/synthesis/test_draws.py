@@ -86,7 +86,7 @@ def test_the_domain_is_declared_not_found():
     with pytest.raises(ParameterTypeError):
         CodedRows(ROWS.astype(float), SIZES)
     with pytest.raises(ParameterError, match="group them"):
-        dp.Domain({"a": 2_000_000})
+        dp.synthesis.Domain({"a": 2_000_000})
 
 
 def question():
@@ -95,7 +95,10 @@ def question():
 
 def test_scores_are_whole_numbers_that_move_by_what_is_charged():
     data, more = CodedRows(ROWS, SIZES), CodedRows(np.vstack([ROWS, [[2, 3, 1]]]), SIZES)
-    queries = [dp.Counting(data.domain, {"a": 1}), dp.Counting(data.domain, {"b": [0, 3]})]
+    queries = [
+        dp.synthesis.Counting(data.domain, {"a": 1}),
+        dp.synthesis.Counting(data.domain, {"b": [0, 3]}),
+    ]
     answers = np.array([300.4, 900.2])
     asked = [
         question(),

@@ -13,13 +13,13 @@ from deniable.synthesis.synthetic import SyntheticTable
 from synthesis.doors import KEY, opened
 
 SIZES = {"a": 16, "b": 16, "c": 2, "d": 16}
-DOMAIN = dp.Domain(SIZES)
-PAIRS = dp.Workload.all_of(DOMAIN, 2)
+DOMAIN = dp.synthesis.Domain(SIZES)
+PAIRS = dp.synthesis.Workload.all_of(DOMAIN, 2)
 METHODS = {
-    "mst": dp.MST(),
-    "mwem": dp.MWEM(workload=PAIRS),
-    "fixed": dp.FixedMarginals(workload=PAIRS),
-    "aim": dp.AIM(workload=PAIRS),
+    "mst": dp.synthesis.MST(),
+    "mwem": dp.synthesis.MWEM(workload=PAIRS),
+    "fixed": dp.synthesis.FixedMarginals(workload=PAIRS),
+    "aim": dp.synthesis.AIM(workload=PAIRS),
 }
 
 
@@ -55,7 +55,7 @@ def test_fits_reach_their_measurements_and_error_bars_hold(name, rho):
     with dp.Ledger(key=KEY) as ledger:
         draws = opened(ROWS, SIZES, ledger=ledger, rho=rho)
         model = METHODS[name].run(draws)
-        assert covered(model, draws.measurements, dp.CodedRows(ROWS, SIZES)) >= 0.9
+        assert covered(model, draws.measurements, dp.synthesis.CodedRows(ROWS, SIZES)) >= 0.9
         for each in draws.measurements:
             if each.values.size >= 32 and each.values.shape == DOMAIN.shape(each.clique):
                 off = (model.marginal(each.clique) - each.values) / each.deviation
@@ -63,14 +63,14 @@ def test_fits_reach_their_measurements_and_error_bars_hold(name, rho):
 
 
 def noisy(clique, deviation, seed):
-    exact = dp.CodedRows(ROWS, SIZES).exact(clique)
+    exact = dp.synthesis.CodedRows(ROWS, SIZES).exact(clique)
     noise = np.random.default_rng(seed).normal(0, deviation, exact.shape)
     return Measurement(clique, exact + noise, deviation)
 
 
 def test_error_bars_hold_where_a_fit_stops_early():
     measured = [noisy(clique, 3.0, seed) for seed, clique in enumerate(PAIRS.cliques)]
-    data = dp.CodedRows(ROWS, SIZES)
+    data = dp.synthesis.CodedRows(ROWS, SIZES)
     uniform = DenseModel.uniform(DOMAIN, float(len(ROWS)))
     for model in (
         fit(DOMAIN, measured, iterations=1).model,

@@ -63,10 +63,10 @@ def test_models_and_codings_of_a_callers_own_are_refused_for_nothing(opened):
     before = own.spent
     for each in wrong:
         with pytest.raises(dp.ParameterError):
-            dp.evaluate(own, "visits", each, epsilon=0.1)
+            dp.synthesis.evaluate(own, "visits", each, epsilon=0.1)
     for rows in (-1, 0, 2.5, "all"):
         with pytest.raises(dp.ParameterError, match="max_rows"):
-            dp.evaluate(own, "visits", made, epsilon=0.1, max_rows=rows)
+            dp.synthesis.evaluate(own, "visits", made, epsilon=0.1, max_rows=rows)
     assert own.spent == before
 
 
@@ -75,7 +75,9 @@ def test_arrays_in_a_model_are_copied_before_anything_is_read(opened):
     model = made.model
     spies = tuple(table.view(Seen) for table in model.tables)
     Seen.seen.clear()
-    found = dp.evaluate(own, "visits", replace(made, model=replace(model, tables=spies)), epsilon=1)
+    found = dp.synthesis.evaluate(
+        own, "visits", replace(made, model=replace(model, tables=spies)), epsilon=1
+    )
     assert found[1] < 0.2
     assert Seen.seen  # in making the marginals
     assert not any(np.ndarray in each for each in Seen.seen)  # where exact counts are plain arrays
@@ -86,5 +88,5 @@ def test_a_coding_is_read_once(opened):
     first, second = made.codings
     loud = replace(first)
     object.__setattr__(loud, "inside", lambda: "1 = 0")
-    found = dp.evaluate(own, "visits", replace(made, codings=(loud, second)), epsilon=1)
+    found = dp.synthesis.evaluate(own, "visits", replace(made, codings=(loud, second)), epsilon=1)
     assert found[1] < 0.2  # with no row inside, half of everything would be off

@@ -15,23 +15,29 @@ from synthesis.doors import KEY, opened, related, total_variation
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
 ROWS = related(20_000, SIZES)
-DOMAIN = dp.Domain(SIZES)
-PAIRS = dp.Workload.all_of(DOMAIN, 2)
+DOMAIN = dp.synthesis.Domain(SIZES)
+PAIRS = dp.synthesis.Workload.all_of(DOMAIN, 2)
 SMALL = {"a": 2, "b": 2}
-QUERIES = [dp.Counting(dp.Domain(SMALL), {"a": a, "b": b}) for a in range(2) for b in range(2)] + [
-    dp.Counting(dp.Domain(SMALL), {name: code}) for name in SMALL for code in range(2)
+QUERIES = [
+    dp.synthesis.Counting(dp.synthesis.Domain(SMALL), {"a": a, "b": b})
+    for a in range(2)
+    for b in range(2)
+] + [
+    dp.synthesis.Counting(dp.synthesis.Domain(SMALL), {name: code})
+    for name in SMALL
+    for code in range(2)
 ]
 
 METHODS = {
-    "aim": dp.AIM(workload=PAIRS),
-    "mst": dp.MST(),
-    "mwem": dp.MWEM(workload=PAIRS, rounds=8),
-    "fixed": dp.FixedMarginals(workload=PAIRS),
-    "independent": dp.Independent(),
+    "aim": dp.synthesis.AIM(workload=PAIRS),
+    "mst": dp.synthesis.MST(),
+    "mwem": dp.synthesis.MWEM(workload=PAIRS, rounds=8),
+    "fixed": dp.synthesis.FixedMarginals(workload=PAIRS),
+    "independent": dp.synthesis.Independent(),
 }
 ON_SMALL = {
-    "smalldb": dp.SmallDB(queries=QUERIES, rows=8),
-    "boosting": dp.Boosting(queries=QUERIES),
+    "smalldb": dp.synthesis.SmallDB(queries=QUERIES, rows=8),
+    "boosting": dp.synthesis.Boosting(queries=QUERIES),
 }
 
 
@@ -79,7 +85,7 @@ class Poisoned:
     bound, steps, relation = 1, 1, dp.Relation.ADD_REMOVE
 
     def __init__(self, rows, sizes):
-        self._inner, self.domain, self.read = CodedRows(rows, sizes), dp.Domain(sizes), 0
+        self._inner, self.domain, self.read = CodedRows(rows, sizes), dp.synthesis.Domain(sizes), 0
 
     def exact(self, clique):
         frames, frame = [], sys._getframe(1)
@@ -119,54 +125,54 @@ def test_a_model_is_made_of_the_journal_alone(ledger):
 
 def test_aim_keeps_the_junction_tree_within_its_cap(ledger):
     cap = 100 * 8 / 2**20
-    triples = dp.Workload.all_of(DOMAIN, 3)
+    triples = dp.synthesis.Workload.all_of(DOMAIN, 3)
     draws = opened(ROWS, SIZES, ledger=ledger, rho=10)
-    dp.AIM(workload=triples, max_megabytes=cap).run(draws)
+    dp.synthesis.AIM(workload=triples, max_megabytes=cap).run(draws)
     cliques = [each.clique for each in draws.measurements]
     assert tree_cells(DOMAIN, cliques) <= 100
     free = opened(ROWS, SIZES, ledger=ledger, rho=10)
-    dp.AIM(workload=triples).run(free)
+    dp.synthesis.AIM(workload=triples).run(free)
     assert tree_cells(DOMAIN, [each.clique for each in free.measurements]) > 100
 
 
 def test_aim_weighs_what_the_workload_asks_for():
-    wanted = dp.Workload(DOMAIN, {("a", "b"): 3, ("b", "c"): 1})
+    wanted = dp.synthesis.Workload(DOMAIN, {("a", "b"): 3, ("b", "c"): 1})
     assert wanted.closure() == {("a",): 3, ("b",): 4, ("c",): 1, ("a", "b"): 7, ("b", "c"): 5}
 
 
 def test_workloads_name_known_columns():
     with pytest.raises(dp.ParameterError, match="unknown"):
-        dp.Workload(DOMAIN, [("a", "z")])
+        dp.synthesis.Workload(DOMAIN, [("a", "z")])
     with pytest.raises(dp.ParameterError, match="1 to"):
-        dp.Workload(DOMAIN, [])
-    with pytest.raises(dp.ParameterTypeError, match="lists of columns"):
-        dp.Workload(DOMAIN, {"a": 1})
+        dp.synthesis.Workload(DOMAIN, [])
+    with pytest.raises(dp.errors.ParameterTypeError, match="lists of columns"):
+        dp.synthesis.Workload(DOMAIN, {"a": 1})
 
 
 def test_fixed_marginals_that_need_too_large_a_model_are_refused_before_any_draw(ledger):
     sizes = {f"c{i}": 10 for i in range(8)}
     draws = opened(np.zeros((3, 8), int), sizes, ledger=ledger, rho=1)
-    every = dp.Workload.all_of(dp.Domain(sizes), 2)
+    every = dp.synthesis.Workload.all_of(dp.synthesis.Domain(sizes), 2)
     with pytest.raises(dp.ParameterError, match="MB"):
-        dp.FixedMarginals(workload=every, max_megabytes=1).run(draws)
+        dp.synthesis.FixedMarginals(workload=every, max_megabytes=1).run(draws)
     assert draws.spent == 0
 
 
 def test_smalldb_is_capped_before_any_draw(ledger):
     draws = opened(np.zeros((3, 4), int), SIZES, ledger=ledger, rho=1)
     with pytest.raises(dp.ParameterError, match="databases are above the cap"):
-        dp.SmallDB(queries=[dp.Counting(DOMAIN, {"a": 0})], rows=20).run(draws)
+        dp.synthesis.SmallDB(queries=[dp.synthesis.Counting(DOMAIN, {"a": 0})], rows=20).run(draws)
     assert draws.spent == 0
 
 
 def test_online_answers_are_close_and_say_what_stands_behind_them(ledger):
     draws = opened(ROWS, SIZES, ledger=ledger, rho=5)
-    online = dp.PrivateMultiplicativeWeights(draws, queries=1000, updates=60)
+    online = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=1000, updates=60)
     rng, exact, errors, blind = np.random.default_rng(5), CodedRows(ROWS, SIZES), [], []
     measured = 0
     for _ in range(1000):
         columns = rng.choice(DOMAIN.columns, 2, replace=False)
-        query = dp.Counting(DOMAIN, {c: int(rng.integers(SIZES[c])) for c in columns})
+        query = dp.synthesis.Counting(DOMAIN, {c: int(rng.integers(SIZES[c])) for c in columns})
         answer = online.answer(query)
         truth = query.of_exact(exact.exact(query.clique))
         assert answer.verified or online.exhausted
@@ -180,8 +186,8 @@ def test_online_answers_are_close_and_say_what_stands_behind_them(ledger):
 
 def test_online_answers_go_on_unverified_once_the_updates_are_used_up(ledger):
     draws = opened(ROWS, SIZES, ledger=ledger, rho=50)
-    online = dp.PrivateMultiplicativeWeights(draws, queries=100, updates=1)
-    queries = [dp.Counting(DOMAIN, {"a": a, "b": b}) for a in range(3) for b in range(4)]
+    online = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=100, updates=1)
+    queries = [dp.synthesis.Counting(DOMAIN, {"a": a, "b": b}) for a in range(3) for b in range(4)]
     answers = [online.answer(query) for query in queries]
     assert online.exhausted
     assert sum(answer.measured for answer in answers) == 1
@@ -192,7 +198,7 @@ def test_online_answers_go_on_unverified_once_the_updates_are_used_up(ledger):
 def test_queries_name_codes_of_the_domain():
     for conditions in ({}, {"a": 3}, {"a": -1}, {"z": 0}):
         with pytest.raises(dp.ParameterError):
-            dp.Counting(DOMAIN, conditions)
+            dp.synthesis.Counting(DOMAIN, conditions)
 
 
 def test_error_bars_hold_what_they_say(ledger):
@@ -202,7 +208,7 @@ def test_error_bars_hold_what_they_say(ledger):
     for _ in range(4):
         draws = opened(rows, SIZES, ledger=ledger, rho=0.05)
         model = METHODS["fixed"].run(draws)
-        table = dp.SyntheticTable((), model, tuple(draws.measurements), "fixed", ())
+        table = dp.synthesis.SyntheticTable((), model, tuple(draws.measurements), "fixed", ())
         for clique in combinations(SIZES, 2):
             found = table.marginal(clique)
             wrong = np.abs(found.values - exact.exact(clique))

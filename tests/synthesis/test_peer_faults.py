@@ -33,11 +33,11 @@ def test_two_way_errors_of_rows_are_those_of_the_model_not_worse_than_independen
         axis=1,
     )
     with dp.Ledger(key=KEY) as ledger:
-        model = dp.MST().run(opened(rows, sizes, ledger=ledger, rho=1))
+        model = dp.synthesis.MST().run(opened(rows, sizes, ledger=ledger, rho=1))
     sampled = model.sample(8000)
     for pair in combinations(sizes, 2):
-        table = dp.CodedRows(sampled, sizes).exact(pair) / 8000
-        exact = dp.CodedRows(rows, sizes).exact(pair) / 8000
+        table = dp.synthesis.CodedRows(sampled, sizes).exact(pair) / 8000
+        exact = dp.synthesis.CodedRows(rows, sizes).exact(pair) / 8000
         alone = np.outer(exact.sum(axis=1), exact.sum(axis=0))
         assert np.abs(table - exact).sum() < np.abs(alone - exact).sum() + 0.02
 
@@ -47,11 +47,11 @@ def test_the_exact_number_of_rows_is_never_used():
     sizes = {"a": 3, "b": 3}
     with dp.Ledger(key=KEY) as ledger:
         draws = opened(related(500, sizes), sizes, ledger=ledger, rho=1)
-        model = dp.MST().run(draws)
+        model = dp.synthesis.MST().run(draws)
         assert model.total == pytest.approx(500, abs=50)
         other = opened(related(900, sizes), sizes, ledger=ledger, rho=1)
         recorded = Draws(None, other._data, draws.amount, journal=draws.journal)
-        again = dp.MST().run(recorded)
+        again = dp.synthesis.MST().run(recorded)
         assert again.total == model.total
 
 
@@ -79,7 +79,9 @@ def test_a_selection_is_drawn_once_and_charged_once():
     with dp.Ledger(key=KEY) as ledger:
         draws = opened(related(3000, sizes), sizes, ledger=ledger, rho=1)
         draws.choose = lambda question, amount: chosen.append(amount) or 0
-        dp.MWEM(workload=dp.Workload.all_of(Domain(sizes), 2), rounds=5).run(draws)
+        dp.synthesis.MWEM(workload=dp.synthesis.Workload.all_of(Domain(sizes), 2), rounds=5).run(
+            draws
+        )
     assert len(chosen) == 5
 
 
@@ -116,7 +118,7 @@ def test_missing_values_are_not_filled_with_real_ones_and_constants_are_not_copi
     for _ in range(3):
         with dp.Ledger(key=KEY) as ledger:
             draws = opened(rows, sizes, ledger=ledger, rho=0.05)
-            dp.Independent().run(draws)
+            dp.synthesis.Independent().run(draws)
             noisy.add(tuple(draws.measurements[0].values.tolist()))
     assert len(noisy) == 3  # a constant column is measured like any other
 
@@ -144,8 +146,8 @@ def test_independence_is_a_floor_that_methods_beat():
     sizes = {"a": 3, "b": 4, "c": 2}
     rows = related(10_000, sizes)
     with dp.Ledger(key=KEY) as ledger:
-        alone = dp.Independent().run(opened(rows, sizes, ledger=ledger, rho=1))
-        tree = dp.MST().run(opened(rows, sizes, ledger=ledger, rho=1))
+        alone = dp.synthesis.Independent().run(opened(rows, sizes, ledger=ledger, rho=1))
+        tree = dp.synthesis.MST().run(opened(rows, sizes, ledger=ledger, rho=1))
     assert total_variation(tree, rows, sizes, ("a", "b")) < total_variation(
         alone, rows, sizes, ("a", "b")
     )

@@ -47,7 +47,7 @@ def test_it_is_refused_for_nothing(own, said):
 def test_a_desk_with_more_updates_than_noise_allows_is_refused_for_nothing(own):
     before = own.spent
     with pytest.raises(dp.ParameterError):
-        dp.answer_online(own, "visits", epsilon=1, queries=9, columns=FEW, updates=10**17)
+        dp.synthesis.answer_online(own, "visits", epsilon=1, queries=9, columns=FEW, updates=10**17)
     assert own.spent == before
 
 
@@ -69,25 +69,25 @@ def test_numbers_that_are_none_have_the_code_of_missing():
 
 @pytest.mark.parametrize("columns", [17, 60])
 def test_a_workload_with_too_much_inside_is_refused_before_it_is_charged(columns):
-    domain = dp.Domain({f"c{n}": 2 for n in range(columns)})
-    wanted = dp.Workload(domain, [domain.columns])
+    domain = dp.synthesis.Domain({f"c{n}": 2 for n in range(columns)})
+    wanted = dp.synthesis.Workload(domain, [domain.columns])
     with pytest.raises(dp.ParameterError, match="smaller"):
-        dp.AIM(workload=wanted).check(domain)
+        dp.synthesis.AIM(workload=wanted).check(domain)
 
 
 SIZES = {"a": 3, "b": 4}
-DOMAIN = dp.Domain(SIZES)
+DOMAIN = dp.synthesis.Domain(SIZES)
 
 
 def test_an_interrupt_before_the_count_leaves_a_desk_that_answers(monkeypatch):
     with dp.Ledger(key=KEY) as ledger:
         draws = opened(related(30_000, SIZES), SIZES, ledger=ledger, rho=5)
-        desk = dp.PrivateMultiplicativeWeights(draws, queries=10, updates=3)
+        desk = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=10, updates=3)
 
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        query = dp.Counting(DOMAIN, {"a": 0, "b": 0})
+        query = dp.synthesis.Counting(DOMAIN, {"a": 0, "b": 0})
         with monkeypatch.context() as patched:
             patched.setattr(draws, "count", interrupt)
             with pytest.raises(KeyboardInterrupt):
@@ -99,7 +99,9 @@ def test_an_interrupt_before_the_count_leaves_a_desk_that_answers(monkeypatch):
 
 def test_a_desk_serves_threads_one_after_another(own):
     found, failed = [], []
-    with dp.answer_online(own, "visits", epsilon=2, queries=99, columns=FEW, updates=4) as desk:
+    with dp.synthesis.answer_online(
+        own, "visits", epsilon=2, queries=99, columns=FEW, updates=4
+    ) as desk:
 
         def ask_many():
             for ward in "ABC":

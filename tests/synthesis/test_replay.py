@@ -8,8 +8,7 @@ import deniable as dp
 from deniable.auditing.findings import Kind
 from deniable.synthesis.measure import Draws
 from synthesis.doors import opened, related
-from synthesis.test_methods import METHODS, ON_SMALL, QUERIES, SIZES, SMALL
-from synthesis.test_methods import PAIRS as PAIRWISE
+from synthesis.test_methods import METHODS, ON_SMALL, PAIRS as PAIRWISE, QUERIES, SIZES, SMALL
 from synthesis.test_synthesize import private
 
 USUAL = related(60, SIZES)
@@ -26,8 +25,8 @@ CODED = {
 
 
 BRIEF = {
-    "boosting": dp.Boosting(queries=QUERIES, rounds=3, sample=2),
-    "mwem": dp.MWEM(workload=PAIRWISE, rounds=4, passes=20),
+    "boosting": dp.synthesis.Boosting(queries=QUERIES, rounds=3, sample=2),
+    "mwem": dp.synthesis.MWEM(workload=PAIRWISE, rounds=4, passes=20),
 }
 
 
@@ -56,11 +55,11 @@ def test_methods_on_rows_of_codes(name, pair):
 
 @pytest.mark.parametrize("pair", CODED)
 def test_online_answers(pair):
-    domain = dp.Domain(SIZES)
-    queries = [dp.Counting(domain, {"a": a, "b": b}) for a in range(3) for b in range(4)]
+    domain = dp.synthesis.Domain(SIZES)
+    queries = [dp.synthesis.Counting(domain, {"a": a, "b": b}) for a in range(3) for b in range(4)]
 
     def pipeline(draws):
-        online = dp.PrivateMultiplicativeWeights(draws, queries=12, updates=3)
+        online = dp.synthesis.PrivateMultiplicativeWeights(draws, queries=12, updates=3)
         return [online.answer(query) for query in queries], online.exhausted
 
     found = dp.replay(pipeline, *CODED[pair], factory=door(SIZES))
@@ -69,7 +68,7 @@ def test_online_answers(pair):
 
 def test_replay_finds_a_method_that_looks_at_exact_counts():
     def peeking(draws):
-        model = dp.Independent().run(draws)
+        model = dp.synthesis.Independent().run(draws)
         return model.total, int(draws._data.exact(()).sum())
 
     found = dp.replay(peeking, *CODED["one more"], factory=door(SIZES))
@@ -88,7 +87,7 @@ def test_replay_finds_a_source_whose_bound_is_too_small():
 
     def pipeline(draws):
         twice = Draws(draws._door, Doubled(draws._data), draws.amount)
-        return dp.Independent().run(twice).total
+        return dp.synthesis.Independent().run(twice).total
 
     found = dp.replay(pipeline, *CODED["one more"], factory=door(SIZES))
     assert Kind.SENSITIVITY in {finding.kind for finding in found.findings}
@@ -96,7 +95,7 @@ def test_replay_finds_a_source_whose_bound_is_too_small():
 
 PAIRS = {
     pair.name: pair
-    for pair in dp.nasty_neighbours(
+    for pair in dp.auditing.nasty_neighbours(
         bounds={"cost": (0, 1000)},
         keys={"ward": ["A", "B", "C"]},
         unit="patient",

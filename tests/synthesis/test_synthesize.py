@@ -136,7 +136,7 @@ def test_conditions_outside_of_the_domain_are_refused(table, given):
 
 
 def test_a_table_comes_back_from_its_file(table, tmp_path):
-    again = dp.SyntheticTable.load(table.save(tmp_path / "clinic.synthetic"))
+    again = dp.synthesis.SyntheticTable.load(table.save(tmp_path / "clinic.synthetic"))
     assert again.codings == table.codings
     assert again.cost == table.cost
     assert again.receipt == table.receipt
@@ -150,7 +150,7 @@ def test_a_table_comes_back_from_its_file(table, tmp_path):
     np.savez(tmp_path / "list.npz", about=np.frombuffer(b"[1]", dtype=np.uint8))
     for name in ("other", "hollow.npz", "list.npz", "nowhere", "."):
         with pytest.raises(dp.ParameterError, match="no synthetic table"):
-            dp.SyntheticTable.load(tmp_path / name)
+            dp.synthesis.SyntheticTable.load(tmp_path / name)
 
 
 def test_the_report_tells_fit_noise_and_where_independence_would_do(table):
@@ -303,15 +303,17 @@ def test_private_evaluation_costs_its_price_and_sees_a_bad_table():
     with dp.Ledger(key=KEY) as ledger, session(ledger=ledger) as opened:
         table = small(opened)
         before = ledger.balance("clinic/patient").totals[0].rho
-        good = dp.evaluate(opened, "visits", table, epsilon=5)
+        good = dp.synthesis.evaluate(opened, "visits", table, epsilon=5)
         charged = ledger.balance("clinic/patient").totals[0].rho - before
         assert charged == read_amount(opened.parts.budget, epsilon=5).value * 10**18
-        bad = dp.evaluate(opened, "visits", small(opened, method="independent"), epsilon=5)
+        bad = dp.synthesis.evaluate(
+            opened, "visits", small(opened, method="independent"), epsilon=5
+        )
         assert list(good) == [1, 2, 3]
         assert good[2] < bad[2] - 0.02
         assert all(0 <= value <= 1 for value in good.values())
         before = ledger.balance("clinic/patient").totals
-        assert dp.evaluate(opened, "visits", table, epsilon=5) == good
+        assert dp.synthesis.evaluate(opened, "visits", table, epsilon=5) == good
         assert ledger.balance("clinic/patient").totals == before
 
 
@@ -329,5 +331,5 @@ def test_evaluations_that_could_only_fail_are_refused_before_they_are_charged(
             coded = [Coding(c, ColumnType.INTEGER, edges=edges) for c in wide.columns]
             table = replace(table, codings=tuple(coded), model=DenseModel(wide, 1.0, np.zeros(())))
         with pytest.raises(dp.ParameterError, match=said):
-            dp.evaluate(opened, "visits", table, epsilon=epsilon)
+            dp.synthesis.evaluate(opened, "visits", table, epsilon=epsilon)
         assert ledger.balance("clinic/patient").releases == 0

@@ -12,8 +12,7 @@ import pytest
 
 import deniable as dp
 from corpus import hospital
-from corpus.test_forbidden import QUESTIONS as FORBIDDEN
-from corpus.test_forbidden import opened, text_of
+from corpus.test_forbidden import QUESTIONS as FORBIDDEN, opened, text_of
 from deniable.query.plan.plan import SCALE
 from fuzz.hostile import array
 

@@ -46,7 +46,7 @@ def read_pairs(mechanism: object, pairs: Any) -> list[Pair]:
             "pairs",
             None,
             f"nothing tells what neighbours are to {type(mechanism).__name__}: give "
-            "pairs=[(data, neighbour), ...], for tables pairs=dp.nasty_neighbours(...)",
+            "pairs=[(data, neighbour), ...], for tables pairs=dp.auditing.nasty_neighbours(...)",
         )
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise ParameterTypeError("pairs", type(given).__name__, "must be a list of pairs")

@@ -37,7 +37,7 @@ def attack(
             raise ParameterError("picture", str(picture), "name the attack to be drawn")
         _list(as_json=as_json)
         return
-    chosen = dp.attacks.attack(name)  # loaded here: other commands need not wait for it
+    chosen = dp.auditing.attacks.attack(name)  # loaded here: other commands need not wait for it
     if picture is not None:
         check_picture(picture)
     with waiting(f"{name}: making people up, and attacking them"):
@@ -55,14 +55,15 @@ def attack(
 def _list(*, as_json: bool) -> None:
     if as_json:
         listed = [
-            {"name": name, "title": each.title} for name, each in dp.attacks.gallery().items()
+            {"name": name, "title": each.title}
+            for name, each in dp.auditing.attacks.gallery().items()
         ]
         typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     table = Table(title="Attacks", title_justify="left")
     table.add_column("name", no_wrap=True)
     table.add_column("what it does")
-    for name, each in dp.attacks.gallery().items():
+    for name, each in dp.auditing.attacks.gallery().items():
         table.add_row(name, each.title)
     console = plain_console()
     console.print(table)
@@ -73,11 +74,11 @@ def _print_json(chosen: Attack, found: Finding) -> None:
     shown = {
         "attack": chosen.name,
         "title": chosen.title,
-        "parameters": dp.attacks.numbers(chosen),
+        "parameters": dp.auditing.attacks.numbers(chosen),
         "sentence": found.sentence,
         "columns": found.columns,
         "rows": found.rows,
-        "numbers": dp.attacks.numbers(found),
+        "numbers": dp.auditing.attacks.numbers(found),
     }
     typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 

@@ -24,12 +24,10 @@ from deniable.service.admission import read_people
 from deniable.service.document import SurveyDocument, load_document, read_document
 from deniable.service.draft import new_document
 from deniable.service.entry import read_sheets
-from deniable.service.export import export as export_files
-from deniable.service.export import no_formula
+from deniable.service.export import export as export_files, no_formula
 from deniable.service.outcome import Outcome
 from deniable.service.plan import EPSILONS
-from deniable.service.results import CROWD_DELTA, in_the_crowd
-from deniable.service.results import results as all_results
+from deniable.service.results import CROWD_DELTA, in_the_crowd, results as all_results
 from deniable.service.store import SurveyStore
 from deniable.survey import planner
 

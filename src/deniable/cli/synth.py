@@ -18,8 +18,7 @@ from deniable.cli.metadata import read_metadata
 from deniable.cli.question import AsJson, Epsilon, File, MaxRows, Rho
 from deniable.errors import ParameterError
 from deniable.synthesis.chosen import METHODS
-from deniable.synthesis.method import Progress as Told
-from deniable.synthesis.method import silent
+from deniable.synthesis.method import Progress as Told, silent
 from deniable.synthesis.synthesize import synthesize
 from deniable.synthesis.synthetic import SyntheticTable
 

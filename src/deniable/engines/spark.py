@@ -36,8 +36,7 @@ try:
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import AnalysisException, ParseException, PySparkException
         from pyspark.logger import PySparkLogger
-        from pyspark.sql import DataFrame, SparkSession
-        from pyspark.sql import types as native
+        from pyspark.sql import DataFrame, SparkSession, types as native
 except ImportError:
     raise MissingExtraError("tables in Spark", "spark") from None
 

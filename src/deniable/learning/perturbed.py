@@ -74,7 +74,9 @@ class PerturbedLogisticRegression(LinearClassifier):
 
     def _mechanism(self) -> PrivateMinimum:
         if self._directions() != 1:
-            raise ParameterError("classes", self.classes, "must be two; see dp.LogisticRegression")
+            raise ParameterError(
+                "classes", self.classes, "must be two; see dp.learning.LogisticRegression"
+            )
         kept = self._kept()
         if not isinstance(kept, PureDP | ApproxDP):
             raise ParameterError(

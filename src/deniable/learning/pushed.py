@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.engines.base import Rows as EngineRows
-from deniable.engines.base import Step
+from deniable.engines.base import Rows as EngineRows, Step
 from deniable.engines.literals import literal
 from deniable.lazy import lazy
 from deniable.learning.rows import GRID, SQUARE_GRID, Floats, Ranges, steps

@@ -75,10 +75,10 @@ def least_noise(make_loss: Callable[[Fraction], Loss], guarantee: Guarantee) -> 
     """A scale whose loss keeps the guarantee, while a hair below it does not.
 
     `make_loss` gives the loss for a scale of the noise, such as
-    `lambda sigma: dp.repeat(dp.GaussianLoss(sigma=sigma, sensitivity=1), 100)`. The answer is the
-    least scale where the loss falls with it; coarse discrete noise does not quite, and may keep a
-    guarantee again further down. What is returned was itself tested. The hair is the last digit
-    for single releases and a part in 1e7 for composed ones.
+    `lambda sigma: dp.repeat(dp.losses.GaussianLoss(sigma=sigma, sensitivity=1), 100)`. The answer
+    is the least scale where the loss falls with it; coarse discrete noise does not quite, and may
+    keep a guarantee again further down. What is returned was itself tested. The hair is the last
+    digit for single releases and a part in 1e7 for composed ones.
     """
     if not callable(make_loss):
         raise ParameterTypeError("make_loss", type(make_loss).__name__, "must be a function")

@@ -128,8 +128,9 @@ def crossed(document: SurveyDocument, reports: Reports, first: str, second: str)
 def in_the_crowd(document: SurveyDocument, n: int) -> str | None:
     """ε of one whole submission among n that nobody can link to people, for information.
 
-    Feldman, McMillan & Talwar 2021, Thm 3.1, at δ = 1e-6 (`dp.shuffled`); None where n is too
-    small for it; rounded up. What holds in any case, against the operator too, is the document's ε.
+    Feldman, McMillan & Talwar 2021, Thm 3.1, at δ = 1e-6 (`dp.losses.shuffled`); None where n is
+    too small for it; rounded up. What holds in any case, against the operator too, is the
+    document's ε.
     """
     try:
         whole = PureLoss(bound=document.epsilon, relation=Relation.REPLACE)

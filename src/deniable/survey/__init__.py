@@ -4,7 +4,7 @@ Designs on paper and their statistics are modules (`survey.designs`, `survey.pla
 protocols of the local model are names here. All are loaded when they are first used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
 from importlib import import_module
 from typing import TYPE_CHECKING

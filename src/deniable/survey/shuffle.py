@@ -36,8 +36,8 @@ class InTheCrowd:
 def in_the_crowd(protocol: Frequency | MeanProtocol, *, people: int, delta: Number) -> InTheCrowd:
     """The guarantee of one report among `people`, if they arrive shuffled.
 
-    (Feldman, McMillan & Talwar 2021, Thm 3.1; see `dp.shuffled`.) Count only honest people who do
-    report.
+    (Feldman, McMillan & Talwar 2021, Thm 3.1; see `dp.losses.shuffled`.) Count only honest people
+    who do report.
     """
     if not isinstance(protocol, Frequency | MeanProtocol):
         raise ParameterTypeError("protocol", type(protocol).__name__, "must be a protocol")

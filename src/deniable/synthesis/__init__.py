@@ -1,1 +1,5 @@
 """Synthetic data and interactive answers: select, measure, reconstruct."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

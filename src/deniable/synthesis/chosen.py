@@ -30,7 +30,7 @@ METHODS: Mapping[str, type[Listed]] = {
 }
 """What makes a table: these, and nothing made of them."""
 
-_WANTED = f"must be one of {', '.join(METHODS)}, or an object of theirs, as dp.MST()"
+_WANTED = f"must be one of {', '.join(METHODS)}, or an object of theirs, as dp.synthesis.MST()"
 _COUNTS = ("iterations", "last_iterations", "rounds", "passes")
 
 
@@ -52,7 +52,9 @@ class Chosen:
             return wanted, _named(self.name, wanted, self.megabytes)
         if isinstance(self.given, MST | Independent):
             return _workload(domain, self.cliques), self.given
-        own = exactly(self.given.workload, (Workload,), "workload", "must be a dp.Workload")
+        own = exactly(
+            self.given.workload, (Workload,), "workload", "must be a dp.synthesis.Workload"
+        )
         wanted = Workload(domain, dict(zip(own.cliques, own.weights, strict=True)))
         return wanted, replace(self.given, workload=wanted)
 

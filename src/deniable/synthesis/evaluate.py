@@ -1,4 +1,4 @@
-"""`dp.evaluate`: how far a synthetic table is from the private one, for a price."""
+"""`dp.synthesis.evaluate`: how far a synthetic table is from the private one, for a price."""
 
 from __future__ import annotations
 

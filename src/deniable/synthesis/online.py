@@ -1,4 +1,4 @@
-"""`dp.answer_online`: counting queries about a private table, one by one, in its own values."""
+"""`dp.synthesis.answer_online`: counting queries about a private table, in its own values."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ def page(table: SyntheticTable, private: Mapping[int, float]) -> str:
             [(f"{way}-way", _percent(far)) for way, far in private.items()],
         )
         if private
-        else "<p>None: comparing with the private table costs budget; <code>dp.evaluate</code> "
-        "does it.</p>",
+        else "<p>None: comparing with the private table costs budget; "
+        "<code>dp.synthesis.evaluate</code> does it.</p>",
         "<h2>Where plain independence would have done</h2>",
         _table(
             ("columns", "independent columns", "noise"),

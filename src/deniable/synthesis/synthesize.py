@@ -61,8 +61,8 @@ def synthesize(
         rho: the price under a budget without δ.
         guarantee: the price, as a guarantee that the synthesis has by itself.
         method: "aim", "mst", "mwem" (all records must fit into memory), "fixed" (measures the
-            workload) or "independent"; or an object, `dp.MST(iterations=1000)`, which says its own
-            workload and room.
+            workload) or "independent"; or an object, `dp.synthesis.MST(iterations=1000)`, which
+            says its own workload and room.
         columns: which columns; all but the unit unless said.
         bins: a number of bins for numeric columns (16 unless said), or edges, also of dates.
         keys: declared values of columns, beside those of the table; None means missing.

@@ -164,7 +164,7 @@ class SyntheticTable:
     def report(self, private: Mapping[int, float] | None = None) -> str:
         """A page in HTML: how well the model fits what was measured, which costs nothing.
 
-        `private` is what `dp.evaluate` found, at its price, and is shown apart.
+        `private` is what `dp.synthesis.evaluate` found, at its price, and is shown apart.
         """
         from deniable.synthesis.report import page  # noqa: PLC0415  (reports read tables)
 

@@ -25,7 +25,7 @@ def median_range(rounds: int) -> tuple[float, float]:
 
 
 def test_difference():
-    found = dp.attacks.Difference().run()
+    found = dp.auditing.attacks.Difference().run()
     assert found.naive == found.salary
     assert found.refused == 3
     low, high = median_range(2_001)
@@ -51,7 +51,7 @@ def averages_right(questions: int) -> float:
 
 def test_averaging_without_a_budget():
     figures = {1: 0.046, 10: 0.088, 100: 0.288, 1_000: 0.732}
-    found = dp.attacks.Averaging(questions=tuple(figures), rounds=1_000).run()
+    found = dp.auditing.attacks.Averaging(questions=tuple(figures), rounds=1_000).run()
     for each in found.naive:
         # The law of one Laplace number has a slow tail under the integral; it has a closed form.
         right = 1 - math.exp(-0.05) if each.questions == 1 else averages_right(each.questions)
@@ -62,13 +62,13 @@ def test_averaging_without_a_budget():
 
 
 def test_ten_thousand_answers_are_the_truth():
-    found = dp.attacks.Averaging(questions=(10_000,), rounds=50).run()
+    found = dp.auditing.attacks.Averaging(questions=(10_000,), rounds=50).run()
     assert averages_right(10_000) > 0.999
     assert found.naive[0].exact_share >= 0.8  # 10 of 50 would miss with 1e-26
 
 
 def test_the_ledger_ends_averaging():
-    found = dp.attacks.Averaging(questions=(1,), rounds=2_000).run()
+    found = dp.auditing.attacks.Averaging(questions=(1,), rounds=2_000).run()
     assert found.different_repeats == 1
     assert found.repeats_cost == 0
     assert found.reworded_answered == 10
@@ -87,7 +87,7 @@ def test_the_ledger_ends_averaging():
 
 @pytest.fixture(scope="module")
 def rebuilt():
-    return dp.attacks.Reconstruction(rounds=ROUNDS).run()
+    return dp.auditing.attacks.Reconstruction(rounds=ROUNDS).run()
 
 
 TRIALS = 128 * ROUNDS
@@ -141,7 +141,7 @@ def test_the_linear_program_is_solved():
     made_up = np.random.default_rng()
     subsets = made_up.integers(0, 2, (60, 15)).astype(bool)
     answers = subsets @ made_up.integers(0, 2, 15) + made_up.uniform(-3, 3, 60)
-    found = dp.attacks.linear_program(subsets, answers)
+    found = dp.auditing.attacks.linear_program(subsets, answers)
     sides = np.eye(60)
     twin = optimize.linprog(
         np.r_[np.zeros(15), np.ones(120)],
@@ -158,7 +158,7 @@ def test_least_squares_are_least():
     subsets = made_up.integers(0, 2, (60, 15)).astype(bool)
     answers = made_up.uniform(-3, 3, 60)
     twin = np.linalg.lstsq(subsets.astype(float), answers, rcond=None)[0]
-    assert dp.attacks.least_squares(subsets, answers) == pytest.approx(twin, abs=1e-6)
+    assert dp.auditing.attacks.least_squares(subsets, answers) == pytest.approx(twin, abs=1e-6)
 
 
 def test_margins_shrink():

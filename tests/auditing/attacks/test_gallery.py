@@ -22,18 +22,18 @@ SMALL = {
 
 
 def test_the_gallery_names_every_attack():
-    assert list(dp.attacks.gallery())[:2] == ["difference", "averaging"]
-    assert set(dp.attacks.gallery()) == set(SMALL)
-    for name, made in dp.attacks.gallery().items():
+    assert list(dp.auditing.attacks.gallery())[:2] == ["difference", "averaging"]
+    assert set(dp.auditing.attacks.gallery()) == set(SMALL)
+    for name, made in dp.auditing.attacks.gallery().items():
         assert made.name == name
-        assert isinstance(dp.attacks.attack(name), made)
+        assert isinstance(dp.auditing.attacks.attack(name), made)
         assert made.__doc__
-        assert getattr(dp.attacks, made.__name__) is made
+        assert getattr(dp.auditing.attacks, made.__name__) is made
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_attack_tells_what_it_found(name, tmp_path):
-    attack = dp.attacks.gallery()[name](**SMALL[name])
+    attack = dp.auditing.attacks.gallery()[name](**SMALL[name])
     found = attack.run()
     for frozen in (attack, found):
         field = dataclasses.fields(frozen)[0].name
@@ -46,13 +46,13 @@ def test_every_attack_tells_what_it_found(name, tmp_path):
     assert all(isinstance(cell, str) for row in found.rows for cell in row)
     picture = found.plot(tmp_path / "found.png")
     assert picture.stat().st_size > 5_000
-    told = json.loads(json.dumps(dp.attacks.numbers(found), allow_nan=False))
+    told = json.loads(json.dumps(dp.auditing.attacks.numbers(found), allow_nan=False))
     assert set(told) == {field.name for field in dataclasses.fields(found)}
 
 
 def test_an_unknown_attack_is_named():
     with pytest.raises(dp.ParameterError, match="did you mean reconstruction"):
-        dp.attacks.attack("reconstuction")
+        dp.auditing.attacks.attack("reconstuction")
 
 
 BAD = [
@@ -110,7 +110,7 @@ BAD = [
 @pytest.mark.parametrize(("name", "wrong"), BAD)
 def test_wrong_parameters_are_refused_by_name(name, wrong):
     with pytest.raises(dp.ParameterError) as refused:
-        dp.attacks.gallery()[name](**wrong)
+        dp.auditing.attacks.gallery()[name](**wrong)
     assert refused.value.argument in wrong
 
 

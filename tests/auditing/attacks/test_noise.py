@@ -14,7 +14,7 @@ from deniable.auditing.attacks.last_bit import float_laplace, lowest_bit
 
 @pytest.fixture(scope="module")
 def bits():
-    return dp.attacks.LastBit().run()
+    return dp.auditing.attacks.LastBit().run()
 
 
 def share_of_fine() -> float:
@@ -29,7 +29,7 @@ def test_float_noise_names_its_input(bits):
 
 
 def test_some_eighty_samples_refute_the_claim(bits):
-    attack = dp.attacks.LastBit()
+    attack = dp.auditing.attacks.LastBit()
     needed = next(hits for hits in range(84) if attack._certified(hits, 0, 83) > 1)
     power = float(stats.binom.sf(needed - 1, 83, share_of_fine()))
     assert power >= 0.9
@@ -45,7 +45,7 @@ def test_the_lattice_shows_nothing(bits):
 
 
 def test_the_search_over_levels_has_power():
-    attack = dp.attacks.LastBit()
+    attack = dp.auditing.attacks.LastBit()
     zero, one = (lowest_bit(value + float_laplace(5_000, 1.0)) for value in (0.0, 1.0))
     assert attack._best(zero, one) > 3
 
@@ -58,14 +58,14 @@ def test_lowest_bits():
 def test_certified_epsilon_is_sound():
     """On equal laws ε above 0 is certified in 5 % of cases at most."""
     made_up = np.random.default_rng()
-    attack = dp.attacks.LastBit()
+    attack = dp.auditing.attacks.LastBit()
     draws = made_up.binomial(83, 0.3, (2_000, 2))
     wrong = sum(attack._certified(int(a), int(b), 83) > 0 for a, b in draws)
     assert stats.binom.sf(wrong - 1, 2_000, 0.05) > FALSE_ALARM
 
 
 def test_a_seed_is_found_and_none_fits_deniable():
-    found = dp.attacks.Seeded(seeds=1 << 16, rounds=25).run()
+    found = dp.auditing.attacks.Seeded(seeds=1 << 16, rounds=25).run()
     assert found.naive_found == 1
     assert found.naive_exact == 1
     assert found.private_matches == 0
@@ -76,7 +76,7 @@ def test_a_seed_is_found_and_none_fits_deniable():
 
 def test_a_seed_that_was_not_tried_is_not_found():
     """The attack needs the seed among those it tries; it does not find what is not there."""
-    attack = dp.attacks.Seeded(seeds=1 << 10)
+    attack = dp.auditing.attacks.Seeded(seeds=1 << 10)
     everything = attack._noise(np.arange(1 << 10, dtype=np.uint64), 1)[:, 0]
     far = attack._noise(np.array([1 << 40], dtype=np.uint64), 8)[0]
     assert attack._fitting(100 + far, everything).size == 0
@@ -86,7 +86,7 @@ def test_a_seed_that_was_not_tried_is_not_found():
 
 @pytest.fixture(scope="module")
 def streamed():
-    return dp.attacks.BrokenSparseVector().run()
+    return dp.auditing.attacks.BrokenSparseVector().run()
 
 
 def test_broken_sparse_vectors_are_flagged(streamed):
@@ -121,5 +121,5 @@ def test_what_a_shown_value_gives_away():
         return float(integrate.quad(inner, -200, 0, limit=400)[0])
 
     found = math.log(density(0, 8) / density(1, 8))
-    (third, *_) = dp.attacks.BrokenSparseVector(games=1, private_games=1).run().broken
+    (third, *_) = dp.auditing.attacks.BrokenSparseVector(games=1, private_games=1).run().broken
     assert found == pytest.approx(third.exact_epsilon, rel=1e-6)

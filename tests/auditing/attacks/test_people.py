@@ -20,7 +20,7 @@ AUC = {10: 0.534, 100: 0.692, 1_000: 0.937, 5_000: 0.999}
 
 @pytest.fixture(scope="module")
 def traced():
-    found = dp.attacks.Membership(rounds=ROUNDS).run()
+    found = dp.auditing.attacks.Membership(rounds=ROUNDS).run()
     return {(each.attributes, each.release): each for each in found.traced}
 
 
@@ -83,7 +83,7 @@ PINNED = {
 
 @pytest.fixture(scope="module")
 def intersected():
-    found = dp.attacks.KAnonymity(rounds=3).run()
+    found = dp.auditing.attacks.KAnonymity(rounds=3).run()
     return {(each.k, each.values): each for each in found.intersected}
 
 
@@ -120,7 +120,7 @@ def test_the_two_tables_of_the_lecture():
 
 @pytest.fixture(scope="module")
 def linked():
-    return dp.attacks.Linkage().run()
+    return dp.auditing.attacks.Linkage().run()
 
 
 def test_quasi_identifiers_single_people_out(linked):
@@ -160,7 +160,7 @@ def test_one_whole_record_has_a_delta_of_one_over_n():
 
 def test_name_and_shame():
     # At δ = 1e-15 somebody is shown in 500 releases of 500 people with a chance of 2.5e-10.
-    found = dp.attacks.NameAndShame(delta=1e-15).run()
+    found = dp.auditing.attacks.NameAndShame(delta=1e-15).run()
     last = found.shamed[-1]
     # A release changes the number of people exposed by one at most (McDiarmid).
     assert abs(last.naive - last.expected_naive) < math.sqrt(500 * math.log(2 / FALSE_ALARM) / 2)

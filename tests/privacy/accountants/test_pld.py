@@ -9,8 +9,7 @@ from itertools import pairwise, product
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import deniable as dp
 from deniable.privacy.accountants import pld
@@ -19,26 +18,28 @@ from deniable.privacy.accountants.tower import Tower
 
 DELTA = 1e-6
 
-GAUSSIAN = dp.GaussianLoss(sigma=10, sensitivity=1)
-LAPLACE = dp.LaplaceLoss(scale=10, sensitivity=1)
-SAMPLED = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.01)
+GAUSSIAN = dp.losses.GaussianLoss(sigma=10, sensitivity=1)
+LAPLACE = dp.losses.LaplaceLoss(scale=10, sensitivity=1)
+SAMPLED = dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.01)
 
 # ε at δ = 1e-6, by closed form or by contour integration in many digits
 TRUTHS = [
     (dp.repeat(GAUSSIAN, 100), 4.88655411746221),
     (dp.repeat(GAUSSIAN, 10_000), 96.7172719638677),
-    (dp.repeat(dp.GaussianLoss(sigma=1000, sensitivity=1), 10**6), 4.88655411746221),
+    (dp.repeat(dp.losses.GaussianLoss(sigma=1000, sensitivity=1), 10**6), 4.88655411746221),
     (dp.repeat(LAPLACE, 100), 4.69266741281215),
     (dp.repeat(LAPLACE, 1000), 18.9502874),
     (
         dp.compose(
-            dp.repeat(LAPLACE, 100), dp.repeat(GAUSSIAN, 100), dp.repeat(dp.PureLoss(bound=0.1), 50)
+            dp.repeat(LAPLACE, 100),
+            dp.repeat(GAUSSIAN, 100),
+            dp.repeat(dp.losses.PureLoss(bound=0.1), 50),
         ),
         8.19264301,
     ),
     (dp.repeat(SAMPLED, 10_000), 6.90738450),
-    (dp.repeat(dp.DiscreteGaussianLoss(variance=1, sensitivity=1), 10), 19.4916385),
-    (dp.repeat(dp.DiscreteLaplaceLoss(scale=10, sensitivity=1), 1000), 19.344671447993),
+    (dp.repeat(dp.losses.DiscreteGaussianLoss(variance=1, sensitivity=1), 10), 19.4916385),
+    (dp.repeat(dp.losses.DiscreteLaplaceLoss(scale=10, sensitivity=1), 1000), 19.344671447993),
 ]
 
 
@@ -84,7 +85,7 @@ def response_atoms(loss):
 
 
 responses = st.builds(
-    dp.RandomizedResponseLoss,
+    dp.losses.RandomizedResponseLoss,
     truth=st.fractions(Fraction(26, 50), Fraction(49, 50), max_denominator=50),
     categories=st.integers(2, 4),
 )
@@ -112,7 +113,7 @@ def test_small_discrete_laws_agree_with_brute_force(parts, delta):
 
 def test_a_planted_error_is_seen():
     """Half the noise claimed would put the truth outside."""
-    claimed = dp.repeat(dp.GaussianLoss(sigma=10.05, sensitivity=1), 100)
+    claimed = dp.repeat(dp.losses.GaussianLoss(sigma=10.05, sensitivity=1), 100)
     assert pld.epsilon_bounds(claimed.laws(), claimed.floors(), DELTA).upper < TRUTHS[0][1]
 
 
@@ -120,7 +121,7 @@ def test_a_planted_error_is_seen():
 def test_randomised_responses_on_their_own_lattice_are_exact(epsilon):
     """Kairouz, Oh & Viswanath 2015, Thm 3.3, summed in 60 digits."""
     count = 40
-    loss = dp.repeat(dp.PureLoss(bound=epsilon), count)
+    loss = dp.repeat(dp.losses.PureLoss(bound=epsilon), count)
     with mpmath.workdps(60):
         e = mpmath.mpf(str(epsilon))
         for at in (0, 3, 10, 39):
@@ -141,7 +142,7 @@ def test_randomised_responses_on_their_own_lattice_are_exact(epsilon):
 @pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-12, 1e-30, 1e-100, 1e-250])
 @pytest.mark.parametrize("count", [2, 50, 3000])
 def test_gaussians_agree_with_their_closed_form_however_small_delta_is(delta, count):
-    loss = dp.repeat(dp.GaussianLoss(sigma=5, sensitivity=1), count)
+    loss = dp.repeat(dp.losses.GaussianLoss(sigma=5, sensitivity=1), count)
     exact = loss.epsilon(delta=delta)  # by μ
     low, high = pld.epsilon_bounds(loss.laws(), loss.floors(), delta)
     assert low <= exact * (1 + 1e-11)
@@ -154,16 +155,16 @@ LOSSES = [
     LAPLACE,
     GAUSSIAN,
     SAMPLED,
-    dp.DiscreteLaplaceLoss(scale=3, sensitivity=2),
-    dp.DiscreteGaussianLoss(variance=9, sensitivity=1),
-    dp.DiscreteGaussianLoss(variance=300, sensitivity=3),
-    dp.ExponentialLoss(bound=0.3),
-    dp.PureLoss(bound=0.2),
-    dp.ApproxLoss(bound=0.1, slack=1e-9),
-    dp.RandomizedResponseLoss(truth=0.6, categories=3, relation="add_remove"),
-    dp.ChannelLoss(rows=((0.5, 0.3, 0.2), (0.3, 0.3, 0.4)), relation="add_remove"),
+    dp.losses.DiscreteLaplaceLoss(scale=3, sensitivity=2),
+    dp.losses.DiscreteGaussianLoss(variance=9, sensitivity=1),
+    dp.losses.DiscreteGaussianLoss(variance=300, sensitivity=3),
+    dp.losses.ExponentialLoss(bound=0.3),
+    dp.losses.PureLoss(bound=0.2),
+    dp.losses.ApproxLoss(bound=0.1, slack=1e-9),
+    dp.losses.RandomizedResponseLoss(truth=0.6, categories=3, relation="add_remove"),
+    dp.losses.ChannelLoss(rows=((0.5, 0.3, 0.2), (0.3, 0.3, 0.4)), relation="add_remove"),
     dp.parallel(LAPLACE, GAUSSIAN),
-    dp.poisson_sampled(dp.LaplaceLoss(scale=1, sensitivity=1), rate=0.05),
+    dp.losses.poisson_sampled(dp.losses.LaplaceLoss(scale=1, sensitivity=1), rate=0.05),
 ]
 some = st.lists(st.tuples(st.sampled_from(LOSSES), st.integers(1, 30)), min_size=1, max_size=3)
 
@@ -205,7 +206,7 @@ def test_delta_falls_with_epsilon_and_rises_with_every_release(parts):
     loss = dp.compose(*(dp.repeat(each, count) for each, count in parts))
     deltas = [loss.delta(epsilon=e) for e in np.linspace(0, 3, 13)]
     assert all(a >= b * (1 - 1e-9) for a, b in pairwise(deltas))
-    more = dp.compose(loss, dp.PureLoss(bound=0.2))
+    more = dp.compose(loss, dp.losses.PureLoss(bound=0.2))
     for epsilon in (0.0, 0.7, 2.0):
         assert more.bounds(epsilon=epsilon).upper >= loss.bounds(epsilon=epsilon).lower
 
@@ -220,7 +221,7 @@ def test_sampling_is_worse_one_way_than_the_other_and_both_are_looked_at():
 
 def test_the_ladders_stand_above_and_below():
     """δ of one release read from its own ladders encloses the profile."""
-    for loss in [*LOSSES, dp.LaplaceLoss(scale=0.5, sensitivity=1)]:
+    for loss in [*LOSSES, dp.losses.LaplaceLoss(scale=0.5, sensitivity=1)]:
         step = 0.01 * loss.advantage
         found = read(loss.law(), step, 1e-14, 1 << 18)
         for epsilon in np.linspace(0, 4 * loss.advantage, 23):
@@ -248,17 +249,26 @@ def test_wrap_around_is_paid_for():
 
 def test_memory_is_bounded_whatever_the_parameters():
     for loss in (
-        dp.repeat(dp.GaussianLoss(sigma=1e-6, sensitivity=1), 10**6),
-        dp.repeat(dp.LaplaceLoss(scale=1e-6, sensitivity=1), 10**6),
-        dp.repeat(dp.LaplaceLoss(scale=1e90, sensitivity=1), 10**6),
-        dp.compose(dp.PureLoss(bound=1e6), dp.repeat(dp.LaplaceLoss(scale=1e50, sensitivity=1), 7)),
-        dp.repeat(
-            dp.poisson_sampled(dp.GaussianLoss(sigma=1e-3, sensitivity=1), rate=1e-12), 10**6
-        ),
-        dp.repeat(dp.poisson_sampled(dp.LaplaceLoss(scale=1e-3, sensitivity=1), rate=1e-9), 1000),
+        dp.repeat(dp.losses.GaussianLoss(sigma=1e-6, sensitivity=1), 10**6),
+        dp.repeat(dp.losses.LaplaceLoss(scale=1e-6, sensitivity=1), 10**6),
+        dp.repeat(dp.losses.LaplaceLoss(scale=1e90, sensitivity=1), 10**6),
         dp.compose(
-            dp.repeat(dp.PureLoss(bound=0.1), 1000),
-            dp.repeat(dp.PureLoss(bound=math.pi / 31), 1000),
+            dp.losses.PureLoss(bound=1e6),
+            dp.repeat(dp.losses.LaplaceLoss(scale=1e50, sensitivity=1), 7),
+        ),
+        dp.repeat(
+            dp.losses.poisson_sampled(
+                dp.losses.GaussianLoss(sigma=1e-3, sensitivity=1), rate=1e-12
+            ),
+            10**6,
+        ),
+        dp.repeat(
+            dp.losses.poisson_sampled(dp.losses.LaplaceLoss(scale=1e-3, sensitivity=1), rate=1e-9),
+            1000,
+        ),
+        dp.compose(
+            dp.repeat(dp.losses.PureLoss(bound=0.1), 1000),
+            dp.repeat(dp.losses.PureLoss(bound=math.pi / 31), 1000),
         ),
     ):
         low, high = loss.bounds(delta=DELTA)
@@ -280,8 +290,8 @@ def test_tiny_probabilities_get_a_sound_answer():
 
 
 def test_thousands_of_different_losses_are_answered_by_formula():
-    losses = [dp.GaussianLoss(sigma=1000 + i, sensitivity=1) for i in range(1500)]
-    mixed = dp.compose(*losses, dp.PureLoss(bound=0.01))
+    losses = [dp.losses.GaussianLoss(sigma=1000 + i, sensitivity=1) for i in range(1500)]
+    mixed = dp.compose(*losses, dp.losses.PureLoss(bound=0.01))
     low, high = mixed.bounds(delta=DELTA)
     assert low == 0
     assert mixed.closed_profile(high) <= DELTA
@@ -303,29 +313,36 @@ def test_trade_off_advantage_and_bayes_risk():
 
 def test_releases_that_nearly_tell_all():
     """The certain parts multiply however large they are."""
-    twice = dp.repeat(dp.ApproxLoss(bound=0.1, slack=0.9), 2)
+    twice = dp.repeat(dp.losses.ApproxLoss(bound=0.1, slack=0.9), 2)
     assert twice.delta(epsilon=5) >= 0.99
     assert twice.epsilon(delta=0.8) == math.inf
     assert twice.tradeoff(0.001) <= 0.01
     assert twice.bayes_risk(prior=0.5) <= 0.005
     assert not twice.satisfies(dp.ApproxDP(0.01, 0.8))
-    mixed = dp.compose(dp.ApproxLoss(bound=0.1, slack=0.7), dp.LaplaceLoss(scale=1, sensitivity=1))
+    mixed = dp.compose(
+        dp.losses.ApproxLoss(bound=0.1, slack=0.7), dp.losses.LaplaceLoss(scale=1, sensitivity=1)
+    )
     assert mixed.delta(epsilon=10) >= 0.7
-    assert dp.most_releases(dp.ApproxLoss(bound=0.01, slack=0.6), dp.ApproxDP(1, 0.9)) == 2
+    assert (
+        dp.losses.most_releases(dp.losses.ApproxLoss(bound=0.01, slack=0.6), dp.ApproxDP(1, 0.9))
+        == 2
+    )
 
 
 @pytest.mark.parametrize("size", [1e-10, 1e-15, 1e-20])
 def test_tiny_losses_do_not_cancel(size):
     """δ(0) of a response and a Gaussian of the same size s is s E|±1 + Z|/2 in the limit."""
-    small = dp.compose(dp.PureLoss(bound=size), dp.GaussianLoss(sigma=1, sensitivity=size))
+    small = dp.compose(
+        dp.losses.PureLoss(bound=size), dp.losses.GaussianLoss(sigma=1, sensitivity=size)
+    )
     true = size * 0.5 * (2 * math.exp(-0.5) / math.sqrt(2 * math.pi) + math.erf(1 / math.sqrt(2)))
     assert small.delta(epsilon=0) >= true * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("pure", [1e-10, 1e-4, 0.3])
 def test_replaced_laplace_samples_do_not_cancel(pure):
-    base = dp.LaplaceLoss(scale=1, sensitivity=pure)
-    loss = dp.poisson_sampled(base, rate=1e-4, relation="replace")
+    base = dp.losses.LaplaceLoss(scale=1, sensitivity=pure)
+    loss = dp.losses.poisson_sampled(base, rate=1e-4, relation="replace")
     true = -1e-4 * math.expm1(-pure)
     assert true <= loss.delta(epsilon=0) <= true * (1 + 1e-9)
     low, high = pld.delta_bounds(loss.laws(), loss.floors(), 0.0)
@@ -335,8 +352,11 @@ def test_replaced_laplace_samples_do_not_cancel(pure):
 def test_answers_far_from_the_mass():
     """ε far below what the releases lose, and far above."""
     for loss in (
-        dp.repeat(dp.LaplaceLoss(scale=1, sensitivity=1), 10_000),
-        dp.repeat(dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.5), 10_000),
+        dp.repeat(dp.losses.LaplaceLoss(scale=1, sensitivity=1), 10_000),
+        dp.repeat(
+            dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.5),
+            10_000,
+        ),
     ):
         low, high = loss.bounds(epsilon=0)
         assert 0.999 < low <= high <= 1
@@ -346,15 +366,17 @@ def test_answers_far_from_the_mass():
 @pytest.mark.parametrize("order", [50.0, 200.0])
 def test_divergences_of_samples_at_high_orders(order):
     """At least those of the sampled part alone: α/2 + α ln q/(α-1)."""
-    loss = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=0.5)
+    loss = dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=0.5)
     least = order / 2 + order * math.log(0.5) / (order - 1)
     assert least <= loss.renyi(order) <= order / 2
-    rare = dp.poisson_sampled(dp.GaussianLoss(sigma=1, sensitivity=1), rate=1e-4)
+    rare = dp.losses.poisson_sampled(dp.losses.GaussianLoss(sigma=1, sensitivity=1), rate=1e-4)
     assert rare.renyi(2) == pytest.approx(math.log1p(1e-8 * math.expm1(1)), rel=1e-6)
 
 
 def test_an_epsilon_read_back_as_a_decimal_still_holds():
-    assert Fraction(repr(dp.LaplaceLoss(scale=3, sensitivity=1).epsilon(delta=0))) >= Fraction(1, 3)
+    assert Fraction(
+        repr(dp.losses.LaplaceLoss(scale=3, sensitivity=1).epsilon(delta=0))
+    ) >= Fraction(1, 3)
     for loss in LOSSES:
         for delta in (1e-3, 1e-9):
             epsilon = loss.epsilon(delta=delta)
@@ -374,18 +396,18 @@ def test_pickles_carry_no_caches():
 
 def test_a_delta_below_which_the_finite_part_lies():
     """The finite masses sum to less than δ, or nearly: what is left of δ counts, not δ."""
-    twice = dp.repeat(dp.ApproxLoss(bound=1, slack=0.6), 2)
+    twice = dp.repeat(dp.losses.ApproxLoss(bound=1, slack=0.6), 2)
     assert twice.delta(epsilon=0) > 0.9
     epsilon = twice.epsilon(delta=0.9)
     assert 0 < epsilon < 2
     assert twice.delta(epsilon=epsilon) <= 0.9
-    assert 0 < dp.repeat(dp.ApproxLoss(bound=1, slack=0.5), 2).epsilon(delta=0.8) < 2
-    assert 0 < dp.repeat(dp.ApproxLoss(bound=1, slack=0.001), 1000).epsilon(delta=0.7) < 1000
+    assert 0 < dp.repeat(dp.losses.ApproxLoss(bound=1, slack=0.5), 2).epsilon(delta=0.8) < 2
+    assert 0 < dp.repeat(dp.losses.ApproxLoss(bound=1, slack=0.001), 1000).epsilon(delta=0.7) < 1000
 
 
 def test_losses_beyond_all_sense():
-    assert dp.repeat(dp.PureLoss(bound=10**6), 70_000).delta(epsilon=0) > 0.999
-    assert dp.repeat(dp.PureLoss(bound=10**4), 10**8).delta(epsilon=1000) > 0.999
+    assert dp.repeat(dp.losses.PureLoss(bound=10**6), 70_000).delta(epsilon=0) > 0.999
+    assert dp.repeat(dp.losses.PureLoss(bound=10**4), 10**8).delta(epsilon=1000) > 0.999
 
 
 @pytest.mark.parametrize(
@@ -397,8 +419,8 @@ def test_losses_beyond_all_sense():
     ],
 )
 def test_small_divergences_of_samples_do_not_cancel(mu, rate, order, true):
-    base = dp.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
-    found = dp.poisson_sampled(base, rate=Fraction(rate)).renyi(order)
+    base = dp.losses.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
+    found = dp.losses.poisson_sampled(base, rate=Fraction(rate)).renyi(order)
     assert found == pytest.approx(true, rel=1e-4)
 
 
@@ -411,15 +433,15 @@ def test_small_divergences_of_samples_do_not_cancel(mu, rate, order, true):
     ],
 )
 def test_divergences_of_replaced_samples_reach_far(mu, rate, order, true):
-    base = dp.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
-    loss = dp.poisson_sampled(base, rate=Fraction(rate), relation="replace")
+    base = dp.losses.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
+    loss = dp.losses.poisson_sampled(base, rate=Fraction(rate), relation="replace")
     assert loss.renyi(order) == pytest.approx(true, rel=1e-4)
 
 
 @pytest.mark.parametrize(("mu", "rate"), [("1e-17", "0.01"), ("1e-16", "0.1"), ("1e-9", "0.5")])
 def test_tiny_replaced_samples_are_not_lost(mu, rate):
-    base = dp.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
-    loss = dp.poisson_sampled(base, rate=Fraction(rate), relation="replace")
+    base = dp.losses.GaussianLoss(sigma=1, sensitivity=Fraction(mu))
+    loss = dp.losses.poisson_sampled(base, rate=Fraction(rate), relation="replace")
     true = float(Fraction(rate) * 2 * Fraction(mu)) / math.sqrt(2 * math.pi)
     assert loss.delta(epsilon=0) >= true * (1 - 1e-9)
     assert dp.repeat(loss, 3).delta(epsilon=0) >= true
@@ -428,10 +450,10 @@ def test_tiny_replaced_samples_are_not_lost(mu, rate):
 
 def test_calibration_beside_releases_that_stay():
     """Only the numerical route reaches this target."""
-    fixed = dp.repeat(dp.PureLoss(bound=0.1), 100)
+    fixed = dp.repeat(dp.losses.PureLoss(bound=0.1), 100)
     target = dp.ApproxDP(4, 8.15567e-5)
 
     def make(sigma):
-        return dp.compose(dp.GaussianLoss(sigma=sigma, sensitivity=1), fixed)
+        return dp.compose(dp.losses.GaussianLoss(sigma=sigma, sensitivity=1), fixed)
 
-    assert make(dp.least_noise(make, target)).satisfies(target)
+    assert make(dp.losses.least_noise(make, target)).satisfies(target)

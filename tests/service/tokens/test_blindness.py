@@ -13,6 +13,7 @@ from deniable.service.tokens.checks import uniform_unit
 from deniable.service.tokens.holder import _blind
 from deniable.service.tokens.pss import encode
 from service.tokens.issuing import issuer, one_in_node
+from service.tokens.token import Token
 
 KEY = issuer()
 PUBLIC, N = KEY.public, KEY.public.modulus
@@ -94,7 +95,7 @@ def test_every_issue_fits_every_token():
         blinding = tokens.blind(PUBLIC, tokens.prepare(b"survey"))
         signed = tokens.blind_sign(KEY, blinding.blinded)
         issues.append((blinding.blinded, signed))
-        finished.append(tokens.Token(blinding.prepared, tokens.finalize(PUBLIC, blinding, signed)))
+        finished.append(Token(blinding.prepared, tokens.finalize(PUBLIC, blinding, signed)))
     for (blinded, signed), token in itertools.product(issues, finished):
         signature = int.from_bytes(token.signature, "big")
         encoded = pow(signature, 65537, N)

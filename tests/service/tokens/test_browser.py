@@ -8,6 +8,7 @@ import pytest
 from deniable.service import tokens
 from service.chromium import chromium
 from service.tokens.issuing import HERE, SCRIPT, VARIANTS, VECTORS, issuer, rfc_key
+from service.tokens.token import Token
 
 FILES = {
     "/": ("text/html", b"<!doctype html><title>tokens</title>"),
@@ -79,7 +80,7 @@ def test_a_token_is_made_in_the_browser(run, name, bits):
     done = run(
         do="finalize", blindSignature=signed.hex(), inverse=blinded["inverse"], **step, **made
     )
-    token = tokens.Token.from_text(done["token"])
+    token = Token.from_text(done["token"])
     tokens.verify(key.public, token.prepared, token.signature, VARIANTS[name])
     altered = signed[:-1] + bytes([signed[-1] ^ 1])
     refused = run(

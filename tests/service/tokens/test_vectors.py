@@ -67,5 +67,5 @@ def test_no_vector_passes_for_another_variant(vector):
     mine = VARIANTS[BY_NAME[vector["name"]]]
     for variant in VARIANTS.values():
         if variant.salt_length != mine.salt_length:
-            with pytest.raises(dp.TokenError, match="not one of this message"):
+            with pytest.raises(dp.errors.TokenError, match="not one of this message"):
                 tokens.verify(rfc_key().public, prepared, signature, variant)

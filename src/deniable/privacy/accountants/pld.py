@@ -28,7 +28,7 @@ _LEAST_TAIL = 1e-300
 _COARSEST = 300.0
 
 
-class Bounds(NamedTuple):
+class EpsilonRange(NamedTuple):
     """A number that is certified to lie between the two."""
 
     lower: float
@@ -51,16 +51,16 @@ Laws = Sequence[tuple[Law, int]]
 """Each pair and how often it occurs; an empty list stands for what is not known."""
 
 
-def epsilon_bounds(laws: Laws, floors: Laws, delta: float) -> Bounds:
-    """Bounds on ε(δ): from above for the worst pairs, from below for pairs that are met."""
+def epsilon_bounds(laws: Laws, floors: Laws, delta: float) -> EpsilonRange:
+    """EpsilonRange on ε(δ): from above for the worst pairs, from below for pairs that are met."""
     upper = epsilon_at(laws, delta, 1, QUICK)
-    return Bounds(min(epsilon_at(floors, delta, -1, QUICK), upper), upper)
+    return EpsilonRange(min(epsilon_at(floors, delta, -1, QUICK), upper), upper)
 
 
-def delta_bounds(laws: Laws, floors: Laws, epsilon: float) -> Bounds:
-    """Bounds on δ(ε)."""
+def delta_bounds(laws: Laws, floors: Laws, epsilon: float) -> EpsilonRange:
+    """EpsilonRange on δ(ε)."""
     upper = min(1.0, delta_at(laws, epsilon, 1, QUICK))
-    return Bounds(min(delta_at(floors, epsilon, -1, QUICK), upper), upper)
+    return EpsilonRange(min(delta_at(floors, epsilon, -1, QUICK), upper), upper)
 
 
 def epsilon_at(laws: Laws, delta: float, side: Side, resolution: Resolution) -> float:

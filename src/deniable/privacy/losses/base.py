@@ -19,8 +19,7 @@ import numpy as np
 
 from deniable.closed import frozen
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
-from deniable.privacy.accountants import pld
-from deniable.privacy.accountants import pure as pure_curve
+from deniable.privacy.accountants import pld, pure as pure_curve
 from deniable.privacy.accountants.law import Floats, Law, Reading, Rest
 from deniable.privacy.exact import (
     Number,
@@ -117,7 +116,9 @@ class Loss(ABC):
         """The least ε for which the release is (ε, δ)-DP; infinity if there is none."""
         return epsilon_of_profile(self.profile, self.pure, delta)
 
-    def bounds(self, *, delta: Number | None = None, epsilon: Number | None = None) -> pld.Bounds:
+    def bounds(
+        self, *, delta: Number | None = None, epsilon: Number | None = None
+    ) -> pld.EpsilonRange:
         """Certified bounds on ε(δ), or on δ(ε): (lower, upper).
 
         The upper one is `epsilon` or `delta`. The lower one is reached by two neighbours of some
@@ -128,13 +129,13 @@ class Loss(ABC):
         if delta is not None:
             upper = self.epsilon(delta=delta)
             if (allowed := float(delta)) == 0:
-                return pld.Bounds(upper, upper)
-            return pld.Bounds(
+                return pld.EpsilonRange(upper, upper)
+            return pld.EpsilonRange(
                 min(pld.epsilon_at(self.floors(), allowed, -1, pld.QUICK), upper), upper
             )
         upper = self.delta(epsilon=epsilon if epsilon is not None else 0)
         lower = pld.delta_at(self.floors(), float(epsilon or 0), -1, pld.QUICK)
-        return pld.Bounds(min(lower, upper), upper)
+        return pld.EpsilonRange(min(lower, upper), upper)
 
     def laws(self) -> pld.Laws:
         """The worst pair of each release, and how often it occurs."""

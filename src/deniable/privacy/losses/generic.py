@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.errors import ParameterError
-from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants import zcdp
+from deniable.privacy.accountants import pure as curve, zcdp
 from deniable.privacy.accountants.law import Law, mirrored
 from deniable.privacy.exact import (
     Number,

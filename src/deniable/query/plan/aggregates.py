@@ -33,8 +33,7 @@ from deniable.query.plan.reach import Clips, Factor, Reach, Reaches, Unbounded, 
 from deniable.query.read.checks import no_unit
 from deniable.query.read.columns import Column
 from deniable.query.read.expressions import find_bounds
-from deniable.query.read.values.operators import Resolve, read_column
-from deniable.query.read.values.operators import condition as read_condition
+from deniable.query.read.values.operators import Resolve, condition as read_condition, read_column
 from deniable.query.read.values.value import Value, finished
 from deniable.tables import ColumnType
 

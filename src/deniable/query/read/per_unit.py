@@ -20,8 +20,7 @@ from deniable.query.read.checks import columns_in, no_unit
 from deniable.query.read.columns import UNIT, Column, bytes_of
 from deniable.query.read.expressions import places_of
 from deniable.query.read.sources import Sources
-from deniable.query.read.values.operators import Resolve, read_column
-from deniable.query.read.values.operators import condition as read_condition
+from deniable.query.read.values.operators import Resolve, condition as read_condition, read_column
 from deniable.query.read.values.value import Value, finished, made
 from deniable.tables import NUMERIC, ColumnType
 

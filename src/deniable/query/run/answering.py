@@ -34,8 +34,7 @@ from deniable.query.run.changes import Changes
 from deniable.query.run.drawing import draw
 from deniable.query.show.explain import Explanation, Unknown, explain
 from deniable.query.show.shown import nothing, shown
-from deniable.release import Answer as Recorded
-from deniable.release import Door, Gate
+from deniable.release import Answer as Recorded, Door, Gate
 
 EARLIER = 'keys from an earlier question about more rows; keys="new" selects again'
 

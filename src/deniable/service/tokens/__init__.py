@@ -13,7 +13,7 @@ report. What is promised, each with a test:
   problem is hard, with SHA-384 as a random function (Bellare, Namprempre, Pointcheval and Semanko
   2003 for full-domain hashing; Lysyanskaya 2022 for these encodings). Tests can show no more than
   that obvious forgeries are refused.
-* **Spent once.** A token is taken once, by however many processes, and also after a crash.
+* **Spent once.** The survey's store takes a token once (`deniable.service.deposits`).
 
 What is not promised: times, network addresses and the order of arrival can link an issue to a
 token, and so can an operator that gives each person a key of their own.
@@ -23,10 +23,7 @@ from __future__ import annotations
 
 from deniable.service.tokens.holder import Blinding, blind, finalize, prepare
 from deniable.service.tokens.keys import IssuerKey, PublicKey
-from deniable.service.tokens.redeem import redeem
 from deniable.service.tokens.signing import blind_sign
-from deniable.service.tokens.spent import SpentFile, SpentTokens
-from deniable.service.tokens.token import Token
 from deniable.service.tokens.variants import (
     PSS_DETERMINISTIC,
     PSS_RANDOMIZED,
@@ -44,14 +41,10 @@ __all__ = [
     "Blinding",
     "IssuerKey",
     "PublicKey",
-    "SpentFile",
-    "SpentTokens",
-    "Token",
     "Variant",
     "blind",
     "blind_sign",
     "finalize",
     "prepare",
-    "redeem",
     "verify",
 ]

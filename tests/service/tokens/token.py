@@ -1,16 +1,14 @@
-"""A token: a prepared message and its signature, as it is handed in with a report."""
+"""A token as text: a prepared message and its signature, as scripts write it."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 from dataclasses import dataclass, field
 
 from deniable.errors import ParameterTypeError, TokenError
 from deniable.service.tokens.checks import require_bytes
-from deniable.service.tokens.keys import PublicKey
 
 _FORM = re.compile(r"([A-Za-z0-9_-]{1,4096})\.([A-Za-z0-9_-]{1,2048})")
 
@@ -25,15 +23,6 @@ class Token:
     def __post_init__(self) -> None:
         require_bytes("prepared", self.prepared)
         require_bytes("signature", self.signature)
-
-    def digest(self, public: PublicKey) -> bytes:
-        """What is remembered once it is spent.
-
-        It depends on the key and the prepared message alone: two signatures of one message, with
-        different salts, are one token.
-        """
-        fingerprint = bytes.fromhex(public.fingerprint)
-        return hashlib.sha256(b"deniable token 1\0" + fingerprint + self.prepared).digest()
 
     @property
     def text(self) -> str:
