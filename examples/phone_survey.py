@@ -24,7 +24,7 @@ def main() -> None:
     for each in survey.protocol_table(len(REASONS), EPSILON, PEOPLE):
         error = f"± {each.standard_error:.4f}"
         print(f"{each.protocol.kind:18} {error}  {each.report_bits:4} bits a report")
-    protocol = dp.best_protocol(len(REASONS), EPSILON, PEOPLE)
+    protocol = dp.survey.best_protocol(len(REASONS), EPSILON, PEOPLE)
     question = survey.Item("Why did you last stay away from work?", protocol)
     epsilon = protocol.loss.epsilon(delta=0)
     print(f"\nchosen: {protocol.kind}; one report is ε-DP with ε = {epsilon:.6f}")

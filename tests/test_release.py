@@ -369,7 +369,7 @@ def test_functions_that_could_say_two_things_are_refused_and_cost_nothing(ledger
         mechanism = dp.SubsampleAggregate(
             epsilon=0.1, blocks=2, aggregate="mean", bounds=(0, 1), default=0, function=function
         )
-        with pytest.raises(dp.ParameterTypeError, match="def or lambda"):
+        with pytest.raises(dp.errors.ParameterTypeError, match="def or lambda"):
             gate.release(mechanism, lambda: [1, 2], purpose="x")
     assert ledger.balance(PEOPLE).releases == 0
 
@@ -389,9 +389,9 @@ def test_labels_that_a_ledger_cannot_keep_are_refused_and_cost_nothing(ledger, g
 def test_what_has_no_verb_is_refused_and_costs_nothing(ledger, gate, what):
     given = {
         "protocol": lambda: dp.survey.KaryResponse(k=4, epsilon=1),
-        "estimator": lambda: dp.StandardScaler(epsilon=1, bounds=(0, 1)),
+        "estimator": lambda: dp.learning.StandardScaler(epsilon=1, bounds=(0, 1)),
         "sum": lambda: sum,
     }[what]()
-    with pytest.raises(dp.ParameterTypeError, match="library's own"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="library's own"):
         gate.release(given, lambda: [1, 2], purpose="x")
     assert ledger.balance(PEOPLE).releases == 0

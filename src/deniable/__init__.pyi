@@ -42,6 +42,7 @@ from .mechanisms.response import RandomizedResponse as RandomizedResponse
 from .mechanisms.selection import (
     Exponential as Exponential,
     PermuteAndFlip as PermuteAndFlip,
+    Scores as Scores,
     TopK as TopK,
 )
 from .mechanisms.sparse_vector import SparseVector as SparseVector

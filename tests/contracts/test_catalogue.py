@@ -90,7 +90,9 @@ CATALOGUE = {
         (None, 5),
     ),
     "ProjectedDescent": Entry(
-        dp.ProjectedDescent("linear", guarantee=dp.PureDP(1), width=2, radius=1, size=100, steps=2),
+        dp.learning.ProjectedDescent(
+            "linear", guarantee=dp.PureDP(1), width=2, radius=1, size=100, steps=2
+        ),
         ([[0.6, 0.8]] * 100, [1] * 100),
         (),  # private values are never refused; shapes are public (tests/learning)
     ),
@@ -163,7 +165,7 @@ def test_bad_values_are_refused_before_any_randomness(entry, monkeypatch):
     monkeypatch.setattr(noise_module.Noise, "many", touched)
     monkeypatch.setattr(SecureSource, "draw", touched)
     for refused in entry.refused:
-        with pytest.raises(dp.PrivateValueError) as caught:
+        with pytest.raises(dp.errors.PrivateValueError) as caught:
             entry.mechanism.release(refused)
         assert caught.value.__cause__ is None
 
@@ -202,11 +204,11 @@ def test_what_can_only_fail_costs_nothing(entry, gate):
         (entry.mechanism.loss, unread),
         (entry.mechanism, entry.value),
     ):
-        with pytest.raises(dp.ParameterTypeError, match=r"mechanism|read"):
+        with pytest.raises(dp.errors.ParameterTypeError, match=r"mechanism|read"):
             gate.release(mechanism, read, purpose="x")
     if hasattr(entry.mechanism, "relation"):
         replaced = dataclasses.replace(entry.mechanism, relation=other)
-        with pytest.raises(dp.RelationError):
+        with pytest.raises(dp.errors.RelationError):
             gate.release(replaced, unread, purpose="x")
     assert gate.ledger.balance("people").releases == 0
 

@@ -109,7 +109,7 @@ def test_what_is_of_no_listed_kind_is_refused_and_not_looked_at(case, table):
             ledger=dp.Ledger(),
         )
 
-    with pytest.raises(dp.ParameterTypeError, match=hint) as refusal:
+    with pytest.raises(dp.errors.ParameterTypeError, match=hint) as refusal:
         open_()
     assert SECRET not in "".join(traceback.format_exception(refusal.value))
     frame = refusal.value.__traceback__
@@ -122,7 +122,7 @@ def test_what_is_of_no_listed_kind_is_refused_and_not_looked_at(case, table):
 def test_a_source_that_was_exchanged_is_looked_at_again():
     table = private(ARROW)
     object.__setattr__(table, "source", Looks())
-    with pytest.raises(dp.ParameterTypeError, match="must be a path"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="must be a path"):
         dp.Session({"t": table}, budget=dp.ApproxDP(1, 1e-6), ledger=dp.Ledger())
 
 

@@ -533,7 +533,7 @@ def test_a_frame_that_changes_later_changes_nothing():
 def test_what_would_be_computed_again_is_read_once():
     """A relation of DuckDB is no table: it is run each time that somebody reads it."""
     drawn = duckdb.sql("SELECT CAST(range AS VARCHAR) AS u, random() - 0.5 AS x FROM range(1000)")
-    with pytest.raises(dp.ParameterTypeError, match="a relation of DuckDB is a view"):
+    with pytest.raises(dp.errors.ParameterTypeError, match="a relation of DuckDB is a view"):
         private(drawn)
     with opened(drawn.to_arrow_table()) as session:
         question = "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.u = b.u WHERE a.x = b.x"

@@ -208,7 +208,7 @@ def test_unstable_medians_are_refused_with_probability_one_minus_delta():
     assert passed <= n * 0.05 + 6.2 * math.sqrt(n * 0.05)
     assert passed > 0
     assert all(mechanism.release((5.0, 1000)) is not None for _ in range(200))
-    assert mechanism.loss == dp.ApproxLoss(bound=2, slack=0.05, relation="replace")
+    assert mechanism.loss == dp.losses.ApproxLoss(bound=2, slack=0.05, relation="replace")
 
 
 def test_stable_medians_are_released_with_little_noise():
@@ -388,7 +388,7 @@ def test_bad_aggregates_are_refused(changes):
 
 def test_bad_records_are_refused():
     for bad in (None, "abc", 5, {1: 2}):
-        with pytest.raises(dp.PrivateValueError):
+        with pytest.raises(dp.errors.PrivateValueError):
             aggregate().release(bad)
     with pytest.raises(dp.ParameterError, match="function"):
         aggregate(function=3)

@@ -169,9 +169,9 @@ def test_reports_of_another_survey_or_version_are_refused(change):
 )
 def test_what_is_not_json_is_refused(text):
     question = survey.Item("who?", PROTOCOLS["places"])
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         question.read(text)
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         survey.read_item(text)
 
 
@@ -207,12 +207,12 @@ def test_infinite_places_are_refused():
 def test_questions_that_were_changed_are_refused(change):
     text = json.loads(survey.Item("who?", PROTOCOLS["k-ary response"]).text)
     change(text)
-    with pytest.raises(dp.ReportError):
+    with pytest.raises(dp.errors.ReportError):
         survey.read_item(json.dumps(text))
 
 
 def test_only_protocols_are_asked():
-    with pytest.raises(dp.ParameterTypeError):
+    with pytest.raises(dp.errors.ParameterTypeError):
         survey.Item("who?", 3)
     with pytest.raises(dp.ParameterError, match="name"):
         survey.Item("", PROTOCOLS["places"])

@@ -6,7 +6,6 @@ from . import (
     compliance as compliance,
     crosstab as crosstab,
     designs as designs,
-    estimate as estimate,
     planner as planner,
     regression as regression,
     sentences as sentences,
@@ -24,14 +23,18 @@ from .averages import MeanEstimate as MeanEstimate
 from .best import best_protocol as best_protocol, protocol_table as protocol_table
 from .bit_flip import BitFlip as BitFlip
 from .client import Client as Client
-from .duchi import OneBitMean as OneBitMean
+from .estimates import estimate as estimate, estimate_counts as estimate_counts
 from .hadamard import HadamardResponse as HadamardResponse
 from .heavy_hitters import HeavyHitters as HeavyHitters
 from .hierarchy import Hierarchy as Hierarchy
 from .kary import KaryResponse as KaryResponse
 from .lasting import LastingResponse as LastingResponse, Rappor as Rappor
 from .local_hashing import LocalHashing as LocalHashing
-from .piecewise import HybridMean as HybridMean, PiecewiseMean as PiecewiseMean
+from .means import (
+    HybridMean as HybridMean,
+    OneBitMean as OneBitMean,
+    PiecewiseMean as PiecewiseMean,
+)
 from .places import Places as Places
 from .several import SampleOne as SampleOne, Together as Together
 from .shares import ShareEstimate as ShareEstimate
@@ -40,4 +43,4 @@ from .sketches import CountMeanSketch as CountMeanSketch, HadamardSketch as Hada
 from .square_wave import SquareWave as SquareWave
 from .subset import SubsetSelection as SubsetSelection
 from .unary import UnaryEncoding as UnaryEncoding
-from .wire import Question as Question, read_question as read_question
+from .wire import Item as Item, read_item as read_item
