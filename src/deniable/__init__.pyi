@@ -9,9 +9,9 @@ from . import (
     synthesis as synthesis,
 )
 from .answer import Answer as Answer
-from .auditing.audit import audit as audit
-from .auditing.replay import replay as replay
-from .auditing.verify import verify as verify, verify_channel as verify_channel
+from .auditing.exact.verification import verify as verify, verify_channel as verify_channel
+from .auditing.replay.replays import replay as replay
+from .auditing.sampled.audits import audit as audit
 from .engines.csv_format import csv as csv
 from .engines.duckdb import duckdb as duckdb
 from .engines.postgres import postgres as postgres

@@ -13,7 +13,7 @@ import pytest
 
 import deniable as dp
 from chance import FALSE_ALARM
-from deniable.auditing.outcomes import Several
+from deniable.auditing.sampled.outcomes import Several
 
 ONE = dp.PureDP(1)
 LAPLACE = dp.Laplace(epsilon=1, sensitivity=1)
@@ -68,7 +68,7 @@ def test_every_kind_of_claim_is_kept_and_broken(claim):
 
 def test_the_ceilings_are_those_of_the_binomial_law():
     """N perfect calls certify ε 3.28 (100), 5.60 (1e3), 7.90 (1e4), 10.21 (1e5) at 95 %."""
-    from deniable.auditing.bounds import perfect
+    from deniable.auditing.sampled.bounds import perfect
 
     found = [math.log(p / q) for p, q in (perfect(n, 0.05) for n in (100, 10**3, 10**4, 10**5))]
     assert found == pytest.approx([3.28, 5.60, 7.90, 10.21], abs=0.005)
@@ -440,8 +440,8 @@ def test_progress_is_told():
 
 
 def test_every_mechanism_suggests_neighbours():
+    from deniable.auditing.sampled.targets import default_pairs
     from deniable.auditing.self_audit import mechanism_subjects
-    from deniable.auditing.targets import default_pairs
 
     for subject in mechanism_subjects():
         assert subject.pairs or default_pairs(subject.mechanism), subject.name

@@ -22,7 +22,7 @@ import pytest
 
 import deniable as dp
 from auditing import pipelines
-from deniable.auditing.findings import Kind
+from deniable.auditing.replay.findings import Kind
 from deniable.mechanisms import sparse_vector
 from deniable.randomness.noise import LaplaceLaw, noise
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import deniable as dp
-from deniable.auditing.streams import stream_channel
+from deniable.auditing.exact.streams import stream_channel
 
 F = Fraction
 COINS = [[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]]

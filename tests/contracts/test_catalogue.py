@@ -12,7 +12,7 @@ import pytest
 
 import deniable as dp
 from deniable.auditing.gaps import gap, plain_subject, view
-from deniable.auditing.targets import default_pairs
+from deniable.auditing.sampled.targets import default_pairs
 from deniable.randomness import noise as noise_module
 from deniable.randomness.source import SecureSource
 

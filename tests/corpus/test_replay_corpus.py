@@ -8,7 +8,7 @@ import pytest
 
 import deniable as dp
 from corpus import hospital
-from deniable.auditing.findings import Kind
+from deniable.auditing.replay.findings import Kind
 from deniable.query.plan.plan import Plan
 
 QUESTIONS = hospital.read_questions("queries.sql")

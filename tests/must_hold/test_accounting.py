@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import deniable as dp
-from deniable.auditing.streams import stream_channel
-from deniable.auditing.verify import verify, verify_channel
+from deniable.auditing.exact.streams import stream_channel
+from deniable.auditing.exact.verification import verify, verify_channel
 
 EPSILONS = ["0.01", "0.1", "0.5", "1", "3", "10", "20"]
 DELTAS = ["1e-3", "1e-6", "1e-9", "1e-12"]

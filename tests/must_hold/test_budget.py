@@ -12,7 +12,7 @@ import pytest
 
 import deniable as dp
 from clinic import CLINIC, reserve
-from deniable.auditing.replay import replay
+from deniable.auditing.replay.replays import replay
 from deniable.ledger.filters import Totals, charge
 from deniable.ledger.verify import verify
 from ledger.test_processes import one_death

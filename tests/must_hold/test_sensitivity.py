@@ -14,8 +14,8 @@ import pytest
 
 import deniable as dp
 from chance import plausible_share
-from deniable.auditing.findings import Kind
-from deniable.auditing.replay import replay
+from deniable.auditing.replay.findings import Kind
+from deniable.auditing.replay.replays import replay
 
 LOW, HIGH = 2**53, 2**53 + 64
 SUM = dp.Laplace(epsilon=1, sensitivity=HIGH - LOW, relation="replace")

@@ -13,7 +13,7 @@ import pytest
 
 import deniable as dp
 from chance import FALSE_ALARM
-from deniable.auditing.outcomes import Several
+from deniable.auditing.sampled.outcomes import Several
 
 WORLDS = [f"g{number:03d}" for number in range(250)]
 NUMBERS = (

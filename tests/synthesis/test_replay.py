@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-from deniable.auditing.findings import Kind
+from deniable.auditing.replay.findings import Kind
 from deniable.synthesis.measure import Draws
 from synthesis.doors import opened, related
 from synthesis.test_methods import METHODS, ON_SMALL, PAIRS as PAIRWISE, QUERIES, SIZES, SMALL

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from deniable.auditing.tree import tree
+from deniable.auditing.replay.tree import tree
 from deniable.mechanisms.base import Coded, Compared, PostProcessed, Viewed
 from deniable.mechanisms.gaps import Gap
 from deniable.mechanisms.sparse_vector import SparseStream

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.auditing.audit import audit
-from deniable.auditing.outcomes import Several
 from deniable.auditing.report import save
-from deniable.auditing.targets import Progress
-from deniable.auditing.verdict import AuditReport
+from deniable.auditing.sampled.audits import audit
+from deniable.auditing.sampled.outcomes import Several
+from deniable.auditing.sampled.targets import Progress
+from deniable.auditing.sampled.verdict import AuditReport
 from deniable.errors import ParameterError
 from deniable.ledger.ledger import Ledger
 from deniable.mechanisms.base import read_confidence

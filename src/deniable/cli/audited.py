@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.auditing.outcomes import Several
+from deniable.auditing.sampled.outcomes import Several
 from deniable.auditing.self_audit import Subject
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger

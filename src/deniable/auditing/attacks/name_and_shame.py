@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from deniable.auditing.attacks.made_up import below
 from deniable.auditing.attacks.story import Row, size, sizes
-from deniable.auditing.verify import verify_channel
+from deniable.auditing.exact.verification import verify_channel
 from deniable.errors import ParameterError
 from deniable.mechanisms.histogram import StabilityHistogram
 from deniable.plots import lines

@@ -10,8 +10,8 @@ import numpy as np
 
 from deniable.auditing.attacks.made_up import Bits, Floats, fair
 from deniable.auditing.attacks.story import Row, guess_limit, share, size
-from deniable.auditing.streams import stream_channel
-from deniable.auditing.verify import verify, verify_channel
+from deniable.auditing.exact.streams import stream_channel
+from deniable.auditing.exact.verification import verify, verify_channel
 from deniable.errors import ParameterError
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.sparse_vector import SparseVector

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.claims import Claim, PureClaim, lower_bound, refuted
-from deniable.auditing.curve import likeliest
-from deniable.auditing.isolation import in_child
-from deniable.auditing.targets import Pair
-from deniable.auditing.verify import Verified, verify, verify_channel
+from deniable.auditing.exact.curve import likeliest
+from deniable.auditing.exact.verification import Verified, verify, verify_channel
+from deniable.auditing.sampled.claims import Claim, PureClaim, lower_bound, refuted
+from deniable.auditing.sampled.isolation import in_child
+from deniable.auditing.sampled.targets import Pair
 from deniable.errors import DeniableError
 from deniable.privacy.channel import Channel
 

@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deniable.auditing.findings import Finding, Kind, compare
-from deniable.auditing.isolation import Ended, in_child
-from deniable.auditing.recorder import Call, Recorder, Replayer
+from deniable.auditing.replay.findings import Finding, Kind, compare
+from deniable.auditing.replay.recorder import Call, Recorder, Replayer
+from deniable.auditing.replay.runs import Run, observe
 from deniable.auditing.report import Report
-from deniable.auditing.runs import Run, observe
+from deniable.auditing.sampled.isolation import Ended, in_child
 from deniable.errors import DoorError, ParameterError, ParameterTypeError
 from deniable.ledger.ledger import Ledger
 from deniable.privacy.exact import Number, positive

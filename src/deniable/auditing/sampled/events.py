@@ -17,9 +17,9 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.bounds import Counted, Counts, above, below
-from deniable.auditing.claims import Claim
-from deniable.auditing.outcomes import GONE, RAISES, Outcomes
+from deniable.auditing.sampled.bounds import Counted, Counts, above, below
+from deniable.auditing.sampled.claims import Claim
+from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

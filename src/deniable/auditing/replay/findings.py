@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deniable.auditing.gaps import directions_of, gap
-from deniable.auditing.recorder import BareNoise, Call, Event, Fact
-from deniable.auditing.runs import Run
-from deniable.auditing.tree import difference, opaque
+from deniable.auditing.replay.recorder import BareNoise, Call, Event, Fact
+from deniable.auditing.replay.runs import Run
+from deniable.auditing.replay.tree import difference, opaque
 from deniable.mechanisms.gaps import Gap
 
 

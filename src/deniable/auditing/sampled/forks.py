@@ -14,12 +14,12 @@ import os
 import time
 from functools import partial
 
-from deniable.auditing.bounds import Counted, perfect
-from deniable.auditing.claims import Claim, refuted
-from deniable.auditing.isolation import Ended, in_child
-from deniable.auditing.outcomes import plain, raised
-from deniable.auditing.sampling import Call, copied
-from deniable.auditing.targets import Pair
+from deniable.auditing.sampled.bounds import Counted, perfect
+from deniable.auditing.sampled.claims import Claim, refuted
+from deniable.auditing.sampled.isolation import Ended, in_child
+from deniable.auditing.sampled.outcomes import plain, raised
+from deniable.auditing.sampled.sampling import Call, copied
+from deniable.auditing.sampled.targets import Pair
 from deniable.randomness.fork import process_mark
 
 EVENT = "two forked children give the same output, one of them on the data"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from deniable.auditing.curve import PLACES, ChannelCurve, LossCurve, renyi_size
+from deniable.auditing.exact.curve import PLACES, ChannelCurve, LossCurve, renyi_size
 from deniable.errors import ParameterTypeError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel

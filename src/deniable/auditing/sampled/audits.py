@@ -20,26 +20,33 @@ from typing import Any
 
 import numpy as np
 
-from deniable.auditing.bounds import Counted, perfect
-from deniable.auditing.claims import (
+from deniable.auditing.exact.finite import exact_channel
+from deniable.auditing.replay.neighbours import NeighbourPair
+from deniable.auditing.replay.replayed import decisive
+from deniable.auditing.replay.replays import Factory, Replay, replay
+from deniable.auditing.sampled.bounds import Counted, perfect
+from deniable.auditing.sampled.claims import (
     Claim,
     ConcentratedClaim,
     lower_bound,
     read_claim,
     refuted,
 )
-from deniable.auditing.divergence import LearnedRatio
-from deniable.auditing.events import Candidate, battery, best
-from deniable.auditing.finite import exact_channel
-from deniable.auditing.forks import EVENT, repeated_noise
-from deniable.auditing.learned import learned, learned_score, telling
-from deniable.auditing.neighbours import NeighbourPair
-from deniable.auditing.outcomes import GONE, RAISES, Outcomes
-from deniable.auditing.replay import Factory, Replay, replay
-from deniable.auditing.replayed import decisive
-from deniable.auditing.sampling import Call, Sampled, sample
-from deniable.auditing.targets import Pair, Progress, many_calls, one_call, read_pairs
-from deniable.auditing.verdict import NOTHING, VIOLATED, AuditReport, AuditWitness, Curves, Tested
+from deniable.auditing.sampled.divergence import LearnedRatio
+from deniable.auditing.sampled.events import Candidate, battery, best
+from deniable.auditing.sampled.forks import EVENT, repeated_noise
+from deniable.auditing.sampled.learned import learned, learned_score, telling
+from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes
+from deniable.auditing.sampled.sampling import Call, Sampled, sample
+from deniable.auditing.sampled.targets import Pair, Progress, many_calls, one_call, read_pairs
+from deniable.auditing.sampled.verdict import (
+    NOTHING,
+    VIOLATED,
+    AuditReport,
+    AuditWitness,
+    Curves,
+    Tested,
+)
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.mechanisms.base import read_confidence
 from deniable.privacy.channel import Channel

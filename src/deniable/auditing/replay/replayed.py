@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
-from deniable.auditing.claims import Claim
-from deniable.auditing.findings import Finding, Kind
-from deniable.auditing.replay import Replay
+from deniable.auditing.replay.findings import Finding, Kind
+from deniable.auditing.replay.replays import Replay
+from deniable.auditing.sampled.claims import Claim
 from deniable.errors import DeniableError
 from deniable.privacy.losses.base import Loss
 

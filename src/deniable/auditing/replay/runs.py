@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from deniable.auditing.recorder import Diverged, Event, Recorder
-from deniable.auditing.tree import Tree, tree
+from deniable.auditing.replay.recorder import Diverged, Event, Recorder
+from deniable.auditing.replay.tree import Tree, tree
 from deniable.errors import ParameterTypeError
 from deniable.randomness.fork import process_mark
 from deniable.trace import LISTENER

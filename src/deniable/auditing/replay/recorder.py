@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from deniable.auditing.gaps import Arguments, plain_subject, view
-from deniable.auditing.tree import Tree, tree
+from deniable.auditing.replay.tree import Tree, tree
 from deniable.mechanisms.selection import Scores
 from deniable.privacy.losses.base import Loss
 from deniable.randomness.fork import process_mark

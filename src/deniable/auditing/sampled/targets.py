@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.auditing.neighbours import NeighbourPair
-from deniable.auditing.outcomes import Several
-from deniable.auditing.replay import Factory
-from deniable.auditing.sampling import Call
+from deniable.auditing.replay.neighbours import NeighbourPair
+from deniable.auditing.replay.replays import Factory
+from deniable.auditing.sampled.outcomes import Several
+from deniable.auditing.sampled.sampling import Call
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.ledger import Ledger
 from deniable.mechanisms.additive import IntegerNoise

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable.auditing.claims import Claim
 from deniable.auditing.report import Report, save
+from deniable.auditing.sampled.claims import Claim
 from deniable.errors import MissingExtraError
 from deniable.plots import lines
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.tree import Tree, tree
+from deniable.auditing.replay.tree import Tree, tree
 from deniable.lazy import lazy
 
 Floats = npt.NDArray[np.float64]

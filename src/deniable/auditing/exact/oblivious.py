@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.auditing.verify import Adjacency, Verified, verify_channel
+from deniable.auditing.exact.verification import Adjacency, Verified, verify_channel
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, exact, log_float, not_negative

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.auditing.isolation import Ended, messages_from_child
-from deniable.auditing.outcomes import Outcomes, Plain, Several, gone, plain, raised
+from deniable.auditing.sampled.isolation import Ended, messages_from_child
+from deniable.auditing.sampled.outcomes import Outcomes, Plain, Several, gone, plain, raised
 from deniable.randomness.fork import process_mark
 
 Call = Callable[[Any], Any]

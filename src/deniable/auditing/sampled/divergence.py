@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.events import Feature
-from deniable.auditing.outcomes import Outcomes
+from deniable.auditing.sampled.events import Feature
+from deniable.auditing.sampled.outcomes import Outcomes
 
 Floats = npt.NDArray[np.float64]
 

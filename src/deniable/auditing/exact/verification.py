@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deniable.auditing.exact.pairs import FloatPairs, Pairs, RationalPairs
+from deniable.auditing.exact.streams import stream_channel
 from deniable.auditing.gaps import gap, plain_subject, view
-from deniable.auditing.pairs import FloatPairs, Pairs, RationalPairs
 from deniable.auditing.report import Report
-from deniable.auditing.streams import stream_channel
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.mechanisms.noisy_max import ReportNoisyMax
 from deniable.mechanisms.selection import Exponential, PermuteAndFlip

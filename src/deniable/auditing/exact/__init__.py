@@ -1,0 +1,1 @@
+"""Exact channels: every pair of neighbours is read, nothing is sampled."""

@@ -1,0 +1,1 @@
+"""Pipelines run on one table, and replayed on its neighbour."""

@@ -1,0 +1,1 @@
+"""Black boxes: called many times on neighbours, and a claim that stands or falls."""
