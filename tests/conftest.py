@@ -36,6 +36,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_unconfigure():
+    """Or modules would be told of as leaks when Python ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def configurations(tmp_path_factory):
     return tmp_path_factory.mktemp("configurations")

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from deniable.auditing.self_audit import Subject
 from deniable.cli import audit as command
 
@@ -25,12 +27,14 @@ def test_json_and_a_page(run, folder):
     assert "Geometric" in page
 
 
+@pytest.mark.slow
 def test_the_sql_path_is_audited(run):
     found = json.loads(run("audit", "self", "--only", "COUNT by declared keys", "--json"))
     assert found["ok"]
     assert found["subjects"][0]["findings"] == []
 
 
+@pytest.mark.slow
 def test_the_surveys_are_audited(run):
     """None is found to tell more than it claims, and some of them something."""
     found = json.loads(run("audit", "self", "--only", "survey", "--json"))
@@ -41,6 +45,7 @@ def test_the_surveys_are_audited(run):
         assert row["findings"] == []
 
 
+@pytest.mark.slow
 def test_the_estimators_are_audited(run):
     """None is found to tell more than it claims; one that reads plain means tells something."""
     assert len(command.LAYERS["learning"]()) == 10
@@ -59,6 +64,7 @@ def test_the_estimators_are_audited(run):
         assert row["findings"] == []
 
 
+@pytest.mark.slow
 def test_syntheses_are_audited(run):
     """Draws are not found to tell more than they claim, and one of them something."""
     names = ("a marginal, 1-DP", "a choice, 0.5-zCDP", "online answers, 1-DP")
@@ -69,6 +75,7 @@ def test_syntheses_are_audited(run):
     assert max(row["lower"] for row in found["subjects"]) > 0.1
 
 
+@pytest.mark.slow
 def test_what_is_refuted_is_told_with_its_witness(run, monkeypatch):
     import deniable as dp
 
