@@ -61,10 +61,8 @@ def take(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Exce
         there = _there(connection, [deposits[at] for at in taken])
     missing = [at for at in taken if not deposits[at].rows.keys() <= there]
     if missing:
-        TOKENS.erase(database)  # also what was left by who was killed before
         for at, problem in _lay_down(database, deposits, missing).items():
             outcomes[at] = problem
-        REPORTS.erase(database)
     return outcomes
 
 
@@ -89,6 +87,8 @@ def _spend(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Ex
                 "survey": survey, "token": token, "fingerprint": each.fingerprint,
             }  # fmt: skip
             outcomes.append(Outcome.STORED)
+        if spent:
+            REPORTS.erase(connection)
         TOKENS.put(connection, list(spent.values()))
     return outcomes
 
@@ -108,6 +108,7 @@ def _lay_down(
                 refused[at] = problem
                 continue
             rows |= {name: row for name, row in deposits[at].rows.items() if name not in there}
+        TOKENS.erase(connection)
         REPORTS.put(connection, list(rows.values()))
     return refused
 

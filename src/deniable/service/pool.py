@@ -8,8 +8,8 @@ Tokens and reports have a pool each, draw each for themselves, and are written i
 transactions (see `deposits.py`).
 
 In Postgres rows are deleted and written, never truncated: who reads from a snapshot, as a dump
-does, sees all of it. What was deleted is then taken out of the files (`erase`), of tokens before
-reports follow. While somebody holds a snapshot that sees it, Postgres keeps it.
+does, sees all of it. What was deleted of one kind is taken out of its files (`erase`) in the
+transaction that writes the next of the other kind. While a snapshot sees it, Postgres keeps it.
 
 So who sees the store once, at whatever moment, killed or not, sees a report among all of its
 survey, or, where those are more, among `KEPT` or more that it may belong to.
@@ -105,9 +105,13 @@ class Pool:
         self._lay(connection, self.fresh, kept)
         self._lay(connection, self.rest, released)
 
-    def erase(self, database: Database) -> None:
-        """Nothing of old fresh rows stays in the file; while somebody reads for long, it does."""
-        erase(database, self.fresh, seconds=_SHORT)
+    def erase(self, connection: sa.Connection) -> None:
+        """Nothing of old fresh rows stays in the file; while somebody reads for long, it does.
+
+        The connection has the turn, and writes the other kind: what is left of one kind's rows is
+        taken away with the first of the other kind, so that the files never tell of both.
+        """
+        erase(connection, self.fresh, seconds=_SHORT)
 
     def fill(self, connection: sa.Connection) -> None:
         """Bring rows back at random where fewer than `KEPT` are fresh: who comes next is mixed."""
@@ -144,33 +148,34 @@ def settle(database: Database) -> None:
             for table in _ALL:
                 _rewrite(connection, table)
         for table in _ALL:
-            if not erase(database, table, seconds=PATIENCE):
-                raise SurveyStoreError(
-                    "another session (a dump?) holds a lock on the survey store, whose files may "
-                    "tell in which order people answered; all is stored: let it end, and serve or "
-                    "close the survey again"
-                )
+            with database.turn() as connection:
+                if not erase(connection, table, seconds=PATIENCE):
+                    raise SurveyStoreError(
+                        "another session (a dump?) holds a lock on the survey store, whose files "
+                        "may tell in which order people answered; all is stored: let it end, and "
+                        "serve or close the survey again"
+                    )
     database.compact()
 
 
-def erase(database: Database, table: sa.Table, *, seconds: int) -> bool:
+def erase(connection: sa.Connection, table: sa.Table, *, seconds: int) -> bool:
     """Take what was deleted out of a table's files (SQLite has done it); False if it is locked.
 
     Unlike `TRUNCATE` this leaves to open snapshots what they see.
     """
-    if database.dialect != "postgresql":
+    if connection.dialect.name != "postgresql":
         return True
-    with database.turn() as connection:
-        name = named(connection, table)
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{seconds}s'")
-        try:
-            with connection.begin_nested():
-                connection.exec_driver_sql(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
-        except OperationalError as cause:
-            if not is_held_up(cause):
-                raise
-            return False
-        connection.exec_driver_sql(f"CLUSTER {name} USING {table.name}_pkey")
+    name = named(connection, table)
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{seconds}s'")
+            connection.exec_driver_sql(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+    except OperationalError as cause:
+        if not is_held_up(cause):
+            raise
+        return False
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
+    connection.exec_driver_sql(f"CLUSTER {name} USING {table.name}_pkey")
     return True
 
 
