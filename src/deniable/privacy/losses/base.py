@@ -55,6 +55,11 @@ class Loss(ABC):
     kind: ClassVar[str]
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
+    def __repr__(self) -> str:
+        """Every field exactly: losses of which one is met are stored in the order of it."""
+        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self))
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
     def __reduce__(self) -> tuple[Callable[..., Loss], tuple[type[Loss], dict[str, object]]]:
         """Copies and pickles carry the fields, not what was computed from them."""
         return _rebuilt, (
