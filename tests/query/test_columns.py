@@ -1,6 +1,7 @@
 """Columns without bounds: intervals about the truth, what is charged, what is refused."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import duckdb
@@ -13,8 +14,14 @@ import deniable as dp
 from corpus import hospital
 from deniable.query.plan.distances import Distances, levels_about
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
-from deniable.query.plan.reach import Unbounded, found as reach_found, supposed
+from deniable.query.plan.planner import Planner
+from deniable.query.plan.reach import Unbounded, supposed
+from deniable.query.plan.reach import found as reach_found
 from deniable.query.price import needed
+from deniable.query.price.values_again import ValuesAgain
+from deniable.query.read.build import Spend
+from deniable.query.read.catalogue import Options
+from deniable.query.read.resolve import parse
 from deniable.query.run import emit_columns
 from deniable.query.show import columns
 from query.test_truth import too_few
@@ -185,6 +192,26 @@ def test_small_tables_are_looked_at_twice_and_large_ones_once():
         assert first.cost.rho == dp.Budget(dp.ApproxDP(1e6, 1e-6)).rho_for(Fraction(1))
         assert again.cost.rho < 0.8 * first.cost.rho
     assert list(looks.values()) == [2, 0]
+
+
+def test_who_paid_for_a_second_look_is_answered():
+    """The first look told that there are enough people; that the second sees fewer is chance."""
+    rows = {"x": table()["x"][:150]}
+    with session(rows, unit=dp.ROW, budget=dp.ZCDP(1000)) as asked:
+        planner = Planner(asked.parts.catalogue, asked.parts.engine, asked.parts.budget)
+        question = parse("SELECT SUM(x) AS s FROM t")
+        (first, _) = planner.asked(question, Options(), Spend(rho=Fraction(1, 50))).estimates
+    bins = [0] * 28
+    many = math.ceil(10 * first.levels.noise.deviation(0))
+    plan = first.applied({"centre": 263, "place": 69, "bins": [many, *bins[1:]]})
+    assert next(iter(plan.contribution.reaches.values())).seen
+    again = ValuesAgain.of(plan, first.left, first.compiled)
+    (after,) = again.applied(bins).contribution.reaches.values()
+    assert after.seen
+    assert not replace(after, twice=False).seen
+    (after,) = again.applied([-50, *bins[1:]]).contribution.reaches.values()
+    assert after.seen
+    assert after.few
 
 
 def test_two_looks_have_less_noise_than_either():

@@ -88,11 +88,13 @@ class Reach:
     """Whether values are ranked between the bounds, not summed."""
     again: Unbounded | None = None
     """The column, where a second look at how far values lie is still to come."""
+    twice: bool = False
+    """Whether both looks are done: that there are enough units was told by the first."""
 
     @property
     def seen(self) -> bool:
         """Whether there are so many units that anything can be told of their values."""
-        return self._units >= self.needed
+        return self.twice or self._units >= self.needed
 
     @property
     def plenty(self) -> bool:

@@ -95,16 +95,15 @@ class ValuesAgain:
             side.with_more(part, deviation)
             for side, part in zip(before.sides, (stored[:half], stored[half:]), strict=True)
         )
-        return self._with(
-            found(
-                self.column,
-                before.centre,
-                above.place,
-                (above, below),
-                noise=self.noise,
-                share=share_of_side(self.plan),
-            )
+        reach = found(
+            self.column,
+            before.centre,
+            above.place,
+            (above, below),
+            noise=self.noise,
+            share=share_of_side(self.plan),
         )
+        return self._with(replace(reach, twice=True))
 
     def assumed(self) -> Plan:
         """As it was."""
