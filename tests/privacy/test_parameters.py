@@ -149,10 +149,10 @@ def test_a_subclass_that_declares_nothing_reads_what_it_inherits():
 
 def test_losses_show_every_digit_as_their_order_in_a_ledger_follows_it():
     """Parallel losses are stored in the order of their reprs: two must never look alike."""
-    close = [dp.PureLoss(bound=Fraction(1, 3) + Fraction(k, 10**40)) for k in range(2)]
+    close = [dp.losses.PureLoss(bound=Fraction(1, 3) + Fraction(k, 10**40)) for k in range(2)]
     assert len({repr(each) for each in close}) == 2
-    assert repr(dp.PureLoss(bound=Fraction(1, 3))) == (
+    assert repr(dp.losses.PureLoss(bound=Fraction(1, 3))) == (
         "PureLoss(relation=<Relation.ADD_REMOVE: 'add_remove'>, bound=Fraction(1, 3))"
     )
     there, back = (dp.parallel(*each) for each in (close, close[::-1]))
-    assert dp.loss_to_json(there) == dp.loss_to_json(back)
+    assert dp.losses.loss_to_json(there) == dp.losses.loss_to_json(back)

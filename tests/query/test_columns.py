@@ -15,8 +15,7 @@ from corpus import hospital
 from deniable.query.plan.distances import Distances, levels_about
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
 from deniable.query.plan.planner import Planner
-from deniable.query.plan.reach import Unbounded, supposed
-from deniable.query.plan.reach import found as reach_found
+from deniable.query.plan.reach import Unbounded, found as reach_found, supposed
 from deniable.query.price import needed
 from deniable.query.price.values_again import ValuesAgain
 from deniable.query.read.build import Spend
