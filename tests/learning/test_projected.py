@@ -170,7 +170,7 @@ def test_a_gate_releases_it():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"objective": "cubic"}, "must be one of logistic, hinge"),
+        ({"objective": "cubic"}, "must be 'logistic', 'hinge'"),
         ({"radius": 0}, "radius"),
         ({"width": 0}, "width"),
         ({"size": 1.5}, "size"),

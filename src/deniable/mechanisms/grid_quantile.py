@@ -92,7 +92,9 @@ class GridQuantile:
     cells: Parameter[int, int] = parameter(whole)
     ends: Parameter[bool, bool] = parameter(flag)
     relation: Parameter[Relation | str, Relation] = parameter(related)
-    prior: Parameter[Sequence[int] | None, tuple[int, ...] | None] = parameter(_read_prior)
+    prior: Parameter[Sequence[int] | None, tuple[int, ...] | None] = parameter(
+        _read_prior, default=None
+    )
 
     def __init__(
         self,

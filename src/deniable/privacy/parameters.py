@@ -71,7 +71,7 @@ def parameters(kind: Kind) -> Kind:
         owner = _owner(type(self))
         if owner.__post_init__ is read:  # once, before any class looks at them
             for name, each in _DECLARED[owner].items():
-                vars(self)[name] = each.read(vars(self)[name], name)
+                vars(self)[name] = each.read(getattr(self, name), name)
         if check is not None:
             check(self)
 
