@@ -1,6 +1,7 @@
 """Keys and what is remembered of ledgers: each test has a folder of its own for them."""
 
 import gc
+import inspect
 import itertools
 
 import pytest
@@ -17,15 +18,19 @@ settings.load_profile("steady")
 def pytest_collection_modifyitems(items):
     """What is made once is made by one worker: Spark, and what a module makes."""
     for item in items:
+        made = item._fixtureinfo.name2fixturedefs.values()
         # Two workers with a Spark each only take each other's memory and time.
-        if "spark" in item.nodeid.lower() or "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in item.nodeid.lower() or any(_starts_spark(each[-1].func) for each in made):
             item.add_marker(pytest.mark.xdist_group("spark"))
             continue
-        made = item._fixtureinfo.name2fixturedefs.values()
         if any(each[-1].scope == "module" for each in made) and not item.get_closest_marker(
             "xdist_group"
         ):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _starts_spark(fixture):
+    return "local_spark" in inspect.unwrap(fixture).__code__.co_names
 
 
 def pytest_collection_finish():
