@@ -107,8 +107,9 @@ def entry(request) -> Entry:
 def test_every_exported_mechanism_is_here():
     exported = {
         name
-        for name in dp.__all__
-        if isinstance(getattr(dp, name), type) and hasattr(getattr(dp, name), "release")
+        for space in (dp, dp.learning)
+        for name in space.__all__
+        if isinstance(getattr(space, name), type) and hasattr(getattr(space, name), "release")
     }
     assert exported - {"Gate"} == set(CATALOGUE)
 

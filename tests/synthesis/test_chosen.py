@@ -96,7 +96,7 @@ def test_workloads_that_were_changed_are_looked_at_again(field, value):
     ("method", "more", "said"),
     [
         ("AIM", {}, "aim, mst, mwem, fixed, independent, or an object"),
-        (dp.synthesis.MST, {}, r"dp\.MST\(\)"),
+        (dp.synthesis.MST, {}, r"dp\.synthesis\.MST\(\)"),
         (dp.synthesis.AIM(workload=PAIRS), {"workload": 2}, "say it there alone"),
         (dp.synthesis.MWEM(workload=PAIRS), {"workload": [["ward"]]}, "say it there alone"),
         (dp.synthesis.MST(), {"max_megabytes": 1}, "say it there alone"),
