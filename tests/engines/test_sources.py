@@ -389,6 +389,15 @@ def test_a_complex_cell_of_a_pandas_table_changes_no_other(kind):
     assert asked(frame, "SELECT COUNT(s) AS n FROM t", columns=kinds) == 2
 
 
+@pytest.mark.parametrize("cell", ["1E+10000000", "-1E+999999999999999999", "9223372036854775808"])
+def test_a_decimal_of_pandas_that_no_memory_holds_is_missing(cell):
+    frame = pandas.DataFrame({"u": [*"abc"], "x": [Decimal(2), Decimal(3), Decimal(cell)]})
+    kinds = {"u": "text", "x": "integer"}
+    before = time.process_time()
+    assert asked(frame, columns=kinds) == 2
+    assert time.process_time() - before < 10  # to write out its digits takes hours
+
+
 class Everybody:
     """Prints alike."""
 

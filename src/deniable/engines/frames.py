@@ -228,6 +228,9 @@ def _read_by(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _whole(value: Any) -> int | None:
     if isinstance(value, str) and not _WHOLE.fullmatch(value.strip()):
         return None
+    # Compared first: a decimal of a few signs may have more digits than any memory holds.
+    if not isinstance(value, str) and not -_MOST <= value < _MOST:
+        return None
     number = int(value)
     exact = isinstance(value, str) or number == value
     return number if exact and -_MOST <= number < _MOST else None
