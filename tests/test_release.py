@@ -9,6 +9,7 @@ import pickle
 import re
 import threading
 
+import polars
 import pytest
 
 import deniable as dp
@@ -85,6 +86,48 @@ def test_failures_after_reading_are_charged_and_say_nothing(ledger, gate):
     assert float(balance.remaining["epsilon"]) == 0.9
     assert [row.kind for row in ledger.history(PEOPLE)][-1] == Kind.FAIL
     verify(ledger, PEOPLE)
+
+
+class Stop(BaseException):
+    pass
+
+
+STOPS = [Stop, KeyboardInterrupt, SystemExit, GeneratorExit]
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_a_stop_within_a_read_is_charged_and_says_nothing(ledger, gate, kind):
+    def read():
+        stop = kind("patient Miller has HIV")
+        stop.patient = "Miller"
+        stop.add_note("Miller")
+        raise stop
+
+    with pytest.raises(kind) as caught:
+        gate.release(COUNT, read, purpose="stops")
+    assert (caught.value.args, vars(caught.value)) == ((), {})
+    assert getattr(caught.value, "code", 1) == 1  # of SystemExit
+    assert ledger.balance(PEOPLE).releases == 1
+
+
+@pytest.mark.parametrize("where", ["read", "ask"])
+@pytest.mark.parametrize(
+    "error",
+    [polars.exceptions.PanicException("Miller"), BaseExceptionGroup("Miller", [Stop("Miller")])],
+)
+def test_a_failure_that_is_no_exception_has_the_same_sentence(gate, error, where):
+    """Libraries in Rust raise such where they panic, and quote what they were at."""
+
+    def read():
+        raise error
+
+    door = gate.open(dp.losses.PureLoss(bound=0.2), purpose="x")
+    stream = door.draw(dp.SparseVector(epsilon=0.1, threshold=10, sensitivity=1), list)
+    put = door.ask if where == "ask" else door.draw
+    with pytest.raises(dp.ReleaseFailedError) as caught:
+        put(stream if where == "ask" else COUNT, read)
+    assert "Miller" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_a_door_gives_no_more_than_its_price(ledger, gate):

@@ -171,3 +171,8 @@ def _short(value: object, limit: int = 60) -> str:
 def is_stop(error: BaseException) -> bool:
     """Whether DuckDB's driver ended a statement because a signal came, of which it says no more."""
     return type(error) is RuntimeError and str(error) == "Query interrupted"
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library in Rust, such as polars, has failed: to Python that is no `Exception`."""
+    return type(error).__module__ == "pyo3_runtime"

@@ -35,6 +35,7 @@ from deniable.errors import (
     ParameterError,
     ParameterTypeError,
     ReleaseFailedError,
+    is_panic,
     is_stop,
 )
 from deniable.held import without_frames
@@ -113,8 +114,10 @@ def _told(error: BaseException, *, charged: bool) -> BaseException:
     asked_wrongly = lines is None or lines.tb_next is None  # arguments that do not fit
     without_frames(error)
     told: BaseException
-    if isinstance(error, ReleaseFailedError | LedgerError) or not isinstance(error, Exception):
+    if isinstance(error, ReleaseFailedError | LedgerError):
         return error
+    if not _is_failure(error):
+        return _wordless(error) if charged else error
     if charged:
         told = ReleaseFailedError(
             "this failed after it was charged, and what was charged stays charged; declare what it "
@@ -125,6 +128,20 @@ def _told(error: BaseException, *, charged: bool) -> BaseException:
     else:
         told = EngineError(f"this ended with {type(error).__name__}; nothing was charged")
     return told.with_traceback(lines)
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Whether it is told of in our words; what ends a program passes."""
+    return isinstance(error, Exception | BaseExceptionGroup) or is_panic(error)
+
+
+def _wordless(stop: BaseException) -> BaseException:
+    """What ends a program, without what it says: a function of the caller's may quote rows."""
+    stop.args = ()
+    vars(stop).clear()
+    if isinstance(stop, SystemExit):
+        stop.code = 1  # a status may be a count
+    return stop
 
 
 class Releases(Protocol[Value_contra]):
@@ -222,8 +239,9 @@ class Door:
             made = drawn.release(read())
             self._check_mine()  # the debit was made in another process, if it was forked since
             return self._watched(drawn, made)
-        except Exception:  # noqa: S110  (whatever it says may quote private data)
-            pass
+        except BaseException as error:  # whatever it says may quote private data
+            if not _is_failure(error):
+                raise
         # Raised out here, so that it carries nothing of that error along.
         raise ReleaseFailedError(
             f"a draw of reservation {self.number} failed after it was charged; it stays charged"
@@ -241,8 +259,9 @@ class Door:
                 raise DoorError("a door asks only the streams that its own draws opened")
         try:
             return stream.ask(read())
-        except Exception:  # noqa: S110  (whatever it says may quote private data)
-            pass
+        except BaseException as error:  # whatever it says may quote private data
+            if not _is_failure(error):
+                raise
         raise ReleaseFailedError(f"a question to a stream of reservation {self.number} failed")
 
     def _watched(self, drawn: Releases[Any], made: object) -> object:

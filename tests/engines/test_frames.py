@@ -262,6 +262,17 @@ def test_columns_of_listed_types_are_read(case):
     assert asked(READ[case](), "SELECT COUNT(c) AS n FROM t") == 3
 
 
+@pytest.mark.parametrize("place", [2, 77, 127, -1, -128])
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64()])
+def test_a_cell_beside_its_dictionary_is_missing(place, kind):
+    """An engine would show what lies there in memory, or end the process."""
+    places = pa.array([0, 1, place], kind)
+    cells = pa.DictionaryArray.from_arrays(places, pa.array(["a", "b"]), safe=False)
+    table = with_column(cells)
+    assert asked(table, "SELECT COUNT(c) AS n FROM t") == 2
+    assert asked(table, f"{COUNT} WHERE c IS NULL") == 1
+
+
 @pytest.mark.parametrize("name", [b"arrow.uuid", b"arrow.bool8", b"arrow.json", b"geoarrow.wkb"])
 def test_notes_on_columns_change_no_type(name):
     for cells in ([1, 2, 3], [*"abc"], [b"a", b"b", b"c"]):

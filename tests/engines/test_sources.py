@@ -8,7 +8,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -387,6 +387,77 @@ def test_a_complex_cell_of_a_pandas_table_changes_no_other(kind):
     two = "'2'" if kind == "text" else "2"
     assert asked(frame, f"SELECT COUNT(*) AS n FROM t WHERE s = {two}", columns=kinds) == 1
     assert asked(frame, "SELECT COUNT(s) AS n FROM t", columns=kinds) == 2
+
+
+@pytest.mark.parametrize("cell", ["1E+10000000", "-1E+999999999999999999", "9223372036854775808"])
+def test_a_decimal_of_pandas_that_no_memory_holds_is_missing(cell):
+    frame = pandas.DataFrame({"u": [*"abc"], "x": [Decimal(2), Decimal(3), Decimal(cell)]})
+    kinds = {"u": "text", "x": "integer"}
+    before = time.process_time()
+    assert asked(frame, columns=kinds) == 2
+    assert time.process_time() - before < 10  # to write out its digits takes hours
+
+
+def as_arrow(kind, cells):
+    return pandas.Series(pandas.arrays.ArrowExtensionArray(pa.array(cells).view(kind)))
+
+
+FAR = 1 << 62
+UNGIVABLE = {
+    **{
+        f"{kind} {far}": as_arrow(kind, [0, 1, far])
+        for kind in (pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.duration("s"), pa.date64())
+        for far in (FAR, -FAR)
+    },
+    "a day": as_arrow(pa.date32(), np.array([0, 1, -(1 << 31)], "int32")),
+    "no text": as_arrow(pa.string(), [b"a", b"b", b"\xff"]),
+    "a zone": pandas.Series(np.array([0, 1, (1 << 63) - 1]).view("M8[us]"))
+    .dt.tz_localize("UTC")
+    .dt.tz_convert("Asia/Tokyo"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", UNGIVABLE)
+@pytest.mark.parametrize("kind", ColumnType)
+def test_a_cell_that_pandas_cannot_give_is_missing_and_keeps_no_other(case, kind):
+    def read(cells):
+        return frames.pinned_frame(pandas.DataFrame({"x": cells}), {"x": kind})["x"].to_pylist()
+
+    assert read(UNGIVABLE[case])[:2] == read(UNGIVABLE[case][:2])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_too_large_for_its_type_does_not_warn():
+    cells = pandas.Series(np.array(["1", "2", "1e4000"], np.longdouble))
+    frame = pandas.DataFrame({"u": [*"abc"], "x": cells})
+    assert asked(frame, columns=KINDS) == 2
+
+
+ALONE = {
+    "spans": [timedelta(1), timedelta(2, 5)],
+    "spans of NumPy": [np.timedelta64(1, "ns"), np.timedelta64(5, "s")],
+    "times of NumPy": [np.datetime64("2020-01-01", "ns"), np.datetime64("2021-01-01", "ns")],
+    "days of NumPy": [np.datetime64("2020-01-01", "D"), np.datetime64("2021-01-01", "D")],
+    "intervals": [pandas.Interval(0, 1), pandas.Interval(1, 2)],
+    "short fractions": [np.float16(0.1), np.float16(2)],
+    "short whole numbers": [np.int8(5), np.int8(7)],
+    "complex numbers": [np.complex64(0.1), np.complex64(2)],
+}
+GUESTS = ["x", None, 0.5, float("inf"), 3j, np.longdouble("1.5"), np.float16(3), timedelta(3)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("guest", GUESTS, ids=repr)
+@pytest.mark.parametrize("case", ALONE)
+def test_whatever_a_cell_makes_of_a_column_the_others_are_read_alike(case, guest):
+    """Times beside a text are NumPy's own, of which Python makes numbers; spans print otherwise."""
+    for kind in ColumnType:
+        alone, beside = (
+            frames.pinned_frame(pandas.DataFrame({"x": cells}), {"x": kind})["x"].to_pylist()
+            for cells in (ALONE[case], [*ALONE[case], guest])
+        )
+        assert beside[:2] == alone
 
 
 class Everybody:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -245,6 +246,14 @@ def test_the_scale_is_found_to_a_factor():
 def test_bad_proposals_are_refused(call):
     with pytest.raises((dp.ParameterError, dp.errors.PrivateValueError)):
         call(dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=1))
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, None, [1.0], Decimal("sNaN")])
+def test_at_no_distance_a_value_that_is_no_number_does_not_show(value):
+    """The mean of nobody is no number, and that of one more person is; neither passes the test."""
+    mean = dp.ProposeTestRelease(epsilon=1, delta=1e-9, bound=1, function=lambda _: (value, 0))
+    assert mean.release([]) is None
+    assert dp.ProposeTestRelease(epsilon=1, delta=1e-9, bound=1).release((value, 0)) is None
 
 
 def test_medians_are_stated_for_replacement_only():

@@ -56,8 +56,30 @@ def of_arrow(table: Any) -> Frame:
         if why := _why_unread(pyarrow, column.type):
             hidden[name] = why
         else:
-            kept[name] = column
+            kept[name] = _within(pyarrow, column)
     return Frame(pyarrow.table(kept), hidden)
+
+
+def _within(arrow: Any, column: Any) -> Any:
+    """A column in which cells that point beside their dictionary are missing.
+
+    Nothing that makes or reads an Arrow table looks whether one does, and an engine that follows it
+    reads what lies there in memory, or ends the process.
+    """
+    if not arrow.types.is_dictionary(column.type):
+        return column
+    from pyarrow import compute  # noqa: PLC0415  (slow to import)
+
+    chunks = []
+    for chunk in column.chunks:
+        size = arrow.scalar(len(chunk.dictionary), arrow.uint64())
+        inside = compute.less(chunk.indices.cast(arrow.uint64(), safe=False), size)
+        places = compute.if_else(inside, chunk.indices, None)
+        made = arrow.DictionaryArray.from_arrays(
+            places, chunk.dictionary, ordered=chunk.type.ordered, safe=False
+        )
+        chunks.append(made)
+    return arrow.chunked_array(chunks, column.type)
 
 
 def of_polars(source: Any, declared: Collection[str]) -> Frame:

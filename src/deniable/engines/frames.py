@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST = 1 << 63
 _ROUNDED = float(1 << 53)
+_AT_A_TIME = 1 << 14
 
 
 def pinned_frame(
@@ -45,7 +46,8 @@ def pinned_frame(
     import pyarrow  # noqa: PLC0415  (slow to import)
 
     if is_pandas(source):
-        found = Frame(_from_pandas(source, columns or {}, unit))
+        with _numpy().errstate(all="ignore"):  # a number too large for its type would warn
+            found = Frame(_from_pandas(source, columns or {}, unit))
     elif isinstance(source, pyarrow.Table):
         found = of_arrow(source)
     elif isinstance(source, pyarrow.RecordBatch):
@@ -109,8 +111,22 @@ def _from_pandas(source: Any, columns: Mapping[str, ColumnType], unit: str | Non
             if form is not None and not column.hasnans:
                 arrays[name] = pyarrow.array(column.to_numpy(dtype=form, copy=True), kinds[kind])
             else:
-                arrays[name] = pyarrow.array(map(_CELLS[kind], column.array), kinds[kind])
+                arrays[name] = pyarrow.array(map(_CELLS[kind], _each(column.array)), kinds[kind])
     return pyarrow.table(arrays)
+
+
+def _each(array: Any) -> Iterator[Any]:
+    """The cells of a column. One that pandas cannot give, as a time too far, is missing."""
+    for start in range(0, len(array), _AT_A_TIME):
+        yield from _given(array[start : start + _AT_A_TIME])
+
+
+def _given(array: Any) -> list[Any]:
+    try:
+        return list(array)
+    except Exception:
+        half = len(array) // 2
+        return [*_given(array[:half]), *_given(array[half:])] if half else [None]
 
 
 def _check_exact(name: str, kind: ColumnType, column: Any) -> None:
@@ -122,7 +138,8 @@ def _check_exact(name: str, kind: ColumnType, column: Any) -> None:
         sizes = abs(values)
         rounded = bool(((sizes >= _ROUNDED) & (sizes < math.inf)).any())
     else:
-        fractions = (each for each in values if isinstance(each, float) and math.isfinite(each))
+        cells = _each(values.array)
+        fractions = (each for each in cells if isinstance(each, float) and math.isfinite(each))
         rounded = values.dtype.kind == "O" and any(abs(each) >= _ROUNDED for each in fractions)
     if rounded:
         raise ParameterError(
@@ -143,7 +160,7 @@ def _check_unit(name: str, kind: ColumnType, column: Any) -> None:
     cells = values.array
     if isinstance(values.dtype, _numpy().dtype) and values.dtype.kind in "iuf":
         cells = cells[:1]  # all are of its type
-    kinds = {_kind_of(type(each)) for each in cells if not _is_missing(each)}
+    kinds = {_kind_of(type(each)) for each in _each(cells) if not _is_missing(each)}
     if len(kinds) > 1 or not kinds <= _UNIT_KINDS.get(kind, frozenset()):
         raise ParameterError(
             "unit",
@@ -200,16 +217,34 @@ _AT_ONCE = {
 def _plain(value: Any) -> Any:
     """A cell without NumPy's or pandas' clothes; None where it is missing.
 
-    One complex cell makes all numbers of a column complex: those are read as what they were.
+    One cell decides how pandas holds a column: all numbers of one with a complex cell are complex,
+    and times beside a text are NumPy's own. So each is read as it would be in a column of its kind.
     """
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     if isinstance(value, str | bool | int | float | datetime | date):
         return value
+    numpy = _numpy()
+    if isinstance(value, numpy.datetime64 | numpy.timedelta64):
+        return _moment(value)
+    if isinstance(value, numpy.longdouble):
+        return float(value)
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "ndim", 0) == 0:
+        value = item()
     if isinstance(value, complex):
         return float(value.real) if value.imag == 0 else None
-    item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "ndim", 0) == 0 else value
+    return value
+
+
+def _moment(value: Any) -> Any:
+    """A time or time span of NumPy's as pandas has it; None where it has none."""
+    kind = _pandas().Timestamp if isinstance(value, _numpy().datetime64) else _pandas().Timedelta
+    try:
+        made = kind(value)
+    except Exception:
+        return None
+    return None if made is _pandas().NaT else made
 
 
 def _read_by(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -228,6 +263,9 @@ def _read_by(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _whole(value: Any) -> int | None:
     if isinstance(value, str) and not _WHOLE.fullmatch(value.strip()):
         return None
+    # Compared first: a decimal of a few signs may have more digits than any memory holds.
+    if not isinstance(value, str) and not -_MOST <= value < _MOST:
+        return None
     number = int(value)
     exact = isinstance(value, str) or number == value
     return number if exact and -_MOST <= number < _MOST else None
@@ -243,7 +281,11 @@ def _text(value: Any) -> str | None:
 
     Of whatever else Python holds, what prints may be where it lies in memory.
     """
-    if not isinstance(value, (*_PRINTED, _pandas().Period, _pandas().Interval)):
+    if isinstance(value, _pandas().Interval):
+        return _interval(value)
+    if isinstance(value, timedelta):
+        value = _pandas().Timedelta(value)  # Python prints its own otherwise
+    if not isinstance(value, (*_PRINTED, _pandas().Period)):
         return None
     if isinstance(value, float):
         if math.isnan(value):
@@ -253,6 +295,16 @@ def _text(value: Any) -> str | None:
     text = str(value)
     text.encode()
     return text
+
+
+def _interval(value: Any) -> str | None:
+    """With ends as they print by themselves: one fraction makes fractions of a column's ends."""
+    ends = [_plain(value.left), _plain(value.right)]
+    if any(isinstance(end, int | float) and abs(end) >= _ROUNDED for end in ends):
+        return None
+    left, right = map(_text, ends)
+    opening, closing = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
+    return f"{opening}{left}, {right}{closing}"
 
 
 _PRINTED = (str, bool, int, float, Decimal, date, time, timedelta, UUID, bytes)

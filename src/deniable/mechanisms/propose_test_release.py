@@ -19,7 +19,7 @@ from deniable.mechanisms.base import Pairs, Plain
 from deniable.mechanisms.gaps import Gap, by_norm, moved_by, real_moves, records_apart
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.laws import tail_threshold
-from deniable.mechanisms.values import is_scalar, read_integer, read_reals
+from deniable.mechanisms.values import is_scalar, read_integer, read_real, read_reals
 from deniable.privacy.exact import Number, positive, probability
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import ApproxLoss
@@ -77,7 +77,7 @@ class ProposeTestRelease:
       replaced.
 
     A function of your own takes the data and gives the pair of a value and its distance. Without
-    one, what is released is such a pair itself.
+    one, what is released is such a pair itself. At distance 0 the value may be anything, NaN too.
 
     A bare release is unledgered: the caller keeps the budget.
     """
@@ -163,6 +163,8 @@ class ProposeTestRelease:
         far = read_integer(distance)
         if far < 0:
             raise PrivateValueError("a distance to instability is 0 or more")
+        if far == 0 and not _is_number(value):
+            return 0.0, far  # at no distance it may be anything; that it is no number must not show
         if not is_scalar(value):
             raise PrivateValueError("one number is released at a time")
         return value, far
@@ -230,6 +232,14 @@ class ProposeTestRelease:
         if self.function is not None:
             return None
         return [((0.0, 3), (float(self.bound), 4)), ((0.0, 0), (0.0, 1))]
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        read_real(value)
+    except PrivateValueError:
+        return False
+    return is_scalar(value)
 
 
 def median_distance(
