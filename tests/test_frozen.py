@@ -19,7 +19,8 @@ from deniable.mechanisms.joint import JointNoise, Norm
 from deniable.mechanisms.keys import KeySelection
 from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.losses.base import Loss
-from deniable.release import _read_draw, shielded
+from deniable.release import _read_draw
+from deniable.shield import shielded
 from test_closed import fractions_of_objects
 
 LINE = ((0, 1, 2), (1, 0, 1), (2, 1, 0))

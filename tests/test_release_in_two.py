@@ -8,7 +8,8 @@ import deniable as dp
 from deniable.ledger.entries import Kind
 from deniable.ledger.reservation import Second
 from deniable.ledger.verify import verify
-from deniable.release import Answer, Door, shielded
+from deniable.release import Answer, Door
+from deniable.shield import shielded
 
 PEOPLE = "clinic/patient"
 FIRST = dp.Geometric(epsilon=0.1, sensitivity=1)

@@ -19,26 +19,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import wraps
 from types import TracebackType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from deniable.closed import exactly, frozen, is_mechanism, read_text
 from deniable.errors import (
     BudgetError,
-    DeniableError,
     DoorError,
-    EngineError,
     LedgerError,
     ParameterError,
     ParameterTypeError,
     ReleaseFailedError,
-    is_panic,
-    is_stop,
 )
-from deniable.held import without_frames
 from deniable.ledger.filters import Totals, charge
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.plain import plain
@@ -48,100 +41,10 @@ from deniable.mechanisms.sparse_vector import SparseStream
 from deniable.privacy.losses.base import Loss, read_loss
 from deniable.privacy.price import Price
 from deniable.randomness.fork import process_mark
+from deniable.shield import is_failure, now_charged, shielded
 from deniable.trace import stated
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
-Given = ParamSpec("Given")
-Returned = TypeVar("Returned")
-
-_charges: ContextVar[int] = ContextVar("charges", default=0)
-
-
-def shielded(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Decorator of what reads private tables: how it fails says nothing about them.
-
-    Whatever fails after a price was reserved is a `ReleaseFailedError` of one sentence, unless the
-    ledger itself failed. Before that, errors of our own pass; what others raise, which may quote
-    rows, becomes an `EngineError` that names its kind. No error keeps local variables of frames.
-    """
-
-    @wraps(call)
-    def shield(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        before = _charges.get()
-        try:
-            return call(*args, **kwargs)
-        except BaseException as error:
-            try:
-                del args, kwargs
-                told = _told(error, charged=_charges.get() > before)
-            except BaseException as later:  # a second interrupt, while the first is cleaned
-                told = without_frames(later)
-        # Raised out here, so that it carries nothing of that error along.
-        raise told
-
-    return shield
-
-
-class _CallersError(BaseException):
-    """What a function of the caller's raised, on its way out to the caller."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-
-def of_caller(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """A function of the caller's that is told nothing private: its errors pass a shield."""
-
-    @wraps(call)
-    def called(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        try:
-            return call(*args, **kwargs)
-        except Exception as error:
-            raise _CallersError(error) from None
-
-    return called
-
-
-def _told(error: BaseException, *, charged: bool) -> BaseException:
-    """The error that may be told of."""
-    if isinstance(error, _CallersError):
-        without_frames(error)
-        return error.error
-    if is_stop(error):
-        return KeyboardInterrupt()
-    lines = error.__traceback__
-    asked_wrongly = lines is None or lines.tb_next is None  # arguments that do not fit
-    without_frames(error)
-    told: BaseException
-    if isinstance(error, ReleaseFailedError | LedgerError):
-        return error
-    if not _is_failure(error):
-        return _wordless(error) if charged else error
-    if charged:
-        told = ReleaseFailedError(
-            "this failed after it was charged, and what was charged stays charged; declare what it "
-            "would have to buy (bounds, keys, max_rows), or look at the source, and ask again"
-        )
-    elif isinstance(error, DeniableError | OSError) or asked_wrongly:
-        return error
-    else:
-        told = EngineError(f"this ended with {type(error).__name__}; nothing was charged")
-    return told.with_traceback(lines)
-
-
-def _is_failure(error: BaseException) -> bool:
-    """Whether it is told of in our words; what ends a program passes."""
-    return isinstance(error, Exception | BaseExceptionGroup) or is_panic(error)
-
-
-def _wordless(stop: BaseException) -> BaseException:
-    """What ends a program, without what it says: a function of the caller's may quote rows."""
-    stop.args = ()
-    vars(stop).clear()
-    if isinstance(stop, SystemExit):
-        stop.code = 1  # a status may be a count
-    return stop
 
 
 class Releases(Protocol[Value_contra]):
@@ -240,7 +143,7 @@ class Door:
             self._check_mine()  # the debit was made in another process, if it was forked since
             return self._watched(drawn, made)
         except BaseException as error:  # whatever it says may quote private data
-            if not _is_failure(error):
+            if not is_failure(error):
                 raise
         # Raised out here, so that it carries nothing of that error along.
         raise ReleaseFailedError(
@@ -260,7 +163,7 @@ class Door:
         try:
             return stream.ask(read())
         except BaseException as error:  # whatever it says may quote private data
-            if not _is_failure(error):
+            if not is_failure(error):
                 raise
         raise ReleaseFailedError(f"a question to a stream of reservation {self.number} failed")
 
@@ -378,7 +281,7 @@ class Gate:
         )
         if isinstance(found, Recorded):
             return _answer(found, loss.price)
-        _charges.set(_charges.get() + 1)
+        now_charged()
         return Door(self.ledger, found, Totals(), resumable=resumable)
 
     def known(self, loss: Loss, question: Mapping[str, object]) -> Answer | None:
@@ -465,7 +368,7 @@ class Gate:
         reservation, drawn = self.ledger.resume(self.population, number)
         if reservation.who != self.who:
             raise DoorError(f"reservation {number} was opened by someone else")
-        _charges.set(_charges.get() + 1)  # whatever fails from here on may follow from what is read
+        now_charged()  # whatever fails from here on may follow from what is read
         return Door(self.ledger, reservation, drawn, resumable=True)
 
     @shielded

@@ -36,7 +36,7 @@ from deniable.query.read.resolve import parse
 from deniable.query.run.answering import Answering
 from deniable.query.run.changes import MESSAGE, Changes
 from deniable.query.show.explain import Explanation
-from deniable.release import shielded
+from deniable.shield import shielded
 from deniable.tables import (
     PrivateTable,
     PublicTable,

@@ -41,8 +41,9 @@ from deniable.query.price.room import check_room
 from deniable.query.read.columns import BOUGHT, Column
 from deniable.query.read.compile import Selected, compile_rows, table_rows
 from deniable.query.read.resolve import parse
-from deniable.release import Door, Gate, shielded
+from deniable.release import Door, Gate
 from deniable.session import Parts, Session
+from deniable.shield import shielded
 from deniable.tables import NUMERIC, ColumnType, check_keys, nearest
 
 Estimator = TypeVar("Estimator", bound=PrivateEstimator)

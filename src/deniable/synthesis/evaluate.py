@@ -14,8 +14,9 @@ from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
-from deniable.release import Door, shielded
+from deniable.release import Door
 from deniable.session import Session
+from deniable.shield import shielded
 from deniable.synthesis.columns import frozen
 from deniable.synthesis.domain import Clique, Domain, Floats
 from deniable.synthesis.measure import Draws

@@ -15,8 +15,9 @@ from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.price import Price
-from deniable.release import Door, shielded
+from deniable.release import Door
 from deniable.session import Session
+from deniable.shield import shielded
 from deniable.synthesis.bought import with_rows
 from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Clique, Counts, Domain

@@ -11,8 +11,8 @@ from deniable.closed import read_mapping, read_names
 from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
-from deniable.release import of_caller, shielded
 from deniable.session import Session
+from deniable.shield import of_caller, shielded
 from deniable.synthesis.bought import Bought, discovered, placeholders, with_rows
 from deniable.synthesis.chosen import Listed, read_method
 from deniable.synthesis.columns import Bins, Coding, codings, read_bins
