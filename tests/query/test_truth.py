@@ -143,15 +143,21 @@ def test_labels_say_the_bound_and_what_upper_ends_rest_on():
 def test_where_nobody_is_seen_nothing_is_answered_and_a_quarter_was_charged(budget):
     for rows in ([], [1], [3] * 12):
         data = table(np.random.default_rng(1), np.array(rows, dtype=int))
-        with opened(data, budget) as session:
-            whole = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=0.5).cost
-            with pytest.raises(dp.NotAnsweredError, match="fewer than about") as refused:
-                session.sql("SELECT COUNT(*) AS n FROM t", epsilon=0.5)
-            entries = [e.data["loss"] for e in session.history["p"] if "loss" in e.data]
+        for _ in range(6):  # noise alone stands out once in fifty times
+            with opened(data, budget) as session:
+                whole = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=0.5).cost
+                try:
+                    session.sql("SELECT COUNT(*) AS n FROM t", epsilon=0.5)
+                except dp.NotAnsweredError as error:
+                    refused = str(error)
+                    entries = [e.data["loss"] for e in session.history["p"] if "loss" in e.data]
+                    break
+        assert "fewer than about" in refused
         (charged,) = [loss_from_json(loss).price for loss in entries]
         part = charged.rho / whole.rho if budget is None else charged.epsilon / whole.epsilon
         assert 0.1 < part <= 0.25
-        assert "max_rows=" in str(refused.value)
+        assert "max_rows=" in refused
+        del refused
 
 
 def test_a_few_people_have_lower_ends_alone():
