@@ -1,5 +1,7 @@
 """Likenesses of tables on which numbers once misled, with nothing declared but the unit."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -56,6 +58,16 @@ def test_files_whose_rows_are_kept_while_columns_are_centred(tmp_path, question,
     assert row["n_low"] <= len(who) <= row["n_high"]
     assert row["m_low"] <= x.mean() <= row["m_high"]
     assert row["m_high"] - row["m_low"] < 10  # about where they lie, and not about 70
+
+
+@pytest.mark.parametrize("deviation", [0.2, 0.33, 0.5, 0.8, 1.3, 3, 11])
+def test_empty_bins_seldom_stand_out_of_noise_in_whole_numbers(deviation):
+    """As seldom as three deviations of a normal law, 0.00135, but for the fineness of steps."""
+    noise = np.arange(-60 * 12, 60 * 12 + 1)
+    law = np.exp(-(noise**2) / (2 * deviation**2))
+    out = np.array([tail_module.stands_out(float(each), deviation) for each in noise])
+    assert law[out].sum() / law.sum() < 0.0016
+    assert tail_module.stands_out(math.ceil(3 * deviation + 1), deviation)
 
 
 @pytest.mark.parametrize("seed", [0, 10, 11])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.query.plan.tail import STANDS_OUT, UPPER_END, Lost, Tail, tail_of
+from deniable.query.plan.tail import UPPER_END, Lost, Tail, stands_out, tail_of
 
 _BELOW, _ABOVE = 6, 4  # octaves of bins below what was declared, and above
 
@@ -49,7 +49,7 @@ class Above:
     @property
     def unknown(self) -> bool:
         """Whether nothing bounds what is lost: too few units, or heavy ones beyond all bins."""
-        far = self.bins[-1] >= STANDS_OUT * self.deviation and self.cap is None
+        far = stands_out(self.bins[-1], self.deviation) and self.cap is None
         return far or self.units < UPPER_END * self.deviation
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.query.plan.draws import Draws
 from deniable.query.plan.levels import FAR_LEVELS
-from deniable.query.plan.tail import STANDS_OUT, Lost, Tail, tail_of, width
+from deniable.query.plan.tail import Lost, Tail, stands_out, tail_of, width
 
 _OFFSETS = (*range(-8, 3), 4, 6)  # levels from the place at which bins begin
 _OCTAVE = 2  # levels
@@ -66,7 +66,7 @@ class Distances:
     @property
     def open_above(self) -> bool:
         """Whether units stand out in the last bin, so that nothing tells how far they are."""
-        return self.counts[-1] >= STANDS_OUT * self.deviation
+        return stands_out(self.counts[-1], self.deviation)
 
     @property
     def seen(self) -> float:

@@ -29,7 +29,7 @@ LEAST_INDEX = 1.2
 LARGEST_PART = 0.25
 _BACK = 2  # levels over which slopes are taken: one is noisy, three are wider by a tenth
 _STRAIGHT = 0.7  # how likely the next level lies on the line through the last ones
-STANDS_OUT = 3.0
+_STANDS_OUT = 3.0
 _HUMP = 4.0  # the same of neighbouring bins that end before the last: there are a hundred such
 _ANYBODY = 4.0
 UPPER_END = 30.0  # noise of one bin: fewer units than that have no upper end
@@ -37,6 +37,15 @@ UPPER_RISK = 0.6  # of a tail's chance, for upper ends: bounds are chosen where 
 _MOST_DRAWN = 120
 _TAIL = 0.025
 _LEAST = 1e-6
+
+
+def stands_out(count: float, deviation: float) -> bool:
+    """Whether a noisy count is more than chance makes of nobody.
+
+    Noise is whole numbers: a count of k is a normal number from k - 1/2 on. Without that half one
+    of fifty empty bins stands out where the deviation is a third.
+    """
+    return count - 0.5 >= _STANDS_OUT * deviation
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Profile:
     @property
     def open_above(self) -> bool:
         """Whether units stand out in the last bin, so that nothing tells how heavy they are."""
-        return self.bins[-1] >= STANDS_OUT * self.deviation
+        return stands_out(self.bins[-1], self.deviation)
 
     @property
     def open_from(self) -> float:
@@ -269,8 +278,8 @@ def _last_seen(bins: Floats, sd: float) -> int:
     many = len(bins)
     upto = np.concatenate(([0.0], np.cumsum(bins)))
     first, last = np.triu_indices(many)
-    needed = np.where(last == many - 1, STANDS_OUT, _HUMP) * sd * np.sqrt(last - first + 1)
-    return int(first[upto[last + 1] - upto[first] >= needed].max(initial=0))
+    needed = np.where(last == many - 1, _STANDS_OUT, _HUMP) * sd * np.sqrt(last - first + 1)
+    return int(first[upto[last + 1] - upto[first] - 0.5 >= needed].max(initial=0))
 
 
 def chosen(
