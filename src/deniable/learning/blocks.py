@@ -14,16 +14,10 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.learning.noise import (
-    Mechanism,
-    Neighbours,
-    Share,
-    deviation,
-    mechanism_for,
-)
+from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for
 from deniable.learning.priced import Priced
-from deniable.learning.rows import GRID, Floats, read_column, read_ends, read_features
-from deniable.learning.scikit import read_classes, read_positive
+from deniable.learning.rows import GRID, Floats, read_column, read_features
+from deniable.learning.scikit import read_classes, read_pair, read_positive
 from deniable.learning.sums import Integers
 from deniable.mechanisms.base import Plain
 from deniable.mechanisms.children import bytes_in_child
@@ -123,6 +117,7 @@ class BlockSum:
         """What records are is the caller's to say."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsampledEstimator(Priced):
     """Any scikit-learn estimator made private: fitted on blocks, what it learned averaged.
 
@@ -133,48 +128,26 @@ class SubsampledEstimator(Priced):
     Blocks cost accuracy of their own: each sees one row in `blocks`, and noise falls with `blocks`.
     Where one of the estimators that read sums will do, it does better.
 
-    Args:
+    Args, beside those of every `Priced`:
         estimator: not private; it is cloned, and fitted in child processes alone.
         learned: attributes that are averaged, with their shapes: {"coef_": (3,), "intercept_": ()}.
-        epsilon: what a fit may cost, as ε; or `rho`, or `guarantee`.
-        rho: the same in ρ.
-        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of all numbers that are learned; beyond, they are clamped.
         blocks: how many.
         classes: all labels, for classifiers, in any order; what is learned is read as of sorted
             labels, as scikit-learn's classifiers have them.
         timeout: seconds for one block.
-        relation: "add_remove" or "replace".
 
     Attributes:
         estimator_: a clone with the averages, ready to predict.
         standard_error_: the deviation of the noise on each of them.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        learned: Any,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        blocks: Any = 50,
-        classes: Any = None,
-        timeout: Any = 60,
-        relation: Any = "add_remove",
-    ) -> None:
-        self.estimator = estimator
-        self.learned = learned
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.blocks = blocks
-        self.classes = classes
-        self.timeout = timeout
-        self.relation = relation
+    estimator: Any = field(kw_only=False)
+    learned: Any
+    bounds: Any
+    blocks: Any = 50
+    classes: Any = None
+    timeout: Any = 60
 
     @property
     def loss(self) -> Loss:
@@ -184,7 +157,7 @@ class SubsampledEstimator(Priced):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from private rows. Unledgered: the caller keeps the budget."""
         mechanism = self._mechanism()
-        shapes, (low, high) = self._shapes(), self._ends()
+        shapes, (low, high) = self._shapes(), read_pair(self.bounds, "bounds")
         values = read_features(X)
         labelled = y is not None
         labels = read_column(y, len(values)).tolist() if labelled else [None] * len(values)
@@ -240,7 +213,7 @@ class SubsampledEstimator(Priced):
             self._classes()
         elif is_classifier(self.estimator):
             raise ParameterError("classes", None, "a classifier needs all labels: classes=[0, 1]")
-        self._ends()
+        read_pair(self.bounds, "bounds")
         numbers, kept = _numbers(self._shapes()), self._kept()
         noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, kept, self._neighbours())
         timeout = read_positive(self.timeout, "timeout")
@@ -253,12 +226,6 @@ class SubsampledEstimator(Priced):
 
     def _neighbours(self) -> Neighbours:
         return Neighbours(read_relation(self.relation))
-
-    def _ends(self) -> tuple[float, float]:
-        low, high = read_ends(self.bounds)
-        if low.size != 1 or high.size != 1:
-            raise ParameterError("bounds", self.bounds, "must be a pair of numbers")
-        return float(low[0]), float(high[0])
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         if not isinstance(self.learned, Mapping) or not self.learned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from deniable.errors import ParameterError
-from deniable.learning.noise import Share, deviation
+from deniable.learning.noise import Share
 from deniable.learning.pca import covariance_of
 from deniable.learning.rows import GRID, Floats, Labels, Ranges
 from deniable.learning.scikit import Reader, SumsEstimator
@@ -26,6 +27,7 @@ _ROUNDS = 50
 _MOST_CLUSTERS = 1000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """k-means: centres of clusters, by a fixed number of noisy Lloyd steps.
 
@@ -40,44 +42,18 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
       anything that is no finite number counts as nothing;
     * neither labels nor the inertia of the training rows are kept.
 
-    Args:
+    Args, beside those of every `PrivateEstimator`:
         n_clusters: how many.
-        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
-        rho: the same in ρ.
-        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
         bounds: (low, high) of the columns. Distances are taken in units of half spans.
-        norm: the longest row that counts in full, columns being centred and divided by half their
-            span; None: no further clipping.
         max_iter: how many noisy Lloyd steps.
-        relation: "add_remove" or "replace".
-        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         cluster_centers_, cluster_sizes_: noisy.
     """
 
-    def __init__(
-        self,
-        n_clusters: Any,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        norm: Any = None,
-        max_iter: Any = 4,
-        relation: Any = "add_remove",
-        rows_per_unit: Any = 1,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.norm = norm
-        self.max_iter = max_iter
-        self.relation = relation
-        self.rows_per_unit = rows_per_unit
+    n_clusters: Any = field(kw_only=False)
+    norm: Any = None
+    max_iter: Any = 4
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         clusters = whole(self.n_clusters, "n_clusters")
@@ -110,16 +86,14 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     def _start(self, reader: Reader, width: int) -> Floats:
         """The k centres of cells along the noisy principal directions, by their noisy counts."""
-        mechanism = self._noise(_MOMENTS, _MOMENTS_SHARE, width)
-        matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
-        noise = _MOMENTS.noise(deviation(mechanism), width)
+        drawn, spread = self._heard(reader, _MOMENTS, _MOMENTS_SHARE, width)
+        matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
         mean, covariance = covariance_of(matrix, noise / (_MOMENTS.row * _MOMENTS.one))
         drowned = 2 * noise / _MOMENTS.row**2 * width**0.5 / max(matrix[width, width], 1.0)
         cells = _cells(mean, covariance, drowned, self.n_clusters)
-        counting = self._noise(cells, _CELLS_SHARE, width)
-        counts = reader.draw(counting, cells) / GRID
-        floor = 2 * deviation(counting) / GRID
-        weights = np.where(counts > floor, counts, 0.0)
+        drawn, spread = self._heard(reader, cells, _CELLS_SHARE, width)
+        counts = drawn / GRID
+        weights = np.where(counts > 2 * spread / GRID, counts, 0.0)
         if np.count_nonzero(weights) < self.n_clusters:
             weights = np.maximum(counts - counts.min(), 1e-9)
         return weighted_centres(cells.middles(), weights, self.n_clusters)
@@ -127,9 +101,8 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     def _step(self, reader: Reader, centres: Floats) -> tuple[Floats, Floats]:
         clusters, width = centres.shape
         sums = GroupSums(clusters, _ONE, _ROW, centres=tuple(map(tuple, centres.tolist())))
-        mechanism = self._noise(sums, self._steps(), width)
-        counts, totals, _ = sums.read(reader.draw(mechanism, sums), width)
-        noise = sums.noise(deviation(mechanism), width)
+        drawn, spread = self._heard(reader, sums, self._steps(), width)
+        (counts, totals, _), noise = sums.read(drawn, width), sums.noise(spread, width)
         count = np.maximum(counts, 1.0)[:, None]
         # A move of typical size 1/k of the range is believed as far as it stands out of the noise.
         moved = totals / count - centres

@@ -13,9 +13,9 @@ from deniable.closed import exactly, frozen, read_names, read_text
 from deniable.engines.base import LazySnapshot, Step
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.learning.bayes import GaussianNB
+from deniable.learning.classifier import LinearClassifier
 from deniable.learning.clustering import KMeans
 from deniable.learning.linear import LinearRegression, Ridge
-from deniable.learning.linear_classifier import LinearClassifier
 from deniable.learning.logistic import LogisticRegression
 from deniable.learning.noise import Mechanism
 from deniable.learning.pca import PCA
@@ -27,7 +27,7 @@ from deniable.learning.scikit import (
     PrivateEstimator,
     SumsEstimator,
     read_classes,
-    read_y_bounds,
+    read_pair,
 )
 from deniable.learning.sgd import SGDClassifier
 from deniable.learning.sums import Integers, Sums
@@ -377,7 +377,7 @@ def _source(model: PrivateEstimator, selected: Selected, columns: _Columns) -> S
         y=columns.y,
         ranges=ranges,
         classes=read_classes(given["classes"]) if "classes" in given else (),
-        y_ends=read_y_bounds(given["y_bounds"]) if "y_bounds" in given else None,
+        y_ends=read_pair(given["y_bounds"], "y_bounds") if "y_bounds" in given else None,
         l2=not isinstance(given["guarantee"], PureDP),
     )
 

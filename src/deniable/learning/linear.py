@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,14 +12,9 @@ from sklearn.base import RegressorMixin
 
 from deniable.errors import ParameterTypeError
 from deniable.learning.equations import Equations, shrunken_mean
-from deniable.learning.noise import Share, deviation
+from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges, Rows
-from deniable.learning.scikit import (
-    Reader,
-    SumsEstimator,
-    read_y_bounds,
-    targeted,
-)
+from deniable.learning.scikit import Reader, SumsEstimator, read_pair, targeted
 from deniable.learning.sums import DIAGONAL, OFF_DIAGONAL, Moments, Sums
 from deniable.privacy.exact import not_negative
 
@@ -26,6 +22,7 @@ _MOMENTS = Moments(row=0.6**0.5, one=0.1**0.5, target=0.3**0.5)
 _ALL = Share(Fraction(1))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     """Least squares from noisy sums of products: X'X, X'y and y'y, in one release.
 
@@ -39,17 +36,9 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     * everything else is computed from the released numbers (sufficient-statistics perturbation,
       Vu & Slavković 2009; with adaptive shrinkage after Wang 2018).
 
-    Args:
-        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
-        rho: the same in ρ.
-        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
-        bounds: (low, high) of the columns, numbers or lists with one number for each column.
+    Args, beside those of every `PrivateEstimator`:
         y_bounds: (low, high) of the target.
-        norm: the longest row that counts in full, columns being centred and divided by half their
-            span; None: rows are as long as they are, up to sqrt(columns).
         fit_intercept: whether there is a constant.
-        relation: "add_remove" or "replace".
-        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         coef_, intercept_: the model, in the units of the data.
@@ -57,48 +46,28 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
         n_rows_: the noisy number of rows.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        y_bounds: Any,
-        norm: Any = None,
-        fit_intercept: bool = True,
-        relation: Any = "add_remove",
-        rows_per_unit: Any = 1,
-    ) -> None:
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.norm = norm
-        self.fit_intercept = fit_intercept
-        self.relation = relation
-        self.rows_per_unit = rows_per_unit
+    y_bounds: Any
+    norm: Any = None
+    fit_intercept: bool = True
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
-        read_y_bounds(self.y_bounds)
+        read_pair(self.y_bounds, "y_bounds")
         self._alpha()
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ParameterTypeError("fit_intercept", self.fit_intercept, "must be True or False")
         return [(_MOMENTS, _ALL)]
 
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
-        return targeted(values, y, ranges, read_y_bounds(self.y_bounds))
+        return targeted(values, y, ranges, read_pair(self.y_bounds, "y_bounds"))
 
     def _alpha(self) -> float:
         return 0.0
 
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         width = ranges.width
-        mechanism = self._noise(_MOMENTS, _ALL, width)
-        matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
-        noise = _MOMENTS.noise(deviation(mechanism), width)
-        low, high = read_y_bounds(self.y_bounds)
+        drawn, spread = self._heard(reader, _MOMENTS, _ALL, width)
+        matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
+        low, high = read_pair(self.y_bounds, "y_bounds")
         half = (high - low) / 2
         count = max(matrix[width, width], 1.0)
         mean = shrunken_mean(
@@ -153,38 +122,14 @@ def _about(matrix: Floats, mean: Floats, mean_y: float) -> tuple[Floats, Floats,
     return gram + count * np.outer(mean, mean), right, float(total)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ridge(LinearRegression):
     """Linear regression with a penalty alpha·|θ|², θ for rows u of length 1 at most.
 
     Formal guarantee: that of `LinearRegression`; the penalty is post-processing.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        y_bounds: Any,
-        alpha: Any = 1.0,
-        norm: Any = None,
-        fit_intercept: bool = True,
-        relation: Any = "add_remove",
-        rows_per_unit: Any = 1,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            rho=rho,
-            guarantee=guarantee,
-            bounds=bounds,
-            y_bounds=y_bounds,
-            norm=norm,
-            fit_intercept=fit_intercept,
-            relation=relation,
-            rows_per_unit=rows_per_unit,
-        )
-        self.alpha = alpha
+    alpha: Any = 1.0
 
     def _alpha(self) -> float:
         return float(not_negative(self.alpha, "alpha"))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from deniable.learning.classifier import LinearClassifier
 from deniable.learning.descent import STEP, Descent
-from deniable.learning.linear_classifier import LinearClassifier
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import Reader, SumsEstimator
@@ -65,6 +65,7 @@ def whitened(matrix: Floats, noise: float, moments: Moments) -> Coordinates:
     return Coordinates(weights[:, None] * root / stretch, stretch, count, float(doubt))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticRegression(LinearClassifier, SumsEstimator):
     """Logistic regression, for two classes or more, by full-batch noisy gradient descent.
 
@@ -78,17 +79,9 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
       not in `classes`, counts as nothing;
     * everything else is computed from released numbers.
 
-    Args:
-        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
-        rho: the same in ρ.
-        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
-        bounds: (low, high) of the columns.
+    Args, beside those of every `PrivateEstimator`:
         classes: all labels; nothing is read from the data.
-        norm: the longest row that counts in full, columns being centred and divided by half their
-            span; None: no further clipping.
         max_iter: how many gradients are released.
-        relation: "add_remove" or "replace".
-        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data.
@@ -97,28 +90,8 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         n_rows_: the noisy number of rows.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        classes: Any,
-        norm: Any = None,
-        max_iter: Any = 16,
-        relation: Any = "add_remove",
-        rows_per_unit: Any = 1,
-    ) -> None:
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.classes = classes
-        self.norm = norm
-        self.max_iter = max_iter
-        self.relation = relation
-        self.rows_per_unit = rows_per_unit
+    norm: Any = None
+    max_iter: Any = 16
 
     def _steps(self) -> Share:
         return Share(_STEPS_PART, whole(self.max_iter, "max_iter"))
@@ -133,9 +106,8 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
 
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         width = ranges.width
-        mechanism = self._noise(_MOMENTS, _MOMENTS_SHARE, width)
-        matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
-        noise = _MOMENTS.noise(deviation(mechanism), width)
+        drawn, spread = self._heard(reader, _MOMENTS, _MOMENTS_SHARE, width)
+        matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
         place = whitened(matrix, noise, _MOMENTS)
         weights = last = np.zeros((self._directions(), width + 1))
         mean = np.zeros_like(weights)

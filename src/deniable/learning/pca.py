@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.base import TransformerMixin
 
 from deniable.errors import ParameterError
 from deniable.learning.equations import shrunken_mean
-from deniable.learning.noise import Share, deviation
+from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import Reader, SumsEstimator
 from deniable.learning.sums import Moments, Sums
@@ -21,6 +22,7 @@ _MOMENTS = Moments(row=0.9**0.5, one=0.1**0.5)
 _ALL = Share(Fraction(1))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """Principal components of rows about their noisy mean.
 
@@ -35,41 +37,15 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     `transform` of private rows gives private rows: it releases nothing by itself, and protects
     nobody.
 
-    Args:
+    Args, beside those of every `PrivateEstimator`:
         n_components: how many.
-        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
-        rho: the same in ρ.
-        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
-        bounds: (low, high) of the columns.
-        norm: the longest row that counts in full, columns being centred and divided by half their
-            span; None: no further clipping.
-        relation: "add_remove" or "replace".
-        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
 
     Attributes:
         components_, mean_, explained_variance_, explained_variance_ratio_: noisy.
     """
 
-    def __init__(
-        self,
-        n_components: Any,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        norm: Any = None,
-        relation: Any = "add_remove",
-        rows_per_unit: Any = 1,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.norm = norm
-        self.relation = relation
-        self.rows_per_unit = rows_per_unit
+    n_components: Any = field(kw_only=False)
+    norm: Any = None
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         whole(self.n_components, "n_components")
@@ -82,9 +58,8 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         width = ranges.width
-        mechanism = self._noise(_MOMENTS, _ALL, width)
-        matrix = _MOMENTS.matrix(reader.draw(mechanism, _MOMENTS), width)
-        noise = _MOMENTS.noise(deviation(mechanism), width)
+        drawn, spread = self._heard(reader, _MOMENTS, _ALL, width)
+        matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
         mean, covariance = covariance_of(matrix, noise / (_MOMENTS.row * _MOMENTS.one))
         self.mean_ = ranges.middle + mean * ranges.scale
         values, vectors = np.linalg.eigh(covariance * np.outer(ranges.scale, ranges.scale))

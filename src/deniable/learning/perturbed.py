@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deniable.errors import ParameterError
-from deniable.learning.linear_classifier import LinearClassifier
+from deniable.learning.classifier import LinearClassifier
 from deniable.learning.minimum import PrivateMinimum, Way
 from deniable.learning.outlook import Outlook
 from deniable.learning.rows import Ranges, Rows
@@ -20,6 +21,7 @@ _LONG = 10.0  # weights of rows of length 1 that tell classes apart
 _LEAST_PENALTY = 1e-6  # below, floats cannot solve what is nearly flat
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PerturbedLogisticRegression(LinearClassifier):
     """Penalised logistic regression for two classes, by one perturbation.
 
@@ -28,18 +30,14 @@ class PerturbedLogisticRegression(LinearClassifier):
     proved in real arithmetic, and need `allow_real_arithmetic=True`. Every coordinate is penalised,
     the constant too. Rows are bounded as in `LogisticRegression`.
 
-    Args:
+    Args, beside those of every `PrivateEstimator`:
         epsilon: what a fit may cost, pure; or `guarantee`.
         rho: stored, and refused: no perturbation has a ρ alone.
         guarantee: `dp.PureDP` or `dp.ApproxDP`.
-        bounds: (low, high) of the columns.
         classes: the two labels.
         method: "output", "objective" or "approximate".
         penalty: Λ, on the sum of the losses of all rows.
-        norm: the longest row that counts in full, columns being centred and divided by half their
-            span; None: no further clipping.
         allow_real_arithmetic: whether noise in floats is accepted.
-        relation: "add_remove" or "replace".
 
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data.
@@ -47,30 +45,10 @@ class PerturbedLogisticRegression(LinearClassifier):
         label_: what the guarantee rests on.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        classes: Any,
-        penalty: Any,
-        method: str = "output",
-        norm: Any = None,
-        allow_real_arithmetic: bool = False,
-        relation: Any = "add_remove",
-    ) -> None:
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.classes = classes
-        self.penalty = penalty
-        self.method = method
-        self.norm = norm
-        self.allow_real_arithmetic = allow_real_arithmetic
-        self.relation = relation
+    penalty: Any
+    method: str = "output"
+    norm: Any = None
+    allow_real_arithmetic: bool = False
 
     def _mechanism(self) -> PrivateMinimum:
         if self._directions() != 1:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from sklearn.base import BaseEstimator
 
@@ -15,18 +15,26 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Priced(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator whose fit has a price that is known before data are read.
 
-    The price is said in one of three ways: `epsilon=`, `rho=` or `guarantee=`. By itself a fit is
-    then ε-DP, ρ-zCDP, or keeps the guarantee. In `dp.fit`, `epsilon=` is what it is for a question
-    of that session.
+    By itself a fit is ε-DP, ρ-zCDP, or keeps the guarantee. In `dp.fit`, `epsilon=` is what it is
+    for a question of that session.
+
+    Args of every one:
+        epsilon: what a fit may cost; or `rho`, or `guarantee`.
+        rho: the same in ρ.
+        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
+        relation: "add_remove" or "replace".
     """
 
-    epsilon: Any
-    rho: Any
-    guarantee: Any
-    _payer: Budget | None = None  # the budget that `dp.fit` paid from
+    epsilon: Any = None
+    rho: Any = None
+    guarantee: Any = None
+    relation: Any = "add_remove"
+    # The budget that `dp.fit` paid from. Without an annotation it is no parameter.
+    _payer = cast("Budget | None", None)
 
     @property
     @abstractmethod

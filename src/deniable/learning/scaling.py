@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from deniable.learning.equations import shrunken_mean
-from deniable.learning.noise import Share, deviation
+from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import Reader, SumsEstimator
 from deniable.learning.sums import GroupSums, Sums
@@ -33,45 +33,20 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     `transform` of private rows gives private rows: it releases nothing by itself, and protects
     nobody.
 
-    Args:
-        epsilon: what a fit may cost, as for a question; or `rho`, or `guarantee`.
-        rho: the same in ρ.
-        guarantee: the same as a guarantee, `dp.ApproxDP(1.0, 1e-6)` for instance.
-        bounds: (low, high) of the columns.
-        relation: "add_remove" or "replace".
-        rows_per_unit: how many rows of one unit there may be; `dp.fit` sets it from the table.
-
     Attributes:
         mean_, var_, scale_: of each column, noisy; `scale_` is never 0.
         mean_standard_errors_: deviations of `mean_` from noise and sampling.
         n_rows_: the noisy number of rows.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        relation: Any = "add_remove",
-        rows_per_unit: Any = 1,
-    ) -> None:
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.relation = relation
-        self.rows_per_unit = rows_per_unit
-
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         return [(_SUMS, _ALL)]
 
     def _learn(self, reader: Reader, ranges: Ranges) -> None:
         width = ranges.width
-        mechanism = self._noise(_SUMS, _ALL, width)
-        counts, sums, squares = _SUMS.read(reader.draw(mechanism, _SUMS), width)
-        noise = _SUMS.noise(deviation(mechanism), width) / _SUMS.row
+        drawn, spread = self._heard(reader, _SUMS, _ALL, width)
+        counts, sums, squares = _SUMS.read(drawn, width)
+        noise = _SUMS.noise(spread, width) / _SUMS.row
         count = max(float(counts[0]), 1.0)
         # In units of the half span, where means lie in [-1, 1]: u is smaller by sqrt(width).
         mean = np.clip(shrunken_mean(sums[0] * ranges.norm, count, noise * ranges.norm), -1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -12,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import frameless
-from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price
+from deniable.learning.noise import (
+    Mechanism,
+    Neighbours,
+    Share,
+    deviation,
+    mechanism_for,
+    price,
+)
 from deniable.learning.outlook import Outlook, foreseen
 from deniable.learning.priced import Priced
 from deniable.learning.rows import (
@@ -52,6 +60,7 @@ class ArrayReader:
         return np.asarray(mechanism.release(totals), dtype=np.int64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(Priced):
     """What private estimators share: a price that is known before data are read, and sums.
 
@@ -63,10 +72,16 @@ class PrivateEstimator(Priced):
     candidate and fold. `score` of private rows, and with it `GridSearchCV`, `cross_val_score` and
     their like, tell exact numbers of those rows, which no budget covers: choose parameters on
     public rows, and score on public rows.
+
+    Args of every one, beside those of `Priced`:
+        bounds: (low, high) of the columns, numbers or lists with one number for each column.
+        norm: of those that have it, the longest row that counts in full, columns being centred and
+            divided by half their span; None: no further clipping.
+        rows_per_unit: of those that read sums, how many rows of one unit there may be; `dp.fit`
+            sets it from the table.
     """
 
     bounds: Any
-    relation: Any
 
     @abstractmethod
     def _train(self, rows: Rows, ranges: Ranges) -> None:
@@ -105,10 +120,11 @@ class PrivateEstimator(Priced):
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), np.float64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SumsEstimator(PrivateEstimator):
     """An estimator that reads rows through sums alone: they may be summed where the data are."""
 
-    rows_per_unit: Any
+    rows_per_unit: Any = 1
 
     @abstractmethod
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
@@ -144,6 +160,13 @@ class SumsEstimator(PrivateEstimator):
 
     def _train(self, rows: Rows, ranges: Ranges) -> None:
         self._learn(ArrayReader(rows), ranges)
+
+    def _heard(
+        self, reader: Reader, sums: Sums, share: Share, width: int
+    ) -> tuple[Integers, float]:
+        """Noisy sums for their share, and the deviation of their noise."""
+        mechanism = self._noise(sums, share, width)
+        return reader.draw(mechanism, sums), deviation(mechanism)
 
     def _noise(self, sums: Sums, share: Share, width: int) -> Mechanism:
         return mechanism_for(sums, width, share, self._kept(), self._neighbours())
@@ -196,11 +219,11 @@ def _kind_of(label: Any) -> str:
     return "number" if number else type(label).__name__
 
 
-def read_y_bounds(bounds: Any) -> tuple[float, float]:
-    """Read the public bounds of the target."""
-    low, high = read_ends(bounds, "y_bounds")
+def read_pair(bounds: Any, argument: str) -> tuple[float, float]:
+    """Read public bounds that are two numbers."""
+    low, high = read_ends(bounds, argument)
     if low.size != 1 or high.size != 1:
-        raise ParameterError("y_bounds", bounds, "must be a pair of numbers")
+        raise ParameterError(argument, bounds, "must be a pair of numbers")
     return float(low[0]), float(high[0])
 
 

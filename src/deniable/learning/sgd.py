@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
-from deniable.learning.linear_classifier import LinearClassifier
+from deniable.learning.classifier import LinearClassifier
 from deniable.learning.outlook import Outlook
 from deniable.learning.rows import GRID, Floats, Ranges, Rows
 from deniable.learning.scikit import read_positive
@@ -55,6 +55,7 @@ class RowGradients:
         return self.gradients.each(some).astype(np.int64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SGDClassifier(LinearClassifier):
     """Logistic regression, for two classes or more, by noisy gradients of Poisson samples.
 
@@ -70,19 +71,15 @@ class SGDClassifier(LinearClassifier):
     Where the rows fit in memory `LogisticRegression` has less noise for the same budget; samples
     save time. A ledger charges such a fit as (ε, δ), for no ρ is known that sampling lowers.
 
-    Args:
+    Args, beside those of every `PrivateEstimator`:
         epsilon: stored, and refused: samples are priced in (ε, δ) only.
         rho: the same.
         guarantee: what a fit may cost, as `dp.ApproxDP`.
-        bounds: (low, high) of the columns.
         classes: all labels; nothing is read from the data.
         size: about how many rows there are, a public number.
         rate: with what probability a row is in a sample.
-        norm: the longest row that counts in full, columns being centred and divided by half their
-            span; None: no further clipping.
         max_iter: how many samples are drawn.
         eta0: the length of a step, falling with the root of their number.
-        relation: "add_remove" or "replace".
 
     Attributes:
         classes_, coef_, intercept_: the model, in the units of the data: the mean of the last half
@@ -91,32 +88,11 @@ class SGDClassifier(LinearClassifier):
             no curvature calls back; they are rather too large.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        guarantee: Any = None,
-        bounds: Any,
-        classes: Any,
-        size: Any,
-        rate: Any = 0.05,
-        norm: Any = None,
-        max_iter: Any = 200,
-        eta0: Any = 8.0,
-        relation: Any = "add_remove",
-    ) -> None:
-        self.epsilon = epsilon
-        self.rho = rho
-        self.guarantee = guarantee
-        self.bounds = bounds
-        self.classes = classes
-        self.size = size
-        self.rate = rate
-        self.norm = norm
-        self.max_iter = max_iter
-        self.eta0 = eta0
-        self.relation = relation
+    size: Any
+    rate: Any = 0.05
+    norm: Any = None
+    max_iter: Any = 200
+    eta0: Any = 8.0
 
     @property
     def loss(self) -> Loss:
