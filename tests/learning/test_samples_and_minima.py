@@ -150,12 +150,12 @@ def test_a_minimum_moves_by_what_is_charged(count, relation):
         rows = rng.normal(size=(count, 3))
         rows /= np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
         signs = rng.choice([-1.0, 1.0], count)
-        base = minimum(rows, signs, np.zeros(3), penalty)
+        base = minimum(rows * signs[:, None], np.zeros(3), penalty)
         if relation == "add_remove":
-            other = minimum(rows[1:], signs[1:], np.zeros(3), penalty)
+            other = minimum((rows * signs[:, None])[1:], np.zeros(3), penalty)
         else:
             flipped = np.concatenate([[-signs[0]], signs[1:]])
-            other = minimum(rows, flipped, np.zeros(3), penalty)
+            other = minimum(rows * flipped[:, None], np.zeros(3), penalty)
         worst = max(worst, float(np.linalg.norm(base - other)))
     moved = 2 if relation == "replace" else 1
     assert 0 < worst <= (moved + 2 * GRADIENT) / penalty
@@ -172,8 +172,8 @@ HARD = [
 @pytest.mark.parametrize(("rows", "penalty", "push"), HARD)
 def test_the_solver_reaches_its_certificate_on_hostile_rows(rows, penalty, push):
     signs, tilt = np.array([1.0, -1, 1]), np.array([push, -push])
-    found = minimum(rows, signs, tilt, penalty)
-    exact = in_decimals(rows, signs, tilt, penalty, start=found, digits=160)
+    found = minimum(rows * signs[:, None], tilt, penalty)
+    exact = in_decimals(rows * signs[:, None], tilt, penalty, start=found, digits=160)
     assert np.linalg.norm(found - exact) <= 1.01 * GRADIENT / penalty
     assert found.any() or not push, "it did not fail closed"
 
@@ -203,10 +203,10 @@ def test_the_bound_on_the_slope_counts_rounding():
                 for at in range(4)
             ]
             true = mpmath.norm(slope)
-        bound = slope_bound(rows, signs, tilt, 0.3, weights)
+        bound = slope_bound(rows * signs[:, None], tilt, 0.3, weights)
         assert true <= bound
         assert bound <= float(true) * 1.001 + 500 * 4 * size * 2.0**-50
-    assert slope_bound(rows, signs, tilt, 0.3, np.full(4, math.inf)) == math.inf
+    assert slope_bound(rows * signs[:, None], tilt, 0.3, np.full(4, math.inf)) == math.inf
 
 
 def test_decimals_solve_what_doubles_do_not(monkeypatch):
@@ -214,14 +214,14 @@ def test_decimals_solve_what_doubles_do_not(monkeypatch):
     rows = rng.normal(size=(20, 3))
     rows /= np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
     signs = rng.choice([-1.0, 1.0], 20)
-    wanted = minimum(rows, signs, np.ones(3), 0.5)
+    wanted = minimum(rows * signs[:, None], np.ones(3), 0.5)
     monkeypatch.setattr(solver, "_FLOAT_STEPS", 0)
-    found = minimum(rows, signs, np.ones(3), 0.5)
+    found = minimum(rows * signs[:, None], np.ones(3), 0.5)
     assert np.linalg.norm(found - wanted) <= 2 * GRADIENT / 0.5
-    assert np.linalg.norm(derivatives(rows, signs, np.ones(3), 0.5, found)[1]) <= GRADIENT
+    assert np.linalg.norm(derivatives(rows * signs[:, None], np.ones(3), 0.5, found)[1]) <= GRADIENT
     monkeypatch.setattr(solver, "_DIGITS", ())
-    assert not minimum(rows, signs, np.ones(3), 0.5).any(), "it fails closed"
-    assert minimum(np.empty((0, 2)), np.empty(0), np.zeros(2), 1.0).tolist() == [0, 0]
+    assert not minimum(rows * signs[:, None], np.ones(3), 0.5).any(), "it fails closed"
+    assert minimum(np.empty((0, 2)), np.zeros(2), 1.0).tolist() == [0, 0]
 
 
 def test_float_noise_has_its_laws():

@@ -40,7 +40,8 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """The likeliest class."""
-        return self.classes_[np.argmax(self._scores(X), axis=1)]
+        scores = self._scores(X)  # refused first, where nothing was learned
+        return self.classes_[np.argmax(scores, axis=1)]
 
     def _recall(self) -> None:
         """Set what is public of a model whose weights are known."""

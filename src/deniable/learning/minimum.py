@@ -30,7 +30,7 @@ from scipy.special import ndtri
 
 from deniable.errors import ParameterError
 from deniable.learning.reals import normals, spherical_laplace
-from deniable.learning.rows import Floats, Rows
+from deniable.learning.rows import Floats, Rows, signed
 from deniable.learning.solver import GRADIENT, minimum
 from deniable.mechanisms.gaps import Gap, rows_apart
 from deniable.mechanisms.gaussian import Gaussian
@@ -132,15 +132,13 @@ class PrivateMinimum:
     @traced
     def release(self, value: Rows) -> Floats:
         """Solve, and release."""
-        rows = np.hstack([value.units, np.ones((len(value.units), 1))]) / math.sqrt(2)
-        assert value.label is not None
-        signs = np.where(value.label == 1, 1.0, -1.0) * value.present
+        rows = signed(value)
         width = rows.shape[1]
         tilt = np.zeros(width)
         if self.way != Way.OUTPUT:
             pure = isinstance(self.guarantee, PureDP)
             tilt = spherical_laplace(width, self.scale()) if pure else normals(width) * self.scale()
-        found = minimum(rows * value.present[:, None], signs, tilt, self.penalty)
+        found = minimum(rows, tilt, self.penalty)
         if self.way == Way.OBJECTIVE:
             return found
         return np.asarray(self._output_noise(width).release(found), np.float64)

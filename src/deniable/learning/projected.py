@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.learning.noise import (
@@ -32,8 +31,8 @@ from deniable.learning.rows import (
     steps,
     times,
 )
-from deniable.learning.sgd import read_approximate, sampled_sigma
-from deniable.learning.sums import Integers
+from deniable.learning.sgd import RowGradients, read_approximate, sampled_sigma
+from deniable.learning.sums import GradientSums
 from deniable.ledger.amounts import read_alone
 from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.composition import repeat
@@ -54,67 +53,22 @@ class Objective(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
-    """The sum of the gradients of a loss at released weights, each of length 1 at most."""
+class Slopes(GradientSums):
+    """Σ φ'(w·x, y) x at released weights w."""
 
     objective: Objective
     weights: Floats
 
-    def totals(self, rows: Rows) -> Integers:
-        """Σ φ'(w·x, y) x."""
-        whole_numbers: Integers = self.each(rows).astype(np.int64).sum(axis=0)
-        return whole_numbers
-
     def each(self, rows: Rows) -> Floats:
-        """The whole numbers of each row, in doubles."""
         assert rows.target is not None
         with np.errstate(all="ignore"):  # a warning would tell of rows
             score = times(rows.units, self.weights[:, None])[:, 0]
             slope = _slope(self.objective, score, rows.target)
             parts = slope[:, None] * rows.units
-        return on_grid(parts, rows.present, GRID, self._most)
+        return on_grid(parts, rows.present, GRID, self.most(self.weights.size))
 
-    @property
-    def _most(self) -> int:
-        width = self.weights.size
-        return most_steps(math.sqrt(width), width, GRID)
-
-    def moved(self, relation: Relation) -> int:
-        """The length of the longest gradient."""
-        return relation.changed * GRID
-
-    def moved_l1(self, relation: Relation, width: int) -> int:
-        """What a row adds in all, once or twice."""
-        del width
-        return relation.changed * self._most
-
-    def read(self, noisy: npt.NDArray[Any]) -> Floats:
-        """The released sum of gradients."""
-        made: Floats = noisy / steps(self.weights.size, GRID)
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class _Some:
-    """Gradients of those rows that are sampled."""
-
-    rows_: Rows
-    slopes: Slopes
-
-    @property
-    def count(self) -> int:
-        return len(self.rows_.units)
-
-    @property
-    def width(self) -> int:
-        return self.slopes.weights.size
-
-    def rows(self, at: npt.NDArray[np.int64]) -> Integers:
-        target = self.rows_.target
-        assert target is not None
-        some = Rows(self.rows_.units[at], target[at], None, self.rows_.present[at])
-        made: Integers = self.slopes.each(some).astype(np.int64)
-        return made
+    def most(self, columns: int) -> int:
+        return most_steps(math.sqrt(columns), columns, GRID)
 
 
 def _read_guarantee(guarantee: Guarantee, _argument: str) -> Guarantee:
@@ -223,7 +177,9 @@ class ProjectedDescent:
             mean = mean + (place - mean) / (turn + 1)
             slopes = Slopes(self.objective, place)
             if isinstance(mechanism, SampledSum):
-                heard = slopes.read(mechanism.release(_Some(rows, slopes))) / float(mechanism.rate)
+                heard = slopes.read(mechanism.release(RowGradients(rows, slopes))) / float(
+                    mechanism.rate
+                )
             else:
                 heard = slopes.read(np.asarray(mechanism.release(slopes.totals(rows))))
             place = place - length * heard / self.size

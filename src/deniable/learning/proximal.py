@@ -26,7 +26,7 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.learning.exponential import Label
 from deniable.learning.reals import normals, uniforms
-from deniable.learning.rows import Floats, Rows
+from deniable.learning.rows import Floats, Rows, signed
 from deniable.learning.solver import GRADIENT, minimum
 from deniable.privacy.accountants import gdp
 from deniable.privacy.guarantees import ApproxDP
@@ -124,16 +124,12 @@ class RegularisedExponential:
         """One draw of the weights."""
         if len(value.units) != self.size or value.label is None:
             raise ParameterError("size", self.size, "must be the number of rows, which is public")
-        rows = np.hstack([value.units, np.ones((self.size, 1))]) / math.sqrt(2)
-        signs = np.where(value.label == 1, 1.0, -1.0)
-        signed = rows * (signs * value.present)[:, None]
-        return self.draw(signed)
+        return self.draw(signed(value))
 
-    def draw(self, signed: Floats) -> Floats:
+    def draw(self, rows: Floats) -> Floats:
         """One draw for rows that are multiplied by their signs."""
-        ones = np.ones(len(signed))
-        start = minimum(signed, ones, np.zeros(self.width), self.curvature / self.weight)
-        target = Exponent(signed, self.weight, self.curvature)
+        start = minimum(rows, np.zeros(self.width), self.curvature / self.weight)
+        target = Exponent(rows, self.weight, self.curvature)
         x = start + normals(self.width) / math.sqrt(2 * self.smoothness)
         oracle = _Oracle(target, self.step, self.width)
         for _ in range(self.turns):

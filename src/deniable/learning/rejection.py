@@ -12,7 +12,7 @@ from deniable.errors import ParameterError
 from deniable.learning.exponential import Label
 from deniable.learning.proximal import Exponent
 from deniable.learning.reals import normals, uniforms
-from deniable.learning.rows import Floats, Rows
+from deniable.learning.rows import Floats, Rows, signed
 from deniable.learning.solver import GRADIENT, minimum
 from deniable.privacy.exact import positive
 from deniable.privacy.losses.base import Loss
@@ -100,15 +100,12 @@ class PerfectExponential:
         """One draw of the weights."""
         if len(value.units) != self.size or value.label is None:
             raise ParameterError("size", self.size, "must be the number of rows, which is public")
-        rows = np.hstack([value.units, np.ones((self.size, 1))]) / math.sqrt(2)
-        signs = np.where(value.label == 1, 1.0, -1.0)
-        return self.draw(rows * (signs * value.present)[:, None])
+        return self.draw(signed(value))
 
-    def draw(self, signed: Floats) -> Floats:
+    def draw(self, rows: Floats) -> Floats:
         """One draw for rows that are multiplied by their signs."""
-        target = Exponent(signed, self.rate, self.penalty)
-        none = np.zeros(self.width)
-        point = minimum(signed, np.ones(len(signed)), none, self.penalty / self.rate)
+        target = Exponent(rows, self.rate, self.penalty)
+        point = minimum(rows, np.zeros(self.width), self.penalty / self.rate)
         slope = target.slope(point)
         centre = point - slope / self.penalty
         floor = target.value(point) - float(slope @ slope) / (2 * self.penalty)

@@ -152,6 +152,21 @@ class Rows:
     label: Labels | None
     present: npt.NDArray[np.bool_]
 
+    def some(self, at: npt.NDArray[np.int64]) -> Rows:
+        """Those at these places."""
+        target = None if self.target is None else self.target[at]
+        label = None if self.label is None else self.label[at]
+        return Rows(self.units[at], target, label, self.present[at])
+
+
+def signed(rows: Rows) -> Floats:
+    """Rows (u, 1) of length 1 at most, times -1 for the first of two classes; absent ones are 0."""
+    assert rows.label is not None
+    longer = np.hstack([rows.units, np.ones((len(rows.units), 1))]) / math.sqrt(2)
+    signs = np.where(rows.label == 1, 1.0, -1.0) * rows.present
+    made: Floats = longer * signs[:, None]
+    return made
+
 
 def times(rows: Floats, matrix: Floats) -> Floats:
     """rows @ matrix, for each row by the same additions in the same order."""

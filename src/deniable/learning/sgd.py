@@ -15,7 +15,7 @@ from deniable.learning.classifier import LinearClassifier
 from deniable.learning.outlook import Outlook
 from deniable.learning.rows import GRID, Floats, Ranges, Rows
 from deniable.learning.scikit import read_positive
-from deniable.learning.sums import Gradients, Integers
+from deniable.learning.sums import Gradients, GradientSums, Integers
 from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.calibrate import least_noise
 from deniable.privacy.composition import repeat
@@ -35,24 +35,18 @@ class RowGradients:
     """The gradients of private rows, made for those that are sampled."""
 
     rows_: Rows
-    gradients: Gradients
+    gradients: GradientSums
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
         return len(self.rows_.units)
 
     @property
     def width(self) -> int:
-        """How many numbers a gradient has."""
         return self.gradients.weights.size
 
     def rows(self, at: npt.NDArray[np.int64]) -> Integers:
-        """The gradients of these rows, as whole numbers."""
-        label = self.rows_.label
-        assert label is not None
-        some = Rows(self.rows_.units[at], None, label[at], self.rows_.present[at])
-        return self.gradients.each(some).astype(np.int64)
+        return self.gradients.each(self.rows_.some(at)).astype(np.int64)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

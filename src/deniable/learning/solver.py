@@ -1,6 +1,6 @@
 """The minimum of a penalised logistic loss, certified on every data set.
 
-F(w) = Σ ln(1 + exp(-s z·w)) + Λ/2 |w|² + b·w, with rows |z| <= 1 and signs s. A guarantee that
+F(w) = Σ ln(1 + exp(-z·w)) + Λ/2 |w|² + b·w, with rows |z| <= 1, times their signs. A guarantee that
 rests on a point within γ/Λ of the minimum must have it for all rows, or neighbours could part where
 one is solved and the other is not. |∇F| <= γ is enough. So floats come first, digits after them:
 
@@ -37,24 +37,24 @@ _UNIT = 2.0**-52
 _BLOCK = 64  # rows that are summed in doubles, before sums are added exactly
 
 
-def minimum(rows: Floats, signs: Floats, tilt: Floats, penalty: float) -> Floats:
+def minimum(rows: Floats, tilt: Floats, penalty: float) -> Floats:
     """A point within GRADIENT/penalty of the minimum."""
     with np.errstate(all="ignore"):  # a warning would tell of rows
-        weights = newton(rows, signs, tilt, penalty)
-    if slope_bound(rows, signs, tilt, penalty, weights) <= GRADIENT:
+        weights = newton(rows, tilt, penalty)
+    if slope_bound(rows, tilt, penalty, weights) <= GRADIENT:
         return weights
     for digits in _DIGITS:
-        found = in_decimals(rows, signs, tilt, penalty, start=weights, digits=digits)
+        found = in_decimals(rows, tilt, penalty, start=weights, digits=digits)
         if found is not None:
             return found
     return np.zeros(rows.shape[1])
 
 
-def newton(rows: Floats, signs: Floats, tilt: Floats, penalty: float) -> Floats:
+def newton(rows: Floats, tilt: Floats, penalty: float) -> Floats:
     """Newton's method with backtracking, in doubles, as far as it comes."""
     weights = np.zeros(rows.shape[1])
     for _ in range(_FLOAT_STEPS):
-        value, slope, curve = derivatives(rows, signs, tilt, penalty, weights)
+        value, slope, curve = derivatives(rows, tilt, penalty, weights)
         if float(np.linalg.norm(slope)) <= GRADIENT / 4:
             break
         try:
@@ -63,7 +63,7 @@ def newton(rows: Floats, signs: Floats, tilt: Floats, penalty: float) -> Floats:
             break
         size, down = 1.0, float(slope @ step)
         while size > 1e-10:
-            tried = _value(rows, signs, tilt, penalty, weights - size * step)
+            tried = _value(rows, tilt, penalty, weights - size * step)
             if tried <= value - 0.25 * size * down + 1e-12 * abs(value):
                 break
             size /= 2
@@ -71,13 +71,11 @@ def newton(rows: Floats, signs: Floats, tilt: Floats, penalty: float) -> Floats:
     return weights
 
 
-def slope_bound(
-    rows: Floats, signs: Floats, tilt: Floats, penalty: float, weights: Floats
-) -> float:
+def slope_bound(rows: Floats, tilt: Floats, penalty: float, weights: Floats) -> float:
     """An upper bound on |∇F(w)|, rounding included; infinite where it cannot be told."""
     count, width = rows.shape
     with np.errstate(all="ignore"):
-        pull = -(signs * _wrong(signs * (rows @ weights)))[:, None] * rows
+        pull = -_wrong(rows @ weights)[:, None] * rows
         parts = np.add.reduceat(pull, range(0, count, _BLOCK)) if count else pull
         push = penalty * weights
         size = float(np.abs(weights).sum())
@@ -97,29 +95,29 @@ def _wrong(margin: Any) -> Any:
     return 1 / (1 + np.exp(np.clip(margin, -700, 700)))
 
 
-def _value(rows: Floats, signs: Floats, tilt: Floats, penalty: float, weights: Floats) -> float:
-    margin = signs * (rows @ weights)
-    return float(np.logaddexp(0, -margin).sum() + penalty / 2 * weights @ weights + tilt @ weights)
+def _value(rows: Floats, tilt: Floats, penalty: float, weights: Floats) -> float:
+    losses = np.logaddexp(0, -(rows @ weights)).sum()
+    return float(losses + penalty / 2 * weights @ weights + tilt @ weights)
 
 
 def derivatives(
-    rows: Floats, signs: Floats, tilt: Floats, penalty: float, weights: Floats
+    rows: Floats, tilt: Floats, penalty: float, weights: Floats
 ) -> tuple[float, Floats, Floats]:
     """F, its slope and its curve, in doubles."""
-    wrong = _wrong(signs * (rows @ weights))
-    slope = -(signs * wrong) @ rows + penalty * weights + tilt
+    wrong = _wrong(rows @ weights)
+    slope = -wrong @ rows + penalty * weights + tilt
     curve = (rows * (wrong * (1 - wrong))[:, None]).T @ rows + penalty * np.eye(len(weights))
-    return _value(rows, signs, tilt, penalty, weights), slope, curve
+    return _value(rows, tilt, penalty, weights), slope, curve
 
 
 def in_decimals(
-    rows: Floats, signs: Floats, tilt: Floats, penalty: float, *, start: Floats, digits: int
+    rows: Floats, tilt: Floats, penalty: float, *, start: Floats, digits: int
 ) -> Floats | None:
     """The same in decimals, exact inputs and damped steps; None where digits do not suffice."""
     exact = np.vectorize(Decimal, otypes=[object])
     count, width = rows.shape
     with localcontext(decimals(digits)):
-        signed = exact(rows * signs[:, None]) if count else np.empty((0, width), object)
+        signed = exact(rows) if count else np.empty((0, width), object)
         push, b = Decimal(penalty), exact(tilt)
         weights = exact(np.where(np.isfinite(start).all(), start, 0.0))
         for _ in range(_most_steps(count, tilt, penalty, start)):

@@ -10,6 +10,7 @@ down to what those can add.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -121,8 +122,22 @@ class Moments:
         return deviation / OFF_DIAGONAL / float(steps(self.width(columns), SQUARE_GRID)) ** 2
 
 
+class OnGrid(ABC):
+    """Sums of rows whose whole numbers have length GRID at most; twice that where exchanged."""
+
+    @abstractmethod
+    def most(self, columns: int) -> int:
+        """What the sizes of a row's whole numbers add up to, at most."""
+
+    def moved(self, relation: Relation) -> int:
+        return relation.changed * GRID
+
+    def moved_l1(self, relation: Relation, width: int) -> int:
+        return relation.changed * self.most(width)
+
+
 @dataclass(frozen=True)
-class GroupSums:
+class GroupSums(OnGrid):
     """Of each class or cluster: how many rows, the sum of u, and of squares, in one vector.
 
     A row adds (one, row·u, square·s) to its group, with one² + row² + square² <= 1 and
@@ -161,16 +176,8 @@ class GroupSums:
             return nearest(rows.units, np.array(self.centres))
         return np.zeros(len(rows.units), np.int64) if rows.label is None else rows.label
 
-    def moved(self, relation: Relation) -> int:
-        """The length of the longest row."""
-        return relation.changed * GRID
-
-    def moved_l1(self, relation: Relation, width: int) -> int:
-        """What a row adds in all, once or twice."""
-        return relation.changed * self.most(width)
-
     def most(self, columns: int) -> int:
-        """What the sizes of a row's whole numbers add up to; |u|₁ <= sqrt(d)|u|, and so for s."""
+        """|u|₁ <= sqrt(d)|u|, and so for s."""
         size = self.one + (self.row + self.square) * math.sqrt(columns)
         return most_steps(size, self.block(columns), GRID)
 
@@ -190,8 +197,30 @@ class GroupSums:
         return deviation / steps(self.block(columns), GRID)
 
 
+class GradientSums(OnGrid):
+    """The sum of the gradients of a loss at released weights, each of length 1 at most."""
+
+    weights: Floats
+
+    @abstractmethod
+    def each(self, rows: Rows) -> Floats:
+        """The whole numbers of each row, in doubles."""
+
+    def totals(self, rows: Rows) -> Integers:
+        whole: Integers = self.each(rows).astype(np.int64).sum(axis=0)
+        return whole
+
+    def read(self, noisy: Integers) -> Floats:
+        """The released sum of gradients."""
+        return noisy.reshape(self.weights.shape) / steps(self.weights.size, GRID)
+
+    def noise(self, deviation: float) -> float:
+        """The deviation of the noise on each entry of the gradient."""
+        return deviation / steps(self.weights.size, GRID)
+
+
 @dataclass(frozen=True, eq=False)
-class Gradients:
+class Gradients(GradientSums):
     """The sum of clipped gradients of a logistic or softmax loss at released weights.
 
     Rows (u, 1) are multiplied by a released matrix and clipped to length 1; the residual, one
@@ -201,13 +230,7 @@ class Gradients:
     transform: Floats
     weights: Floats
 
-    def totals(self, rows: Rows) -> Integers:
-        """Σ residual ⊗ row."""
-        whole: Integers = self.each(rows).astype(np.int64).sum(axis=0)
-        return whole
-
     def each(self, rows: Rows) -> Floats:
-        """The whole numbers of each row, in doubles."""
         assert rows.label is not None
         with np.errstate(all="ignore"):  # a warning would tell of rows
             inputs = self.inputs(rows.units)
@@ -221,27 +244,11 @@ class Gradients:
         made: Floats = rows / np.maximum(lengths(rows), 1.0)[:, None]
         return made
 
-    def moved(self, relation: Relation) -> int:
-        """The length of the longest gradient."""
-        return relation.changed * GRID
-
-    def moved_l1(self, relation: Relation, width: int) -> int:
-        """What a row adds in all, once or twice."""
-        return relation.changed * self.most(width)
-
     def most(self, columns: int) -> int:
-        """What the sizes of a row's whole numbers add up to: Σ|p - e_y| is 2 at most."""
+        """Σ|p - e_y| is 2 at most."""
         directions = len(self.weights)
         size = min(math.sqrt(directions), 2.0) * math.sqrt(columns + 1)
         return most_steps(size, directions * (columns + 1), GRID)
-
-    def read(self, noisy: Integers) -> Floats:
-        """The released sum of gradients."""
-        return noisy.reshape(self.weights.shape) / steps(self.weights.size, GRID)
-
-    def noise(self, deviation: float) -> float:
-        """The deviation of the noise on each entry of the gradient."""
-        return deviation / steps(self.weights.size, GRID)
 
 
 def residuals(scores: Floats, label: Labels) -> Floats:
