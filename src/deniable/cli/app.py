@@ -31,7 +31,6 @@ class _OnDemand(TyperGroup):
     """A group that knows its commands by name and loads them by need."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names."""
         del ctx
         return list(_HOMES)
 

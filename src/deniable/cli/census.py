@@ -128,12 +128,10 @@ class _Counting:
 
     @property
     def name(self) -> str:
-        """The name of the table in statements."""
         return self.title.lower()
 
     @property
     def kinds(self) -> Mapping[str, ColumnType]:
-        """The columns that questions may name."""
         return self.session.parts.catalogue.schemas[self.name].columns
 
     @property

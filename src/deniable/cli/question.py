@@ -67,7 +67,6 @@ class Asked:
         return NEW if self.new_keys else self.keys
 
     def answer(self, session: Session) -> Answer:
-        """Spend, and answer."""
         return session.sql(
             self.text,
             epsilon=self.epsilon,
@@ -80,7 +79,6 @@ class Asked:
         )
 
     def explanation(self, session: Session) -> Explanation:
-        """Tell the price; nothing is spent."""
         return session.explain(
             self.text,
             epsilon=self.epsilon,

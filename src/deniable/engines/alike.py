@@ -80,7 +80,6 @@ class Alike:
         return [text.replace(mark, mark.replace(first, name)) for name in self.names]
 
     def width(self, selects: Sequence[exp.Expr]) -> int:
-        """How many columns a list has, before it is repeated."""
         many = sum(item.alias_or_name == self.names[0] for item in selects)
         return len(selects) + many * (len(self.names) - 1)
 

@@ -52,7 +52,6 @@ class LazySnapshot:
         self._taken: Snapshot | None = None
 
     def run(self, step: Step) -> Rows:
-        """The rows of a step."""
         if self._taken is None:
             self._taken = self._stack.enter_context(
                 self._engine.snapshot(self.reads, only=self._only)

@@ -43,7 +43,6 @@ class CSVFormat:
     """The names of its columns, in order, where the first line is a row; None: that names them."""
 
     def separator(self, path: str) -> str:
-        """What stands between two cells of a file."""
         if self.delimiter is not None:
             return self.delimiter
         return "\t" if re.search(r"\.tsv$", path.lower()) else ","
@@ -62,7 +61,6 @@ class CSVFiles:
 
     @property
     def label(self) -> str:
-        """Where they are and how they are read, for the ledger."""
         return f"{Path(self.place).absolute()}: {self.form}"
 
 

@@ -79,7 +79,6 @@ class Folders:
         self._last, self._opened = (), self._fixed
 
     def close(self) -> None:
-        """Let go of them."""
         self._leave()
         os.close(self._fixed)
 

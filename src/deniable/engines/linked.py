@@ -65,7 +65,6 @@ class Linked:
         return os.fstat(self.descriptor).st_nlink > 1
 
     def let_go(self) -> None:
-        """Close it."""
         with contextlib.suppress(OSError):
             self.place.unlink()
         with contextlib.suppress(OSError):

@@ -68,12 +68,10 @@ class PostgresTable:
 
     @property
     def label(self) -> str:
-        """Where it is, for the ledger: no password, no user."""
         host, port, database = place_of(self.database.address.open())
         return f"{host}:{port}/{database}: {self.name}"
 
     def engine(self) -> Postgres:
-        """A connection to the server."""
         return Postgres(self.database)
 
 
@@ -122,7 +120,6 @@ class PostgresSnapshot:
         self._made: set[str] = set()
 
     def run(self, step: Step) -> Rows:
-        """The rows of a step."""
         return self._engine.attempt(lambda: self._run(step))
 
     def _run(self, step: Step) -> Rows:
@@ -188,7 +185,6 @@ class Postgres:
         *,
         row_by_row: bool = False,
     ) -> Schema:
-        """Find a table and the types of its columns; no row is read."""
         if not (isinstance(source, PostgresTable) and source.database.is_at(self._database)):
             raise ParameterError(
                 "source", name, "all tables of a session live in one engine: this one in Postgres"
@@ -320,11 +316,9 @@ class Postgres:
         )
 
     def write(self, step: Step) -> list[str]:
-        """The statements that the server runs for a step; views and functions come first."""
         return [*(known.view() for known, _ in self.read_by(step)), *self.translated(step)]
 
     def read_by(self, step: Step) -> list[tuple[Known, Opened]]:
-        """The tables that the statements of a step name."""
         written = self.translated(step)
         return [
             (known, self._opened[name])
@@ -333,7 +327,6 @@ class Postgres:
         ]
 
     def translated(self, step: Step) -> tuple[str, ...]:
-        """The functions that a step needs, and its statement."""
         return translated(step, self._schemas, self._sources)
 
     @contextlib.contextmanager
@@ -432,11 +425,9 @@ class Postgres:
         """The server's own affair."""
 
     def copied(self, steps: Sequence[Step]) -> Mapping[str, Sequence[str]]:  # noqa: ARG002
-        """What it keeps is kept by the server."""
         return {}
 
     def cancel(self) -> None:
-        """End what is running."""
         self.connection.cancel_safe()
 
     def close(self) -> None:

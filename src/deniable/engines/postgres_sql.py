@@ -91,7 +91,6 @@ class PostgresWriter:
         return list(self._bodies.values())
 
     def write(self, text: str, tables: Mapping[str, str], alike: Alike | None = None) -> str:
-        """One SELECT, in Postgres's words."""
         with within_depth(NAME):
             return self._write(text, tables, alike)
 

@@ -45,7 +45,6 @@ class Room:
 
     @property
     def bytes(self) -> int:
-        """Both together."""
         return self.memory + self.disk
 
     def take(self, connection: driver.DuckDBPyConnection) -> None:

@@ -36,7 +36,6 @@ class Shadow:
         self._lock = threading.Lock()
 
     def add(self, name: str, schema: Schema, unit: str | None) -> None:
-        """A table with its unit's column."""
         with self._lock:
             self._tables[name] = (schema, unit)
             self._forget()
@@ -57,7 +56,6 @@ class Shadow:
         raise QueryError(told)
 
     def close(self) -> None:
-        """Let go of it."""
         with self._lock:
             self._forget()
 

@@ -112,11 +112,9 @@ class SparkTable:
 
     @property
     def label(self) -> str:
-        """Which table it is, for the ledger."""
         return f"Spark: {self.name}"
 
     def engine(self) -> Spark:
-        """A session of our own on the same Spark."""
         return Spark(self.tables)
 
     def open(self) -> DataFrame:
@@ -161,7 +159,6 @@ class SparkSnapshot:
         self._made: dict[str, str] = {}
 
     def run(self, step: Step) -> Rows:
-        """The rows of a step."""
         return _attempt("the query", lambda: self._run(step))
 
     def _run(self, step: Step) -> Rows:
@@ -171,7 +168,6 @@ class SparkSnapshot:
         return [tuple(int(v) if isinstance(v, Decimal) else v for v in row) for row in rows]
 
     def frame(self, step: Step) -> DataFrame:
-        """A step that is ready to run."""
         written = self._writer.write(step.select, step.tables, step.alike)
         changed = False  # tables may read those before them
         for name, text in written.kept.items():
@@ -185,7 +181,6 @@ class SparkSnapshot:
         return self._session.sql(written.select)
 
     def close(self) -> None:
-        """Let go of what was kept."""
         for name in self._made:
             with contextlib.suppress(Exception):
                 self._session.catalog.dropTempView(name)
@@ -244,7 +239,6 @@ class Spark:
         *,
         row_by_row: bool = False,
     ) -> Schema:
-        """Find a table and the types of its columns; no row is read."""
         if not isinstance(source, SparkTable) or source.tables.session is not self._tables.session:
             raise ParameterError(
                 "source", name, "all tables of a session live in one engine: this one in Spark"
@@ -294,7 +288,6 @@ class Spark:
         raise ParameterError("source", source.name, f"no such table; {hint}")
 
     def write(self, step: Step) -> list[str]:
-        """The statements that Spark runs for a step."""
         written = self._writer.write(step.select, step.tables, step.alike)
         kept = [f"-- {name}, made once:\n{text}" for name, text in written.kept.items()]
         return [*kept, written.select]
@@ -412,11 +405,9 @@ class Spark:
         """The server's own affair."""
 
     def copied(self, steps: Sequence[Step]) -> Mapping[str, Sequence[str]]:  # noqa: ARG002
-        """What it keeps is kept by the server."""
         return {}
 
     def cancel(self) -> None:
-        """End what is running."""
         self._session.sparkContext.cancelJobsWithTag(self._mark)
 
     def close(self) -> None:

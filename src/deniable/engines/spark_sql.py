@@ -36,7 +36,6 @@ class SparkWriter:
         self._known: dict[tuple[str, ...], Written] = {}
 
     def write(self, text: str, tables: Mapping[str, str], alike: Alike | None = None) -> Written:
-        """One SELECT, and the tables that it reads."""
         key = (text, *tables, *tables.values())
         if key not in self._known:
             while len(self._known) >= _MOST_KNOWN:

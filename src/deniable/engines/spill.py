@@ -44,7 +44,6 @@ class Spill:
             self.take(connection)
 
     def close(self) -> None:
-        """With the session."""
         if not self._lasts:
             self.sweep()
 

@@ -36,7 +36,6 @@ class Statements:
         self._made: dict[str, str] = {}
 
     def run(self, step: Step) -> Rows:
-        """The rows of a step."""
         if step.veiled:
             set_to(self._connection, "disabled_optimizers", VEILED)
         changed = False  # tables may read those before them

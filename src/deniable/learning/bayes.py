@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ _ALL = Share(Fraction(1))
 _LEAST = 1e-3  # of a variance, in units of the half span
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianNB(Classifier, SumsEstimator):
     """Naive Bayes with a normal law for each class and column.
 

@@ -47,7 +47,6 @@ class BlockAnswers:
         return math.isqrt(self.numbers * GRID**2 - 1) + 1
 
     def moved_l1(self, relation: Relation, width: int) -> int:
-        """The same, adding up."""
         del relation, width
         return self.numbers * GRID
 
@@ -73,17 +72,14 @@ class BlockSum:
 
     @property
     def loss(self) -> Loss:
-        """What one release costs."""
         return self.noise.loss
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
         return self.loss.relation
 
     @traced
     def release(self, value: Sequence[Any]) -> Integers:
-        """Split, run, sum, add noise."""
         parts: list[list[Any]] = [[] for _ in range(self.blocks)]
         drawn = uniform_below(self.blocks, len(value), SECURE).tolist()
         for record, place in zip(value, drawn, strict=True):
@@ -102,7 +98,6 @@ class BlockSum:
         return np.rint(np.clip(found, 0, 1) * GRID).astype(np.int64)
 
     def view(self, value: Sequence[Any], plain: Plain) -> list[Any]:
-        """The records."""
         return [plain(record) for record in value]
 
     def without_code(self) -> BlockSum:
@@ -110,7 +105,6 @@ class BlockSum:
         return replace(self, function=len)
 
     def gap(self, x: list[Any], y: list[Any]) -> Gap:
-        """How many records are added or removed, or exchanged."""
         return rows_apart(x, y, self.relation)
 
     def neighbours(self) -> None:
@@ -151,7 +145,6 @@ class SubsampledEstimator(Priced):
 
     @property
     def loss(self) -> Loss:
-        """What one fit tells, whatever the data are."""
         return self._mechanism().loss
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -184,7 +177,6 @@ class SubsampledEstimator(Priced):
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the averaged estimator predicts."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
 

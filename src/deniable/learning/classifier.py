@@ -27,14 +27,12 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         return labelled(values, y, ranges, read_classes(self.classes))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Log probabilities of the classes."""
         scores = self._scores(X)
         top = scores.max(axis=1, keepdims=True)
         made: Floats = scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
         return made
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes."""
         made: Floats = np.exp(self.predict_log_proba(X))
         return made
 

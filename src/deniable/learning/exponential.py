@@ -61,21 +61,17 @@ class LineExponential:
 
     @property
     def label(self) -> Label:
-        """What the guarantee rests on."""
         return Label.PURE
 
     @property
     def loss(self) -> Loss:
-        """What one release costs."""
         return PureLoss(bound=self.epsilon, relation=self.relation)
 
     def points(self) -> Floats:
-        """The grid."""
         low, high = map(float, self.bounds)
         return np.linspace(low, high, self.cells)
 
     def release(self, value: Any) -> float:
-        """One draw."""
         low, high = map(float, self.bounds)
         numbers = read_numbers(value)
         numbers = np.clip(numbers[np.isfinite(numbers)], low, high)
@@ -123,12 +119,10 @@ class BallExponential:
 
     @property
     def label(self) -> Label:
-        """What the guarantee rests on."""
         return Label.PURE_REAL
 
     @property
     def loss(self) -> Loss:
-        """What one release costs."""
         return PureLoss(bound=positive(self.epsilon, "epsilon"), relation=self.relation)
 
     @property

@@ -170,7 +170,6 @@ class _DoorReader:
         self.drawn: list[list[int]] = []
 
     def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
-        """Sum in the engine, and release."""
         noisy = np.asarray(self._door.draw(mechanism, partial(self._totals, sums)), np.int64)
         self.drawn.append(noisy.tolist())
         return noisy
@@ -187,7 +186,6 @@ class _Recorded:
         self._drawn = iter(drawn)
 
     def draw(self, _mechanism: Mechanism, _sums: Sums) -> Integers:
-        """The next one."""
         return np.array(next(self._drawn), np.int64)
 
 
@@ -201,7 +199,6 @@ class _Whole:
 
     @property
     def loss(self) -> Loss:
-        """What the fit costs."""
         return self._model()._charged()
 
     def release(self, value: Rows) -> dict[str, Any]:

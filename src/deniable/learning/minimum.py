@@ -73,13 +73,11 @@ class PrivateMinimum:
 
     @property
     def label(self) -> str:
-        """What the guarantee rests on."""
         kind = "pure" if isinstance(self.guarantee, PureDP) else "(ε, δ)"
         return kind if self.way == Way.OUTPUT else f"{kind}, real-arithmetic model"
 
     @property
     def loss(self) -> Loss:
-        """What one release costs."""
         if isinstance(self.guarantee, PureDP):
             return PureLoss(bound=self.guarantee.epsilon, relation=self.relation)
         return ApproxLoss(
@@ -131,7 +129,6 @@ class PrivateMinimum:
 
     @traced
     def release(self, value: Rows) -> Floats:
-        """Solve, and release."""
         rows = signed(value)
         width = rows.shape[1]
         tilt = np.zeros(width)

@@ -25,7 +25,6 @@ class Outlook:
 
     @property
     def supported(self) -> bool:
-        """Whether the signal stands out of the noise."""
         return self.noise_to_signal < 1
 
     def __str__(self) -> str:

@@ -73,12 +73,10 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         self.n_components_ = self.n_components
 
     def transform(self, X: Any) -> Floats:
-        """Coordinates along the components."""
         made: Floats = (self._known(X) - self.mean_) @ self.components_.T
         return made
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows from coordinates."""
         made: Floats = np.asarray(X, np.float64) @ self.components_ + self.mean_
         return made
 

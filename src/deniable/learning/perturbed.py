@@ -82,7 +82,6 @@ class PerturbedLogisticRegression(LinearClassifier):
 
     @property
     def loss(self) -> Loss:
-        """What one fit tells, whatever the data are."""
         return self._mechanism().loss
 
     def outlook(self, *, size: int, features: int) -> Outlook:

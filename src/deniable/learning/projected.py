@@ -155,7 +155,6 @@ class ProjectedDescent:
 
     @property
     def loss(self) -> Loss:
-        """What one release costs, whatever the data are."""
         mechanism = self._mechanism()
         if isinstance(mechanism, SampledSum):
             return repeat(mechanism.loss, self.steps)

@@ -56,17 +56,14 @@ class RegularisedExponential:
 
     @property
     def relation(self) -> Relation:
-        """Rows are exchanged: their number is public."""
         return Relation.REPLACE
 
     @property
     def label(self) -> Label:
-        """What the guarantee rests on."""
         return Label.SAMPLED
 
     @property
     def loss(self) -> Loss:
-        """What one release costs."""
         return ApproxLoss(
             bound=self.guarantee.epsilon, slack=self.guarantee.delta, relation=self.relation
         )
@@ -121,7 +118,6 @@ class RegularisedExponential:
 
     @traced
     def release(self, value: Rows) -> Floats:
-        """One draw of the weights."""
         if len(value.units) != self.size or value.label is None:
             raise ParameterError("size", self.size, "must be the number of rows, which is public")
         return self.draw(signed(value))
@@ -151,7 +147,6 @@ class Exponent:
         return self.weight * losses + self.curvature / 2 * float(x @ x)
 
     def slope(self, x: Floats) -> Floats:
-        """Its gradient."""
         wrong = 1 / (1 + np.exp(np.clip(self.signed @ x, -700, 700)))
         made: Floats = -self.weight * (wrong @ self.signed) + self.curvature * x
         return made

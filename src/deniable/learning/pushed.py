@@ -214,7 +214,6 @@ class Pushed:
 
     @lazy
     def step(self) -> Step:
-        """What the engine runs."""
         return totals_step(self.plan, l2=self.l2)
 
     def totals(self, rows: EngineRows) -> Integers:

@@ -58,17 +58,14 @@ class PerfectExponential:
 
     @property
     def relation(self) -> Relation:
-        """Rows are exchanged: their number is public."""
         return Relation.REPLACE
 
     @property
     def label(self) -> Label:
-        """What the guarantee rests on."""
         return Label.PURE_REAL
 
     @property
     def loss(self) -> Loss:
-        """What one release costs."""
         return PureLoss(bound=positive(self.epsilon, "epsilon"), relation=self.relation)
 
     @property
@@ -97,7 +94,6 @@ class PerfectExponential:
 
     @traced
     def release(self, value: Rows) -> Floats:
-        """One draw of the weights."""
         if len(value.units) != self.size or value.label is None:
             raise ParameterError("size", self.size, "must be the number of rows, which is public")
         return self.draw(signed(value))

@@ -62,18 +62,15 @@ class Ranges:
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
         return len(self.low)
 
     @property
     def middle(self) -> Floats:
-        """The centre of each column."""
         made: Floats = (np.array(self.low) + np.array(self.high)) / 2
         return made
 
     @property
     def half(self) -> Floats:
-        """Half the span of each column."""
         made: Floats = (np.array(self.high) - np.array(self.low)) / 2
         return made
 

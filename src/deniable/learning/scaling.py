@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,7 @@ _ALL = Share(Fraction(1))
 _LEAST = 1e-4  # of a variance, in units of the half span
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and variances.
 
@@ -60,11 +62,9 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         self.n_rows_ = count
 
     def transform(self, X: Any) -> Floats:
-        """Centre and scale."""
         made: Floats = (self._known(X) - self.mean_) / self.scale_
         return made
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Back to the units of the data."""
         made: Floats = self._known(X) * self.scale_ + self.mean_
         return made

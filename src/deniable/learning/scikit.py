@@ -44,7 +44,6 @@ class Reader(Protocol):
 
     def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
         """The noisy sums."""
-        ...
 
 
 class ArrayReader:
@@ -54,7 +53,6 @@ class ArrayReader:
         self._rows = rows
 
     def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
-        """Sum, and release with noise."""
         with np.errstate(all="ignore"):  # a warning would tell of rows
             totals = sums.totals(self._rows)
         return np.asarray(mechanism.release(totals), dtype=np.int64)
@@ -141,7 +139,6 @@ class SumsEstimator(PrivateEstimator):
 
     @property
     def loss(self) -> Loss:
-        """What one fit tells, whatever the data are."""
         return price(self._parts(), self._kept(), self._neighbours())
 
     def outlook(self, *, size: int, features: int) -> Outlook:

@@ -90,7 +90,6 @@ class SGDClassifier(LinearClassifier):
 
     @property
     def loss(self) -> Loss:
-        """What one fit tells, whatever the data are."""
         self._directions()
         whole(self.size, "size")
         read_positive(self.eta0, "eta0")

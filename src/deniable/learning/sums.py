@@ -45,11 +45,9 @@ class Bounded(Protocol):
 
     def moved(self, relation: Relation) -> int:
         """How far one unit moves the sums in L2, in steps, at most."""
-        ...
 
     def moved_l1(self, relation: Relation, width: int) -> int:
         """The same in L1, for rows of `width` columns."""
-        ...
 
 
 class Sums(Bounded, Protocol):
@@ -57,7 +55,6 @@ class Sums(Bounded, Protocol):
 
     def totals(self, rows: Rows) -> Integers:
         """The exact sums, flat."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -153,11 +150,9 @@ class GroupSums(OnGrid):
     centres: tuple[tuple[float, ...], ...] = ()
 
     def block(self, columns: int) -> int:
-        """How many numbers one group has."""
         return 1 + columns * ((self.row > 0) + (self.square > 0))
 
     def totals(self, rows: Rows) -> Integers:
-        """The sums, group by group."""
         columns = rows.units.shape[1]
         parts = [np.full((len(rows.units), 1), self.one)]
         if self.row > 0:
@@ -211,7 +206,6 @@ class GradientSums(OnGrid):
         return whole
 
     def read(self, noisy: Integers) -> Floats:
-        """The released sum of gradients."""
         return noisy.reshape(self.weights.shape) / steps(self.weights.size, GRID)
 
     def noise(self, deviation: float) -> float:
@@ -317,18 +311,15 @@ class CellCounts:
     bins: int
 
     def totals(self, rows: Rows) -> Integers:
-        """The counts, in steps."""
         cell = self.cells(rows.units)[rows.present]
         counts: Integers = GRID * np.bincount(cell, minlength=self.size).astype(np.int64)
         return counts
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
         return int(self.bins ** len(self.axes))
 
     def cells(self, units: Floats) -> Labels:
-        """The cell of each row."""
         along = times(units - self.origin, self.axes.T) / self.width
         place = np.clip(np.floor(along + self.bins / 2), 0, self.bins - 1).astype(np.int64)
         flat: Labels = place @ self.bins ** np.arange(len(self.axes))

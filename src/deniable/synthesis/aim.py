@@ -55,7 +55,6 @@ class AIM:
             )
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """The fitted model."""
         declared = draws.domain
         self.check(declared)
         cells = float(positive(self.max_megabytes, "max_megabytes")) * 2**20 / 8

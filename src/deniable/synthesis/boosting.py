@@ -37,13 +37,11 @@ class Boosting:
     passes: int = 50
 
     def check(self, domain: Domain) -> None:
-        """All records must fit into memory."""
         check_dense(domain)
         if not self.queries:
             raise ParameterError("queries", "none", "name one query or more")
 
     def run(self, draws: Draws, progress: Progress = silent) -> Boosted:
-        """All synopses."""
         self.check(draws.domain)
         rounds, sample = whole(self.rounds, "rounds"), whole(self.sample, "sample")
         total = max(1.0, float(draws.measure((), draws.whole * _TOTAL).values))

@@ -56,7 +56,6 @@ class Coding:
 
     @property
     def size(self) -> int:
-        """How many codes there are."""
         return self._known + self.missing
 
     @property
@@ -137,7 +136,6 @@ class Coding:
         return low + timedelta(seconds=math.floor(share * (high - low).total_seconds()))
 
     def label(self, code: int) -> str:
-        """A code as people read it."""
         if code == self._known:
             return "missing"
         if self.values:

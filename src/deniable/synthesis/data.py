@@ -85,7 +85,6 @@ class CodedRows:
         return f"CodedRows({len(self.domain)} columns)"
 
     def exact(self, clique: Clique) -> Counts:
-        """One marginal."""
         shape = self.domain.shape(clique)
         check_cells(self.domain, clique)
         codes = self._codes.open()

@@ -59,21 +59,17 @@ class Domain:
         return math.prod(self.sizes)
 
     def size_of(self, column: str) -> int:
-        """How many values a column has."""
         return self.sizes[self.place(column)]
 
     def place(self, column: str) -> int:
-        """Where a column stands."""
         if column not in self.columns:
             raise ParameterError("column", column, f"is unknown; {nearest(column, self.columns)}")
         return self.columns.index(column)
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
-        """The sizes of the columns of a clique."""
         return tuple(self.size_of(column) for column in clique)
 
     def size(self, clique: Clique) -> int:
-        """How many cells the marginal of a clique has."""
         return math.prod(self.shape(clique))
 
     def clique(self, columns: Iterable[str]) -> Clique:

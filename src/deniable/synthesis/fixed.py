@@ -36,7 +36,6 @@ class FixedMarginals:
             )
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """The fitted model."""
         self.check(draws.domain)
         whole, weights = draws.whole, self.workload.weights
         shares = [whole * weight / sum(weights) for weight in weights]
@@ -56,6 +55,5 @@ class Independent:
         """Any domain will do."""
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """Independent columns."""
         singles = Workload(draws.domain, [(column,) for column in draws.domain.columns])
         return FixedMarginals(workload=singles, iterations=self.iterations).run(draws, progress)

@@ -41,7 +41,6 @@ class Journal:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is known."""
         return tuple(self._entries)
 
     def append(self, entry: Entry) -> None:

@@ -100,7 +100,6 @@ class Draws:
 
     @property
     def whole(self) -> Fraction:
-        """What all draws may cost."""
         return self.amount.value
 
     @property
@@ -115,7 +114,6 @@ class Draws:
 
     @property
     def left(self) -> Fraction:
-        """What is not yet drawn."""
         return self.amount.value - self._spent
 
     @property
@@ -126,7 +124,6 @@ class Draws:
 
     @property
     def journal(self) -> Journal:
-        """What was drawn."""
         return self._journal
 
     def merge(self, codes: Mapping[str, Codes]) -> None:
@@ -255,7 +252,6 @@ class Draws:
         return noisy / steps / sum(asked.weights)
 
     def close(self, value: object) -> Answer:
-        """Record the answer in the ledger and end the door."""
         return self._opened.close(value)
 
     def _drawn(self, what: list[Any], live: Any) -> Entry:

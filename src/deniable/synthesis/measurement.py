@@ -36,7 +36,6 @@ class Measurement:
         return float(wide.sum()) * math.sqrt(2 / math.pi)
 
     def to_json(self) -> dict[str, Any]:
-        """For the ledger and for files."""
         return {
             "clique": list(self.clique),
             "values": self.values.tolist(),
@@ -45,7 +44,6 @@ class Measurement:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Measurement:
-        """Read it back."""
         values = np.array(stored["values"], dtype=np.float64)
         deviation = stored["deviation"]
         wide = deviation if isinstance(deviation, float) else np.array(deviation, dtype=np.float64)

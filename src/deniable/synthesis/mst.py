@@ -43,7 +43,6 @@ class MST:
             )
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """The fitted model."""
         third, declared = draws.whole / 3, draws.domain
         self.check(declared)
         singles = measured_singles(draws, third / len(declared), third / 2)

@@ -34,11 +34,9 @@ class MWEM:
     max_megabytes: Number = 80
 
     def check(self, domain: Domain) -> None:
-        """All records must fit into memory."""
         check_dense(domain, positive(self.max_megabytes, "max_megabytes"))
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """The last iterate."""
         self.check(draws.domain)
         rounds = whole(self.rounds, "rounds")
         counted = draws.measure((), draws.whole * _TOTAL)

@@ -56,17 +56,14 @@ class OnlineDesk:
 
     @property
     def cost(self) -> Price:
-        """What all answers cost together."""
         return self._door.cost
 
     @property
     def exhausted(self) -> bool:
-        """Whether answers are no longer verified."""
         return self._weights.exhausted
 
     @property
     def updates_left(self) -> int:
-        """How many more queries can be found wrong and measured."""
         return self._weights.updates_left
 
     @shielded
@@ -87,7 +84,6 @@ class OnlineDesk:
 
     @shielded
     def close(self) -> None:
-        """End the door."""
         self._draws.close({"updates left": self.updates_left})
 
     def _coding(self, name: str) -> Coding:

@@ -57,17 +57,14 @@ class PrivateMultiplicativeWeights:
 
     @property
     def model(self) -> DenseModel:
-        """What was learned so far."""
         return self._model
 
     @property
     def updates_left(self) -> int:
-        """How many more queries can be found wrong and measured."""
         return self._left
 
     @property
     def exhausted(self) -> bool:
-        """Whether answers are no longer verified."""
         return self._watch is None and self._left == 0
 
     def answer(self, query: Counting) -> OnlineAnswer:

@@ -54,7 +54,6 @@ class Counting:
         return float(marginal[np.ix_(*self.codes)].sum())
 
     def of_exact(self, marginal: Counts) -> int:
-        """The answer from whole counts."""
         return int(marginal[np.ix_(*self.codes)].sum())
 
     def mask(self, domain: Domain) -> Floats:

@@ -82,7 +82,6 @@ class Unmerged:
 
     @property
     def total(self) -> float:
-        """The number of rows it stands for."""
         return self.inner.total
 
     def marginal(self, columns: Sequence[str]) -> Floats:
@@ -97,7 +96,6 @@ class Unmerged:
         return table
 
     def sample(self, rows: int) -> Codes:
-        """So many rows, in declared codes."""
         codes = self.inner.sample(rows)
         for column, split in self.merges.splits.items():
             place = self.domain.place(column)

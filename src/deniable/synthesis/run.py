@@ -181,5 +181,4 @@ class _Tail(Journal):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What was drawn."""
         return super().entries[1:]

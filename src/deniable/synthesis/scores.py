@@ -57,7 +57,6 @@ class WrongMarginal:
 
     @property
     def count(self) -> int:
-        """How many candidates there are."""
         return len(self.cliques)
 
     def sensitivity(self, moved: int) -> int:
@@ -65,7 +64,6 @@ class WrongMarginal:
         return max(self.weights) * moved
 
     def scores(self, exact: Exact, steps: int) -> list[int]:
-        """One for each clique."""
         found = []
         rest = zip(self.models, self.weights, self.handicaps, strict=True)
         for clique, (model, weight, handicap) in zip(self.cliques, rest, strict=True):
@@ -101,7 +99,6 @@ class ClosestDatabase:
 
     @property
     def count(self) -> int:
-        """How many databases there are."""
         return databases(self._masks.shape[1], self.rows)
 
     def sensitivity(self, moved: int) -> int:
@@ -109,7 +106,6 @@ class ClosestDatabase:
         return moved
 
     def scores(self, exact: Exact, steps: int) -> Counts:
-        """One for each database."""
         truth = np.array([query.of_exact(exact(query.clique)) for query in self.queries])
         parts = []
         for chunk in chunks(self._masks.shape[1], self.rows):
@@ -148,7 +144,6 @@ class BoostedQuery:
 
     @property
     def count(self) -> int:
-        """How many queries there are."""
         return len(self.queries)
 
     def sensitivity(self, moved: int) -> int:
@@ -156,7 +151,6 @@ class BoostedQuery:
         return max(1, 2 * len(self.synopses) * moved)
 
     def scores(self, exact: Exact, steps: int) -> Counts:
-        """One for each query."""
         truth = np.array([query.of_exact(exact(query.clique)) for query in self.queries])
         total = np.zeros(len(self.queries), dtype=np.int64)
         right, width = round(self.right * steps), max(1, round(self.width * steps))

@@ -36,7 +36,6 @@ class SmallDB:
     rows: int
 
     def check(self, domain: Domain) -> None:
-        """A million databases are the most."""
         count = databases(domain.cells, whole(self.rows, "rows"))
         if count > MOST_DATABASES:
             raise ParameterError(
@@ -47,7 +46,6 @@ class SmallDB:
             )
 
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
-        """The chosen database, as a model."""
         domain, rows = draws.domain, whole(self.rows, "rows")
         self.check(domain)
         total = max(1.0, float(draws.measure((), draws.whole * _TOTAL).values))

@@ -95,7 +95,6 @@ class SyntheticTable:
         )
 
     def to_pandas(self, rows: int | None = None) -> pd.DataFrame:
-        """The same as a pandas table."""
         try:
             import pandas as pd  # noqa: F401, PLC0415  (optional, and slow to import)
         except ImportError:

@@ -29,12 +29,10 @@ class Conditioned:
 
     @property
     def total(self) -> float:
-        """How many rows have these codes."""
         clique = self.domain.clique(self.given)
         return float(self.inner.marginal(clique)[tuple(self.given[c] for c in clique)])
 
     def marginal(self, columns: Sequence[str]) -> Floats:
-        """Expected counts among those rows."""
         clique: Clique = self.domain.clique(columns)
         both = self.domain.clique([*clique, *self.given])
         table = self.inner.marginal(both)

@@ -28,18 +28,15 @@ class DenseModel:
 
     @classmethod
     def uniform(cls, domain: Domain, total: float) -> DenseModel:
-        """All records alike."""
         return cls(domain, total, np.zeros(domain.sizes))
 
     @lazy
     def probabilities(self) -> Floats:
-        """The distribution."""
         found: Floats = np.exp(self.logs - self.logs.max())
         found /= found.sum()
         return found
 
     def marginal(self, columns: Sequence[str]) -> Floats:
-        """Expected counts over these columns."""
         clique = self.domain.clique(columns)
         return self.total * project(self.probabilities, self.domain.columns, clique)
 

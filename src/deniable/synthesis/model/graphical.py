@@ -34,11 +34,9 @@ class GraphicalModel:
 
     @property
     def domain(self) -> Domain:
-        """What the columns are."""
         return self.tree.domain
 
     def marginal(self, columns: Sequence[str]) -> Floats:
-        """Expected counts over any columns, exactly."""
         clique = self.domain.clique(columns)
         if self.domain.size(clique) > _MOST_CELLS:
             raise ParameterError(

@@ -26,7 +26,7 @@ class JunctionTree:
 
     @property
     def cells(self) -> int:
-        """The cells of all tables together: what a model takes in memory, in doubles."""
+        """Of all tables together: what a model takes in memory, in doubles."""
         return sum(self.domain.size(clique) for clique in self.cliques)
 
     @lazy
