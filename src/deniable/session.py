@@ -14,12 +14,7 @@ from deniable.engines import faults
 from deniable.engines.base import Engine, Served
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.versions import check_version
-from deniable.errors import (
-    EngineError,
-    ParameterError,
-    ParameterTypeError,
-    PrivateValueError,
-)
+from deniable.errors import EngineError, ParameterError, ParameterTypeError, PrivateValueError
 from deniable.held import opened
 from deniable.ledger.filters import Budget, read_budget
 from deniable.ledger.ledger import Ledger
@@ -37,13 +32,7 @@ from deniable.query.run.answering import Answering
 from deniable.query.run.changes import MESSAGE, Changes
 from deniable.query.show.explain import Explanation
 from deniable.shield import shielded
-from deniable.tables import (
-    PrivateTable,
-    PublicTable,
-    read_column_bounds,
-    read_keys,
-    read_table,
-)
+from deniable.tables import PrivateTable, PublicTable, read_column_bounds, read_keys, read_table
 
 Table = PrivateTable | PublicTable
 NEW = "new"  # keys are selected again

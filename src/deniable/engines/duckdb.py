@@ -25,13 +25,7 @@ from deniable.engines.shadow import Shadow, is_lasting
 from deniable.engines.sources import string_literal
 from deniable.engines.spill import Spill
 from deniable.engines.statements import PINNED, Statements, made_table, set_to
-from deniable.errors import (
-    DeniableError,
-    EngineError,
-    ParameterError,
-    ParameterTypeError,
-    is_stop,
-)
+from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError, is_stop
 from deniable.held import Held
 from deniable.tables import ColumnType, Schema, Source
 

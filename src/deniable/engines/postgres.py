@@ -37,15 +37,7 @@ from deniable.errors import (
     QueryError,
 )
 from deniable.held import Held, frameless
-from deniable.postgres_tables import (
-    STILL,
-    VIEW,
-    behind,
-    columns_of,
-    look,
-    reads_foreign,
-    touched,
-)
+from deniable.postgres_tables import STILL, VIEW, behind, columns_of, look, reads_foreign, touched
 from deniable.tables import ColumnType, Schema, Source, nearest
 
 try:

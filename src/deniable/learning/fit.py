@@ -23,12 +23,7 @@ from deniable.learning.perturbed import PerturbedLogisticRegression
 from deniable.learning.pushed import Source
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.scaling import StandardScaler
-from deniable.learning.scikit import (
-    PrivateEstimator,
-    SumsEstimator,
-    read_classes,
-    read_pair,
-)
+from deniable.learning.scikit import PrivateEstimator, SumsEstimator, read_classes, read_pair
 from deniable.learning.sgd import SGDClassifier
 from deniable.learning.sums import Integers, Sums
 from deniable.ledger.amounts import read_amount

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import ParameterError
-from deniable.learning.noise import (
-    Mechanism,
-    Neighbours,
-    Share,
-    deviation,
-    mechanism_for,
-    price,
-)
+from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for, price
 from deniable.learning.rows import (
     GRID,
     Floats,

@@ -13,14 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import frameless
-from deniable.learning.noise import (
-    Mechanism,
-    Neighbours,
-    Share,
-    deviation,
-    mechanism_for,
-    price,
-)
+from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for, price
 from deniable.learning.outlook import Outlook, foreseen
 from deniable.learning.priced import Priced
 from deniable.learning.rows import (
