@@ -115,10 +115,6 @@ class Lasting(Frequency):
         """P(one report | answer)."""
         return self.law.channel()
 
-    def permanent_channel(self) -> Channel:
-        """P(permanent answer | answer)."""
-        return self.law_of(self.levels[0]).channel()
-
     @traced
     def remember(self, values: Answers) -> Reports:
         """The permanent answers: made once for a question, kept, never sent."""

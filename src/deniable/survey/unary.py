@@ -43,11 +43,6 @@ class UnaryEncoding(Frequency):
         return OneHot(self.k, Fraction(1, 2), 1 - keep(self.asked))
 
     @property
-    def bit_laws(self) -> tuple[Fraction, Fraction]:
-        """P(1) of the true bit, and of every other bit."""
-        return self.law.on, self.law.off
-
-    @property
     def thresholds(self) -> Mapping[str, int]:
         """A bit is 1 below these."""
         return {"true bit": int(self.law.on * WORD), "other bit": int(self.law.off * WORD)}
