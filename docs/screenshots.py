@@ -21,7 +21,6 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from deniable.service.device import respond
 from deniable.service.document import SurveyDocument, read_document
 from deniable.service.store import SurveyStore
 
@@ -107,7 +106,7 @@ def fill(document: SurveyDocument, place: Path) -> list[str]:
         drugs = int(person % 5 == 0)
         truth = (drugs, 2 if drugs else person % 2, 6 + person % 3)
         pairs = zip(document.items, truth, strict=True)
-        sheets.append(tuple(respond(item, answer).report for item, answer in pairs))
+        sheets.append(tuple(int(item.protocol.randomize([answer])[0]) for item, answer in pairs))
     store.enter(document, "made up", sheets)
     codes = store.invite(document, ["first", "second"])
     store.close()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deniable as dp
-from deniable.privacy.channel import Channel, channel_of, read_rows
+from deniable.privacy.channel import Channel, read_rows
 from deniable.privacy.semantics import name_and_shame
 
 F = Fraction
@@ -63,6 +63,14 @@ def test_channel_losses_are_never_below_brute_force():
             assert loss.renyi(order) <= order * loss.rho * (1 + 1e-8)
         assert dp.losses.loss_from_json(dp.losses.loss_to_json(loss)) == loss
         assert loss.group(3).pure == 3 * loss.pure
+
+
+def channel_of(function, inputs):
+    """The channel of a deterministic function."""
+    values = [function(value) for value in inputs]
+    outputs = tuple(dict.fromkeys(values))
+    rows = tuple(tuple(Fraction(value == output) for output in outputs) for value in values)
+    return Channel(tuple(inputs), outputs, rows)
 
 
 def test_a_deterministic_mechanism_that_says_anything_has_no_epsilon():

@@ -8,12 +8,28 @@ import pytest
 
 from chance import plausible_share
 from deniable.errors import RandomnessError
-from deniable.randomness.bernoulli import SLACK, bernoulli, bernoulli_exp, coin_exp, settle
+from deniable.randomness.bernoulli import SLACK, below_exp, bernoulli, settle
 from deniable.randomness.brackets import Bracket, exp_minus
 from deniable.randomness.gaussian import CellSampler, GaussianSampler
 from deniable.randomness.inversion import locate
 from deniable.randomness.laplace import LaplaceSampler, _Geometric, check_width
+from deniable.randomness.source import bits, words
 from sources import InsecureSource, ScriptedSource
+
+
+def bernoulli_exp(numerators, denominator, source):
+    """One coin per numerator a >= 0, True with probability exactly exp(-a/denominator)."""
+    return below_exp(
+        words(source, numerators.size),
+        numerators.astype(np.float64) / float(denominator),
+        lambda at, precision: exp_minus(Fraction(int(numerators[at])) / denominator, precision),
+        source,
+    )
+
+
+def coin_exp(x, source):
+    """One coin that is True with probability exactly exp(-x), x >= 0 of any size."""
+    return settle(partial(exp_minus, x), bits(source, 64), source)
 
 
 def _table(kind: str):

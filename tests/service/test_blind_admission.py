@@ -13,10 +13,11 @@ from deniable.errors import AdmissionError, BudgetError, ParameterError
 from deniable.service.outcome import Outcome
 from deniable.service.store import SurveyStore
 from deniable.service.submission import read_submission
-from deniable.service.tokens import PublicKey, blind, finalize, prepare
+from deniable.service.tokens import PublicKey
 from service.chromium import chromium
 from service.server import Server, body_of
 from service.surveys import NUMBER, YES_NO, survey
+from service.tokens.holder import blind, finalize, prepare
 from service.walking import Watched, walk
 
 BLIND = survey([YES_NO, NUMBER], admission="blind tokens")

@@ -11,8 +11,8 @@ from scipy import stats
 from chance import FALSE_ALARM
 from deniable.errors import ParameterError
 from deniable.service.brief import brief
-from deniable.service.device import respond
 from deniable.survey.thresholds import WORD
+from service.device import respond
 from service.surveys import survey
 
 VECTORS = json.loads((Path(__file__).parent / "channel_vectors.json").read_text())

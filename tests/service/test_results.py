@@ -12,7 +12,6 @@ from scipy import stats
 from chance import FALSE_ALARM
 from deniable.errors import ParameterError
 from deniable.service.brief import promise
-from deniable.service.device import respond
 from deniable.service.export import export, no_formula
 from deniable.service.paper import paper_item
 from deniable.service.picture import growth_svg
@@ -21,6 +20,7 @@ from deniable.service.words import _ENGLISH, _GERMAN, words_of
 from deniable.survey import estimate, estimate_counts
 from deniable.survey.codebook import read_codebook
 from deniable.survey.means import OneBitMean
+from service.device import respond
 from service.surveys import CHOICE, NUMBER, SCALE, YES_NO, survey
 
 DOCUMENT = survey()

@@ -18,10 +18,11 @@ from deniable.service.blind_tokens import paper_secret
 from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission
 from deniable.service.tables import METADATA, SURVEYS
-from deniable.service.tokens import PublicKey, blind, prepare
+from deniable.service.tokens import PublicKey
 from postgres import Postgres
 from service.crowd import MANY, Crowd
 from service.surveys import YES_NO, survey
+from service.tokens.holder import blind, prepare
 
 CODES = survey([YES_NO], name="codes", population="codes")
 WAVES = [survey([YES_NO], wave=wave, admission="blind tokens") for wave in range(1, MANY + 1)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from deniable.randomness.source import SECURE, bits
 from deniable.service.brief import brief
-from deniable.service.device import respond
 from deniable.survey.thresholds import WORD
+from service.device import respond
 from service.surveys import survey
 
 FRACTIONS = ("0", "0.1", "5.25", "7.3", "11.999", "12", "-3", "40")

@@ -127,8 +127,9 @@ def test_the_two_levels_of_lasting_protocols_are_the_product_of_their_channels(p
         survey.LastingResponse(k=4, epsilon=1, permanent=2, published=published),
         survey.Rappor(k=3, epsilon=1, permanent=2),
     ):
-        first = np.array(protocol.permanent_channel().rows, dtype=object)
-        assert log_up(Fraction(worst_of_all(protocol.permanent_channel().rows))) <= 2
+        permanent = protocol.law_of(protocol.levels[0]).channel().rows
+        first = np.array(permanent, dtype=object)
+        assert log_up(Fraction(worst_of_all(permanent))) <= 2
         assert protocol.lasting_loss.pure <= 2
         assert float(protocol.lasting_loss.pure) == pytest.approx(2, rel=1e-12)
         again = protocol.levels[1]

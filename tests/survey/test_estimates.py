@@ -132,8 +132,8 @@ def test_k_ary_response():
 
 def test_symmetric_unary_encoding():
     protocol = survey.UnaryEncoding(k=5, epsilon=1.0, symmetric=True)
-    assert float(protocol.bit_laws[0]) == pytest.approx(0.6224593312018546, rel=1e-12)
-    assert float(protocol.bit_laws[1]) == pytest.approx(0.3775406687981454, rel=1e-12)
+    assert float(protocol.law.on) == pytest.approx(0.6224593312018546, rel=1e-12)
+    assert float(protocol.law.off) == pytest.approx(0.3775406687981454, rel=1e-12)
     assert protocol.variance(100_000) == pytest.approx(3.917698089032762e-05, rel=1e-12)
     assert float(protocol.loss.pure) == pytest.approx(1, rel=1e-12)
 

@@ -14,8 +14,8 @@ from deniable.mechanisms.base import Pairs, read_confidence, read_labels
 from deniable.mechanisms.gaps import Gap, count_moves, moved_by
 from deniable.mechanisms.laws import quantile, tail_threshold
 from deniable.mechanisms.values import read_integer
-from deniable.privacy.exact import Number, positive, probability, whole
-from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.exact import Number, probability, whole
+from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
 from deniable.privacy.parameters import Parameter, parameter, parameters, related
@@ -41,12 +41,11 @@ class Histogram:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    epsilon: Parameter[Number, Fraction] = parameter(ratio)
     cells: Parameter[Sequence[Hashable], tuple[Hashable, ...]] = parameter(read_labels)
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
-        check_ratio("epsilon", self.epsilon)
         self._law.check()
 
     @property
@@ -110,13 +109,12 @@ class StabilityHistogram:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    epsilon: Parameter[Number, Fraction] = parameter(ratio)
     delta: Parameter[Number, Fraction] = parameter(probability)
     max_cells: Parameter[int, int] = parameter(whole, default=1)
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
-        check_ratio("epsilon", self.epsilon)
         self._law.check()
 
     @property

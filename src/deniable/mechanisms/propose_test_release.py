@@ -21,7 +21,7 @@ from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.laws import tail_threshold
 from deniable.mechanisms.values import is_scalar, read_integer, read_real, read_reals
 from deniable.privacy.exact import Number, positive, probability
-from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.parameters import (
     Parameter,
@@ -82,7 +82,7 @@ class ProposeTestRelease:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    epsilon: Parameter[Number, Fraction] = parameter(ratio)
     delta: Parameter[Number, Fraction] = parameter(probability)
     bound: Parameter[Number, Fraction] = parameter(positive)
     function: Parameter[Proposal | str | None, Proposal | Robust | None] = parameter(
@@ -94,7 +94,6 @@ class ProposeTestRelease:
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
 
     def __post_init__(self) -> None:
-        check_ratio("epsilon", self.epsilon)
         self._test_law.check()
         _ = self._value_noise
         known = isinstance(self.function, Robust)

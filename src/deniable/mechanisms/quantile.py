@@ -14,8 +14,8 @@ from deniable.lazy import lazy
 from deniable.mechanisms.base import Pairs
 from deniable.mechanisms.gaps import Gap, records_apart
 from deniable.mechanisms.values import read_reals
-from deniable.privacy.exact import Number, positive, probability, whole
-from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.exact import Number, probability, whole
+from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters, related
 from deniable.privacy.units import Relation
@@ -49,14 +49,13 @@ class Quantile:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    epsilon: Parameter[Number, Fraction] = parameter(ratio)
     share: Parameter[Number, Fraction] = parameter(probability)
     bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
     reach: Parameter[int, int] = parameter(whole, default=1)
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
-        check_ratio("epsilon", self.epsilon)
         if self.share.denominator > _FINEST_SHARE:
             raise ParameterError("share", self.share, "must be a decimal of six places at most")
         if floor_log2(max(map(abs, self.bounds))) - self.lattice.exponent > 52:

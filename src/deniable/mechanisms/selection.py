@@ -19,7 +19,7 @@ from deniable.mechanisms.values import read_real, read_reals
 from deniable.mechanisms.weights import relative_weights, weights_to_probabilities
 from deniable.privacy.composition import repeat
 from deniable.privacy.exact import Number, positive, probability, whole
-from deniable.privacy.losses.base import Loss, check_ratio
+from deniable.privacy.losses.base import Loss, ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.parameters import Parameter, flag, parameter, parameters, related
@@ -52,13 +52,10 @@ class Selection(ABC):
     and gives the place of the one that was chosen.
     """
 
-    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    epsilon: Parameter[Number, Fraction] = parameter(ratio)
     sensitivity: Parameter[Number, Fraction] = parameter(positive)
     monotone: Parameter[bool, bool] = parameter(flag, default=False)
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
-
-    def __post_init__(self) -> None:
-        check_ratio("epsilon", self.epsilon)
 
     @property
     @abstractmethod

@@ -17,7 +17,7 @@ from deniable.mechanisms.gaps import Gap, largest, misshapen
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.values import is_scalar, read_real
 from deniable.privacy.exact import Number, exact, positive, whole
-from deniable.privacy.losses.base import check_ratio
+from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.parameters import Parameter, flag, parameter, parameters, related
 from deniable.privacy.units import Relation
@@ -47,7 +47,7 @@ class SparseVector:
     The whole price is paid on opening. A bare stream is unledgered: the caller keeps the budget.
     """
 
-    epsilon: Parameter[Number, Fraction] = parameter(positive)
+    epsilon: Parameter[Number, Fraction] = parameter(ratio)
     threshold: Parameter[Number, Fraction] = parameter(exact)
     sensitivity: Parameter[Number, Fraction] = parameter(positive)
     positives: Parameter[int, int] = parameter(whole, default=1)
@@ -56,7 +56,6 @@ class SparseVector:
     relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
-        check_ratio("epsilon", self.epsilon)
         for law in (self.threshold_law, self.value_law):
             law.check()
         _ = self.numbers  # refused here, not after the first positive answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
@@ -140,11 +140,3 @@ def float_delta(rows: npt.NDArray[np.float64], epsilon: float) -> float:
     # Where P > e^ε Q, e^ε Q is at most 1: terms are wrong by a few last places of 1, and by
     # those of ε in the exponent.
     return min(1.0, found + float(rows.shape[1] + epsilon + 8) * 2.0**-51)
-
-
-def channel_of(function: Callable[[Hashable], Hashable], inputs: Sequence[Hashable]) -> Channel:
-    """The channel of a deterministic function: ε is infinite unless the function is constant."""
-    values = [function(value) for value in inputs]
-    outputs = tuple(dict.fromkeys(values))
-    rows = tuple(tuple(Fraction(value == output) for output in outputs) for value in values)
-    return Channel(tuple(inputs), outputs, rows)

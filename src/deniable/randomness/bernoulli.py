@@ -49,18 +49,6 @@ def _next_digits(rest: int, denominator: int, source: Source) -> bool:
     return False
 
 
-def bernoulli_exp(
-    numerators: npt.NDArray[np.int64], denominator: Fraction, source: Source
-) -> Coins:
-    """Draw one coin per numerator a >= 0, True with probability exactly exp(-a/denominator)."""
-    return below_exp(
-        words(source, numerators.size),
-        numerators.astype(np.float64) / float(denominator),
-        lambda at, precision: exp_minus(Fraction(int(numerators[at])) / denominator, precision),
-        source,
-    )
-
-
 def below_exp(
     word: npt.NDArray[np.uint64],
     approximate: npt.NDArray[np.float64],
@@ -91,11 +79,6 @@ def settle(bracket: Callable[[int], Bracket], word: int, source: Source) -> bool
             return False
         word = (word << 64) | bits(source, 64)
         precision += 64
-
-
-def coin_exp(x: Fraction, source: Source) -> bool:
-    """Flip one coin that is True with probability exactly exp(-x), x >= 0 of any size."""
-    return settle(partial(exp_minus, x), bits(source, 64), source)
 
 
 def exp_minus_floats(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

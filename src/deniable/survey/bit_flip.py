@@ -13,9 +13,8 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
-from deniable.randomness.source import SECURE
 from deniable.survey.answers import Answers, Integers, read_answers
-from deniable.survey.bits import blocks, coins
+from deniable.survey.bits import blocks, coins, random_sets
 from deniable.survey.formats import PlacedBits, integers, rising
 from deniable.survey.frequency import Frequency
 from deniable.survey.laws import OneHot, bit_channel
@@ -128,17 +127,7 @@ class BitFlip(Frequency):
 
 
 def _distinct(count: int, k: int, size: int) -> Integers:
-    """Uniform sets by least random keys; rows that tie at the border are drawn again."""
+    """Uniform sets, in rising order."""
     if size == k:
         return np.tile(np.arange(k), (count, 1))
-    keys = SECURE.draw(4 * count * k).view(np.uint32).reshape(count, k)
-    border = np.partition(keys, (size - 1, size), axis=1)[:, size - 1 : size + 1]
-    chosen = keys <= border[:, :1]
-    tied = np.flatnonzero(border[:, 0] == border[:, 1])
-    chosen[tied] = False
-    out = np.empty((count, size), dtype=np.int64)
-    whole_rows = np.flatnonzero(border[:, 0] != border[:, 1])
-    out[whole_rows] = np.nonzero(chosen)[1].reshape(-1, size)
-    if tied.size:
-        out[tied] = _distinct(tied.size, k, size)
-    return out
+    return np.nonzero(random_sets(count, k, size))[1].reshape(-1, size)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.randomness.noise import ChoiceLaw, noise
+from deniable.randomness.source import SECURE
 
 Bytes = npt.NDArray[np.uint8]
 Coins = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint32]
 
 _AT_ONCE = 1 << 21
 _ROWS_IN_A_BYTE = 255  # so many bits add up to at most a byte
@@ -47,6 +50,27 @@ def flipped(rows: Bytes, width: int, kept: Fraction) -> Bytes:
         flips = coins(1 - kept, rows[part].shape[0] * width).reshape(-1, width)
         out[part] = rows[part] ^ np.packbits(flips, axis=1)
     return out
+
+
+def random_sets(
+    count: int, k: int, size: int, place: Callable[[Keys, Integers], None] | None = None
+) -> Coins:
+    """So many uniform sets of `size` of k places, below k, as rows: those of the least random keys.
+
+    A row whose key at the border is met twice is drawn again: given that it is not, every set is
+    equally likely, because keys of different places may be exchanged. `place` may set keys of the
+    rows it is told before they are compared.
+    """
+    chosen = np.empty((count, k), dtype=np.bool_)
+    rows = np.arange(count)
+    while rows.size:
+        keys = SECURE.draw(4 * rows.size * k).view(np.uint32).reshape(rows.size, k)
+        if place is not None:
+            place(keys, rows)
+        border = np.partition(keys, (size - 1, size), axis=1)[:, size - 1 : size + 1]
+        chosen[rows] = keys <= border[:, :1]
+        rows = rows[border[:, 0] == border[:, 1]]
+    return chosen
 
 
 def column_sums(rows: Bytes, width: int) -> Integers:

@@ -6,10 +6,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, whole
-from deniable.survey.answers import MOST_CATEGORIES, read_size
-from deniable.survey.protocol import Protocol, Reports
+from deniable.survey.answers import MOST_CATEGORIES, Answers, read_answers, read_size
+from deniable.survey.formats import Format
+from deniable.survey.laws import OneHot, OneOf
+from deniable.survey.protocol import Pair, Protocol, Reports
 from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
+from deniable.trace import traced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +62,33 @@ class Frequency(Protocol):
         p, q = self.support
         spread = share * p * (1 - p) + (1 - share) * q * (1 - q)
         return spread / (whole(n, "n") * (p - q) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLaw(Frequency):
+    """A protocol that is one law: its reports are what the law draws of the true answers."""
+
+    @property
+    @abstractmethod
+    def law(self) -> OneOf | OneHot:
+        """From the true answer to the report."""
+
+    @property
+    def pair(self) -> Pair:
+        return self.law.pair
+
+    @property
+    def support(self) -> Support:
+        return self.law.support
+
+    @property
+    def format(self) -> Format:
+        return self.law.format
+
+    def channel(self) -> Channel:
+        """P(report | answer), for few categories."""
+        return self.law.channel()
+
+    @traced
+    def randomize(self, values: Answers) -> Reports:
+        return self.law.draw(read_answers(values, self.k))

@@ -14,23 +14,20 @@ from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, exact, show
 from deniable.privacy.losses.base import Loss
 from deniable.survey.answers import Answers, read_answers
-from deniable.survey.formats import Bits, Numbers
-from deniable.survey.frequency import Frequency
+from deniable.survey.frequency import OneLaw
 from deniable.survey.kary import MOST_COUNTED
 from deniable.survey.laws import OneHot, OneOf
-from deniable.survey.protocol import Pair, Reports
-from deniable.survey.shares import Support
+from deniable.survey.protocol import Reports
 from deniable.survey.thresholds import WORD, exp_decimal, keep, read_epsilon, rounded_down
 from deniable.survey.unary import MOST_BITS
 from deniable.trace import traced
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lasting(Frequency):
+class Lasting(OneLaw):
     """A law twice: once for good, then afresh on each report.
 
     Formal guarantee, beside that of every protocol:
@@ -82,7 +79,7 @@ class Lasting(Frequency):
 
     @lazy
     def law(self) -> OneOf | OneHot:
-        """The law of the whole way, from the true answer to a report."""
+        """That of the whole way."""
         return self.law_of(self._whole_way)
 
     @property
@@ -96,28 +93,10 @@ class Lasting(Frequency):
         first, again = self.levels
         return {"permanent": int(first * WORD), "instantaneous": int(again * WORD)}
 
-    @property
-    def pair(self) -> Pair:
-        """That of the whole way."""
-        return self.law.pair
-
-    @property
-    def support(self) -> Support:
-        """That of the whole way."""
-        return self.law.support
-
     @lazy
     def lasting_loss(self) -> Loss:
         """What all reports on one question cost together."""
         return self.law_of(self.levels[0]).loss
-
-    def channel(self) -> Channel:
-        """P(one report | answer)."""
-        return self.law.channel()
-
-    def permanent_channel(self) -> Channel:
-        """P(permanent answer | answer)."""
-        return self.law_of(self.levels[0]).channel()
 
     @traced
     def remember(self, values: Answers) -> Reports:
@@ -165,10 +144,6 @@ class Rappor(Lasting):
         """The probability that a bit is kept on the whole way."""
         return self._whole_way
 
-    @property
-    def format(self) -> Bits:
-        return Bits(self.k)
-
 
 @dataclass(frozen=True, kw_only=True)
 class LastingResponse(Lasting):
@@ -215,7 +190,3 @@ class LastingResponse(Lasting):
     def lie(self) -> Fraction:
         """The probability of each other category on the whole way."""
         return (1 - self.truth) / self.lies
-
-    @property
-    def format(self) -> Numbers:
-        return Numbers(self.k)

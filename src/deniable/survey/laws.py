@@ -1,8 +1,8 @@
 """The two laws that several protocols share: one of k answers, and a row of bits.
 
 Each has the `pair` of laws under two answers that differ, the `support` (how often a report speaks
-for its sender's answer, and for any other), the exact `channel`, and `draw`, one report for each
-answer. `again` puts fresh noise on reports.
+for its sender's answer, and for any other), the exact `channel`, the `format` of its reports, and
+`draw`, one report for each answer. `again` puts fresh noise on reports.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.survey.answers import Integers
 from deniable.survey.bits import Bytes, coins, flipped, one_hot_coins
+from deniable.survey.formats import Bits, Numbers
 from deniable.survey.protocol import Pair
 from deniable.survey.shares import Support
 
@@ -52,6 +53,10 @@ class OneOf:
     def support(self) -> Support:
         """A report speaks for the answer it names."""
         return Support(float(self.truth), float(self.lie))
+
+    @property
+    def format(self) -> Numbers:
+        return Numbers(self.k)
 
     @lazy
     def loss(self) -> Loss:
@@ -91,6 +96,10 @@ class OneHot:
     def support(self) -> Support:
         """A report speaks for the places whose bits are 1."""
         return Support(float(self.on), float(self.off))
+
+    @property
+    def format(self) -> Bits:
+        return Bits(self.width)
 
     @lazy
     def loss(self) -> Loss:

@@ -10,15 +10,13 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
-from deniable.randomness.source import SECURE
 from deniable.survey.answers import Answers, Integers, read_answers
-from deniable.survey.bits import blocks, coins
+from deniable.survey.bits import Coins, Keys, blocks, coins, random_sets
 from deniable.survey.formats import Bits
 from deniable.survey.frequency import Frequency
 from deniable.survey.laws import enumerable
@@ -105,23 +103,14 @@ class SubsetSelection(Frequency):
         return out
 
 
-def _subsets(
-    truth: Integers, held: npt.NDArray[np.bool_], k: int, size: int
-) -> npt.NDArray[np.bool_]:
-    """The `size` categories of the least random keys, the true one placed first or last.
+def _subsets(truth: Integers, held: Coins, k: int, size: int) -> Coins:
+    """Random sets with the true category placed first or last."""
 
-    A row whose key at the border is met twice is drawn again: given that it is not, every set is
-    equally likely, because keys of different categories may be exchanged.
-    """
-    rows = np.arange(truth.size)
-    keys = SECURE.draw(4 * truth.size * k).view(np.uint32).reshape(truth.size, k)
-    keys[rows, truth] = np.where(held, np.uint32(0), _LAST_KEY)
-    border = np.partition(keys, (size - 1, size), axis=1)[:, size - 1 : size + 1]
-    chosen: npt.NDArray[np.bool_] = keys <= border[:, :1]
-    again = np.flatnonzero(border[:, 0] == border[:, 1])
-    if again.size:
-        chosen[again] = _subsets(truth[again], held[again], k, size)
-    return chosen
+    def place(keys: Keys, rows: Integers) -> None:
+        first_or_last = np.where(held[rows], np.uint32(0), _LAST_KEY)
+        keys[np.arange(rows.size), truth[rows]] = first_or_last
+
+    return random_sets(truth.size, k, size, place)
 
 
 def _best_size(k: int, epsilon: float) -> int:

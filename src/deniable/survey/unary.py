@@ -8,21 +8,15 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.lazy import lazy
-from deniable.privacy.channel import Channel
-from deniable.survey.answers import Answers, read_answers
-from deniable.survey.formats import Bits
-from deniable.survey.frequency import Frequency
+from deniable.survey.frequency import OneLaw
 from deniable.survey.laws import OneHot
-from deniable.survey.protocol import Pair, Reports
-from deniable.survey.shares import Support
 from deniable.survey.thresholds import WORD, keep
-from deniable.trace import traced
 
 MOST_BITS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(Frequency):
+class UnaryEncoding(OneLaw):
     """One bit for each category: likely 1 at the true one, unlikely elsewhere.
 
     * optimised (OUE): the true bit is 1 half of the time, each other bit with probability
@@ -43,34 +37,6 @@ class UnaryEncoding(Frequency):
         return OneHot(self.k, Fraction(1, 2), 1 - keep(self.asked))
 
     @property
-    def bit_laws(self) -> tuple[Fraction, Fraction]:
-        """P(1) of the true bit, and of every other bit."""
-        return self.law.on, self.law.off
-
-    @property
     def thresholds(self) -> Mapping[str, int]:
         """A bit is 1 below these."""
         return {"true bit": int(self.law.on * WORD), "other bit": int(self.law.off * WORD)}
-
-    @property
-    def format(self) -> Bits:
-        return Bits(self.k)
-
-    @property
-    def pair(self) -> Pair:
-        """The two bits in which two answers differ."""
-        return self.law.pair
-
-    @property
-    def support(self) -> Support:
-        """A report speaks for the categories whose bits are 1."""
-        return self.law.support
-
-    def channel(self) -> Channel:
-        """P(bits | answer), for few categories."""
-        return self.law.channel()
-
-    @traced
-    def randomize(self, values: Answers) -> Reports:
-        """One row of packed bits for each true answer."""
-        return self.law.draw(read_answers(values, self.k))

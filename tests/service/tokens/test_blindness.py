@@ -10,9 +10,10 @@ from scipy import stats
 from chance import FALSE_ALARM
 from deniable.service import tokens
 from deniable.service.tokens.checks import uniform_unit
-from deniable.service.tokens.holder import _blind
-from deniable.service.tokens.pss import encode
+from service.tokens import holder
+from service.tokens.holder import _blind
 from service.tokens.issuing import issuer, one_in_node
+from service.tokens.pss import encode
 from service.tokens.token import Token
 
 KEY = issuer()
@@ -32,13 +33,13 @@ def looks_uniform(blinded):
 
 @pytest.mark.parametrize("message", [b"a", b"the other person's message"])
 def test_blinded_messages_are_uniform_whatever_the_message(message):
-    prepared = tokens.prepare(message)
-    assert looks_uniform([tokens.blind(PUBLIC, prepared).blinded for _ in range(2000)])
+    prepared = holder.prepare(message)
+    assert looks_uniform([holder.blind(PUBLIC, prepared).blinded for _ in range(2000)])
 
 
 def test_blinded_messages_of_a_variant_without_randomness_are_uniform():
     variant = tokens.PSSZERO_DETERMINISTIC
-    assert looks_uniform([tokens.blind(PUBLIC, b"one", variant).blinded for _ in range(2000)])
+    assert looks_uniform([holder.blind(PUBLIC, b"one", variant).blinded for _ in range(2000)])
 
 
 def test_blinded_messages_from_javascript_are_uniform():
@@ -56,7 +57,7 @@ def test_the_check_sees_factors_that_repeat():
 def test_the_check_sees_messages_that_are_not_blinded():
     """The encoding of a message has one bit less than n."""
     bits = N.bit_length() - 1
-    bare = [encode(tokens.prepare(b"one"), bytes(48), bits) for _ in range(2000)]
+    bare = [encode(holder.prepare(b"one"), bytes(48), bits) for _ in range(2000)]
     assert not looks_uniform(bare)
 
 
@@ -92,15 +93,15 @@ def test_every_issue_fits_every_token():
     """
     issues, finished = [], []
     for _ in range(5):
-        blinding = tokens.blind(PUBLIC, tokens.prepare(b"survey"))
+        blinding = holder.blind(PUBLIC, holder.prepare(b"survey"))
         signed = tokens.blind_sign(KEY, blinding.blinded)
         issues.append((blinding.blinded, signed))
-        finished.append(Token(blinding.prepared, tokens.finalize(PUBLIC, blinding, signed)))
+        finished.append(Token(blinding.prepared, holder.finalize(PUBLIC, blinding, signed)))
     for (blinded, signed), token in itertools.product(issues, finished):
         signature = int.from_bytes(token.signature, "big")
         encoded = pow(signature, 65537, N)
         factor = int.from_bytes(signed, "big") * pow(signature, -1, N) % N
         assert math.gcd(factor, N) == 1
         assert encoded * pow(factor, 65537, N) % N == int.from_bytes(blinded, "big")
-        again = tokens.Blinding(blinded, token.prepared, pow(factor, -1, N))
-        assert tokens.finalize(PUBLIC, again, signed) == token.signature
+        again = holder.Blinding(blinded, token.prepared, pow(factor, -1, N))
+        assert holder.finalize(PUBLIC, again, signed) == token.signature

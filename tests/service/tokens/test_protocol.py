@@ -6,6 +6,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 
 import deniable as dp
 from deniable.service import tokens
+from service.tokens import holder
 from service.tokens.issuing import VARIANTS, in_node, issuer, one_in_node
 from service.tokens.second_opinion import is_signature
 from service.tokens.token import Token
@@ -17,9 +18,9 @@ SIZES = pytest.mark.parametrize("bits", [2048, 2049, 2052, 3072])
 
 
 def issue(key, variant=tokens.PSS_RANDOMIZED):
-    blinding = tokens.blind(key.public, tokens.prepare(MESSAGE, variant), variant)
+    blinding = holder.blind(key.public, holder.prepare(MESSAGE, variant), variant)
     signed = tokens.blind_sign(key, blinding.blinded)
-    return Token(blinding.prepared, tokens.finalize(key.public, blinding, signed, variant))
+    return Token(blinding.prepared, holder.finalize(key.public, blinding, signed, variant))
 
 
 @SIZES
@@ -54,13 +55,13 @@ def test_python_verifies_what_openssl_signs_with_the_same_salt_length_alone(name
 @EACH
 def test_python_blinds_python_signs_javascript_finalizes(name, bits):
     variant, key = VARIANTS[name], issuer(bits)
-    blinding = tokens.blind(key.public, tokens.prepare(MESSAGE, variant), variant)
+    blinding = holder.blind(key.public, holder.prepare(MESSAGE, variant), variant)
     signed = tokens.blind_sign(key, blinding.blinded)
     found = one_in_node(
         do="finalize", pem=key.public.pem, variant=name, prepared=blinding.prepared.hex(),
         inverse=f"{blinding.inverse:x}", blindSignature=signed.hex(),
     )  # fmt: skip
-    signature = tokens.finalize(key.public, blinding, signed, variant)
+    signature = holder.finalize(key.public, blinding, signed, variant)
     assert found["signature"] == signature.hex()
     assert found["token"] == Token(blinding.prepared, signature).text
 
@@ -71,13 +72,13 @@ def test_javascript_blinds_python_signs_and_finalizes(name, bits):
     variant, key = VARIANTS[name], issuer(bits)
     made = one_in_node(do="prepare", message=MESSAGE.hex(), variant=name)
     blinded = one_in_node(do="blind", pem=key.public.pem, variant=name, **made)
-    blinding = tokens.Blinding(
+    blinding = holder.Blinding(
         bytes.fromhex(blinded["blinded"]),
         bytes.fromhex(made["prepared"]),
         int(blinded["inverse"], 16),
     )
     signed = tokens.blind_sign(key, blinding.blinded)
-    signature = tokens.finalize(key.public, blinding, signed, variant)
+    signature = holder.finalize(key.public, blinding, signed, variant)
     assert is_signature(key.public.modulus, blinding.prepared, signature, variant.salt_length)
 
 
@@ -102,7 +103,7 @@ def test_a_token_from_javascript_is_one_of_its_survey():
 
 def test_signing_is_the_same_whatever_masks_it_drew():
     key = issuer()
-    blinded = tokens.blind(key.public, tokens.prepare(MESSAGE)).blinded
+    blinded = holder.blind(key.public, holder.prepare(MESSAGE)).blinded
     assert len({tokens.blind_sign(key, blinded) for _ in range(5)}) == 1
 
 
@@ -124,5 +125,5 @@ def test_keys_come_back_as_they_went(tmp_path):
 
 
 def test_prepared_messages_never_repeat():
-    assert len({tokens.prepare(MESSAGE) for _ in range(1000)}) == 1000
-    assert {tokens.prepare(MESSAGE, tokens.PSS_DETERMINISTIC) for _ in range(9)} == {MESSAGE}
+    assert len({holder.prepare(MESSAGE) for _ in range(1000)}) == 1000
+    assert {holder.prepare(MESSAGE, tokens.PSS_DETERMINISTIC) for _ in range(9)} == {MESSAGE}

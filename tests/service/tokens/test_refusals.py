@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 import deniable as dp
 from deniable.service import tokens
+from service.tokens import holder
 from service.tokens.issuing import VECTORS, issuer, one_in_node, private_key
 from service.tokens.token import Token
 
@@ -17,13 +18,13 @@ N, LENGTH = KEY.public.modulus, KEY.public.length
 
 
 def signed(message=MESSAGE, key=KEY):
-    blinding = tokens.blind(key.public, tokens.prepare(message))
+    blinding = holder.blind(key.public, holder.prepare(message))
     return blinding, tokens.blind_sign(key, blinding.blinded)
 
 
 def a_token(message=MESSAGE, key=KEY):
     blinding, signature = signed(message, key)
-    return Token(blinding.prepared, tokens.finalize(key.public, blinding, signature))
+    return Token(blinding.prepared, holder.finalize(key.public, blinding, signature))
 
 
 def as_bytes(number, length=LENGTH):
@@ -53,7 +54,7 @@ def test_wrong_lengths_are_refused(length):
     with pytest.raises(dp.errors.TokenError, match=said):
         tokens.blind_sign(KEY, b"\x01" * length)
     with pytest.raises(dp.errors.TokenError, match=said):
-        tokens.finalize(KEY.public, blinding, (signature * 10)[:length])
+        holder.finalize(KEY.public, blinding, (signature * 10)[:length])
     with pytest.raises(dp.errors.TokenError, match=said):
         tokens.verify(KEY.public, blinding.prepared, (signature * 10)[:length])
 
@@ -67,9 +68,9 @@ def test_what_is_no_bytes_is_refused(value):
     token, (blinding, _) = a_token(), signed()
     for attempt in (
         lambda: tokens.blind_sign(KEY, value),
-        lambda: tokens.prepare(value),
-        lambda: tokens.blind(KEY.public, value),
-        lambda: tokens.finalize(KEY.public, blinding, value),
+        lambda: holder.prepare(value),
+        lambda: holder.blind(KEY.public, value),
+        lambda: holder.finalize(KEY.public, blinding, value),
         lambda: tokens.verify(KEY.public, value, token.signature),
         lambda: tokens.verify(KEY.public, token.prepared, value),
         lambda: Token(value, token.signature),
@@ -129,7 +130,7 @@ def test_finalize_refuses_what_another_key_signed_or_somebody_altered():
     foreign = bytes([0]) + signature[1:]
     for wrong in (altered, of_another, foreign, as_bytes(0), as_bytes(1)):
         with pytest.raises(dp.errors.TokenError, match="not one of this message"):
-            tokens.finalize(KEY.public, blinding, wrong)
+            holder.finalize(KEY.public, blinding, wrong)
 
 
 def test_javascript_refuses_the_same():
@@ -227,7 +228,7 @@ def test_a_wrong_result_is_not_handed_out():
     """A processor that errs modulo p alone would give p away: gcd(s^e - m, n) = q."""
     p, q, n, e, d = (int(VECTORS["key"][name], 16) for name in "pqned")
     broken = tokens.IssuerKey(private_key(p, q, n, e, d, fault=4))
-    blinded = tokens.blind(broken.public, tokens.prepare(MESSAGE)).blinded
+    blinded = holder.blind(broken.public, holder.prepare(MESSAGE)).blinded
     with pytest.raises(dp.errors.TokenError, match="nothing is handed out"):
         tokens.blind_sign(broken, blinded)
 

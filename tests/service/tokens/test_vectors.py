@@ -4,9 +4,10 @@ import pytest
 
 import deniable as dp
 from deniable.service import tokens
-from deniable.service.tokens.holder import _blind
-from deniable.service.tokens.pss import encode
+from service.tokens import holder
+from service.tokens.holder import _blind
 from service.tokens.issuing import VARIANTS, VECTORS, one_in_node, rfc_key
+from service.tokens.pss import encode
 
 BY_NAME = {variant.name: name for name, variant in VARIANTS.items()}
 EACH = pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["name"])
@@ -34,9 +35,9 @@ def test_python_agrees(vector):
         assert encode(prepared, salt, N.bit_length() - 1).hex() == vector["encoded_msg"]
     key, inverse = rfc_key(), int(vector["inv"], 16)
     blinding = _blind(key.public, prepared, salt, pow(inverse, -1, N))
-    assert blinding == tokens.Blinding(blinded, prepared, inverse)
+    assert blinding == holder.Blinding(blinded, prepared, inverse)
     assert tokens.blind_sign(key, blinding.blinded) == blind_signature
-    assert tokens.finalize(key.public, blinding, blind_signature, variant) == signature
+    assert holder.finalize(key.public, blinding, blind_signature, variant) == signature
     tokens.verify(key.public, prepared, signature, variant)
 
 

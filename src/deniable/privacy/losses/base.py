@@ -27,6 +27,7 @@ from deniable.privacy.exact import (
     exact,
     log_float,
     not_negative,
+    positive,
     probability,
 )
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
@@ -68,9 +69,9 @@ class Loss(ABC):
         )
 
     @property
-    @abstractmethod
     def pure(self) -> Fraction | None:
         """The least ε for which the release is ε-DP, never rounded down; None if there is none."""
+        return None
 
     @property
     @abstractmethod
@@ -273,6 +274,13 @@ def law_of_profile(profile: Profile) -> Law:
         return Reading(values, 1e-11 * values)
 
     return Law(rest=Rest(curve, curve))
+
+
+def ratio(value: Number, argument: str) -> Fraction:
+    """Read a log ratio that losses are stated of."""
+    number = positive(value, argument)
+    check_ratio(argument, number)
+    return number
 
 
 def check_ratio(argument: str, ratio: Fraction) -> None:

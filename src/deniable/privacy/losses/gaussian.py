@@ -60,11 +60,6 @@ class GaussianLoss(Loss):
         check_ratio("sensitivity/sigma", self.sensitivity / self.sigma)
 
     @property
-    def pure(self) -> None:
-        """There is none: the log ratio is unbounded."""
-        return None
-
-    @property
     def concentrated(self) -> Concentrated:
         """Δ²/2σ² (Bun & Steinke 2016, Prop. 1.6)."""
         return Concentrated((self.sensitivity / self.sigma) ** 2 / 2, Fraction(0))
@@ -108,11 +103,6 @@ class DiscreteGaussianLoss(Loss):
 
     def __post_init__(self) -> None:
         check_ratio("sensitivity/sigma", sqrt_up(self.sensitivity**2 / self.variance))
-
-    @property
-    def pure(self) -> None:
-        """There is none: the log ratio is unbounded."""
-        return None
 
     @property
     def concentrated(self) -> Concentrated:

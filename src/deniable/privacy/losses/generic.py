@@ -17,12 +17,11 @@ from deniable.privacy.exact import (
     Number,
     decimal,
     high_precision,
-    positive,
     probability,
     rounded_up,
     whole,
 )
-from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.losses.base import Concentrated, Loss, ratio
 from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.units import Relation
 
@@ -34,10 +33,7 @@ class PureLoss(Loss):
     """Some release that is `bound`-DP; its worst case is randomised response."""
 
     kind: ClassVar[str] = "pure"
-    bound: Parameter[Number, Fraction] = parameter(positive)
-
-    def __post_init__(self) -> None:
-        check_ratio("bound", self.bound)
+    bound: Parameter[Number, Fraction] = parameter(ratio)
 
     @property
     def pure(self) -> Fraction:
@@ -78,16 +74,8 @@ class ApproxLoss(Loss):
     """
 
     kind: ClassVar[str] = "approx"
-    bound: Parameter[Number, Fraction] = parameter(positive)
+    bound: Parameter[Number, Fraction] = parameter(ratio)
     slack: Parameter[Number, Fraction] = parameter(probability)
-
-    def __post_init__(self) -> None:
-        check_ratio("bound", self.bound)
-
-    @property
-    def pure(self) -> None:
-        """There is none."""
-        return None
 
     @property
     def concentrated(self) -> Concentrated:
@@ -135,15 +123,7 @@ class ConcentratedLoss(Loss):
     """Some release that is `bound`-zCDP: its curve is the best that this alone proves."""
 
     kind: ClassVar[str] = "concentrated"
-    bound: Parameter[Number, Fraction] = parameter(positive)
-
-    def __post_init__(self) -> None:
-        check_ratio("bound", self.bound)
-
-    @property
-    def pure(self) -> None:
-        """There is none."""
-        return None
+    bound: Parameter[Number, Fraction] = parameter(ratio)
 
     @property
     def concentrated(self) -> Concentrated:

@@ -12,8 +12,8 @@ import numpy as np
 
 from deniable.privacy.accountants import pure
 from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest
-from deniable.privacy.exact import Number, decimal, float_up, high_precision, positive, whole
-from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
+from deniable.privacy.exact import Number, decimal, float_up, high_precision, whole
+from deniable.privacy.losses.base import Concentrated, Loss, ratio
 from deniable.privacy.losses.generic import response_law
 from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.search import golden
@@ -28,10 +28,7 @@ class ExponentialLoss(Loss):
     """
 
     kind: ClassVar[str] = "exponential"
-    bound: Parameter[Number, Fraction] = parameter(positive)
-
-    def __post_init__(self) -> None:
-        check_ratio("bound", self.bound)
+    bound: Parameter[Number, Fraction] = parameter(ratio)
 
     @property
     def pure(self) -> Fraction:

@@ -1,5 +1,5 @@
 // One-time tokens that their issuer cannot recognise, on the respondent's device: RSA blind
-// signatures (RFC 9474). The steps of `deniable.service.tokens.holder`, for browsers and Node.
+// signatures (RFC 9474). The steps of who holds a token, for browsers and Node.
 //
 //   const key = await readPublicKey(pem);              // compare key.fingerprint with a public copy
 //   const blinding = await blind(key, prepare(message));

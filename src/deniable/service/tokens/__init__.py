@@ -21,7 +21,6 @@ token, and so can an operator that gives each person a key of their own.
 
 from __future__ import annotations
 
-from deniable.service.tokens.holder import Blinding, blind, finalize, prepare
 from deniable.service.tokens.keys import IssuerKey, PublicKey
 from deniable.service.tokens.signing import blind_sign
 from deniable.service.tokens.variants import (
@@ -38,13 +37,9 @@ __all__ = [
     "PSSZERO_RANDOMIZED",
     "PSS_DETERMINISTIC",
     "PSS_RANDOMIZED",
-    "Blinding",
     "IssuerKey",
     "PublicKey",
     "Variant",
-    "blind",
     "blind_sign",
-    "finalize",
-    "prepare",
     "verify",
 ]

@@ -13,9 +13,9 @@ from deniable.errors import TokenError
 from deniable.randomness.source import SECURE
 from deniable.service.tokens.checks import read_number, require_bytes, uniform_unit
 from deniable.service.tokens.keys import EXPONENT, PublicKey
-from deniable.service.tokens.pss import encode
 from deniable.service.tokens.variants import PSS_RANDOMIZED, Variant
 from deniable.service.tokens.verifying import verify
+from service.tokens.pss import encode
 
 
 @dataclass(frozen=True)
