@@ -52,7 +52,6 @@ class ReportNoisyMax(Selection):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self._law.check()
 
     @lazy
