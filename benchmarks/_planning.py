@@ -48,7 +48,7 @@ def written(columns: int) -> dict[str, float]:
     """The statements of second moments of so many columns, planned and written for Postgres."""
     import deniable as dp  # noqa: PLC0415
     from deniable.engines.postgres_sql import PostgresWriter  # noqa: PLC0415
-    from deniable.learning.pushed import Source, pushed  # noqa: PLC0415
+    from deniable.learning.pushed import LearningSource, pushed  # noqa: PLC0415
     from deniable.learning.rows import Ranges  # noqa: PLC0415
     from deniable.learning.sums import Moments  # noqa: PLC0415
     from deniable.query.read.catalogue import Catalogue  # noqa: PLC0415
@@ -62,7 +62,7 @@ def written(columns: int) -> dict[str, float]:
         start = time.process_time()
         rows = table_rows("t", Catalogue({"t": Schema(kinds)}, {"t": table}))
         box = Ranges((0.0,) * many, (1.0,) * many, many**0.5)
-        source = Source(rows, names, "y", box, classes=(), y_ends=(0.0, 1.0))
+        source = LearningSource(rows, names, "y", box, classes=(), y_ends=(0.0, 1.0))
         step = pushed(Moments(0.6**0.5, 0.1**0.5, 0.3**0.5), source).step
         PostgresWriter({"t": Schema(kinds)}, {}).write(step.select, step.tables, step.alike)
     return {"cpu": time.process_time() - start}

@@ -25,7 +25,7 @@ from rich.progress import track
 from rich.table import Table
 
 import deniable as dp
-from deniable.ledger.entries import Kind, Row, make_row, state_of
+from deniable.ledger.entries import EntryKind, Row, make_row, state_of
 from deniable.ledger.filters import Totals
 from deniable.ledger.policy import spent
 
@@ -64,7 +64,7 @@ def grown(folder: Path, size: int) -> dp.Ledger:
         state = spent(state_of(last), TINY, "bulk")
         data = {"purpose": "bulk", "loss": text, "resumable": False, "state": state.to_json()}
         last = make_row(
-            KEY, last, population="people", kind=Kind.RESERVE, who="bulk", data=data
+            KEY, last, population="people", kind=EntryKind.RESERVE, who="bulk", data=data
         )  # fmt: skip
         rows.append(last)
     with closing(sqlite3.connect(file)) as raw, raw:

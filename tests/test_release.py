@@ -13,10 +13,10 @@ import polars
 import pytest
 
 import deniable as dp
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.ledger.verify import verify
 from deniable.randomness.fork import fork
-from deniable.release import Answer, Door
+from deniable.release import Door, Release
 
 PEOPLE = "clinic/patient"
 KEY = bytes(32)
@@ -84,7 +84,7 @@ def test_failures_after_reading_are_charged_and_say_nothing(ledger, gate):
     balance = ledger.balance(PEOPLE)
     assert balance.releases == 1
     assert float(balance.remaining["epsilon"]) == 0.9
-    assert [row.kind for row in ledger.history(PEOPLE)][-1] == Kind.FAIL
+    assert [row.kind for row in ledger.history(PEOPLE)][-1] == EntryKind.FAIL
     verify(ledger, PEOPLE)
 
 
@@ -279,7 +279,7 @@ def test_the_process_of_a_fork_has_a_ledger_of_its_own(ledger, gate):
 
 def test_answers_are_what_the_ledger_keeps(gate):
     answer = gate.release(COUNT, lambda: 1, purpose="x", question={"q": 1})
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Release)
     assert type(answer.value) is int
 
 

@@ -5,10 +5,10 @@ import threading
 import pytest
 
 import deniable as dp
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.ledger.reservation import Second
 from deniable.ledger.verify import verify
-from deniable.release import Answer, Door
+from deniable.release import Door, Release
 from deniable.shield import shielded
 
 PEOPLE = "clinic/patient"
@@ -73,7 +73,7 @@ def test_the_first_answer_opens_the_second_door(ledger, gate):
     assert (door.cost, spent(ledger)) == (MAIN.loss.price, 0.4)
     with door:
         given = door.close(door.draw(MAIN, lambda: 100))
-    assert kinds(ledger) == [Kind.RESERVE, Kind.SETTLE, Kind.ANSWER]
+    assert kinds(ledger) == [EntryKind.RESERVE, EntryKind.SETTLE, EntryKind.ANSWER]
     assert gate.known(MAIN.loss, COUNT).value == given.value
     assert gate.answer(MAIN.loss, COUNT, never, purpose="again").value == given.value
     assert gate.known(FIRST.loss, PROFILE).value == answer.value
@@ -108,7 +108,7 @@ def test_the_first_door_draws_at_its_own_price(ledger, gate):
     with pytest.raises(dp.BudgetError, match="what is left of a door"):
         ask(gate, greedy)
     assert spent(ledger) == 0.6
-    assert kinds(ledger) == [Kind.RESERVE, Kind.FAIL]
+    assert kinds(ledger) == [EntryKind.RESERVE, EntryKind.FAIL]
 
 
 def test_the_second_door_draws_at_its_own_price(gate):
@@ -148,7 +148,7 @@ def test_an_error_leaves_both_parts_charged(ledger, gate, made, then, error):
     with pytest.raises(error):
         ask(gate, made, then)
     assert spent(ledger) == 0.6
-    assert kinds(ledger) == [Kind.RESERVE, Kind.FAIL]
+    assert kinds(ledger) == [EntryKind.RESERVE, EntryKind.FAIL]
     assert ledger.balance(PEOPLE).holds == 0
     verify(ledger, PEOPLE)
     # Nothing of it is recorded: the same question is charged again.
@@ -183,11 +183,11 @@ def test_a_recorded_first_part_decides_again(ledger, gate):
     assert (again.value, again.head, again.repeated) == (first.value, first.head, True)
     assert isinstance(door, Door)
     assert spent(ledger) == 0.4  # an ordinary reservation
-    assert kinds(ledger) == [Kind.RESERVE, Kind.SETTLE, Kind.RESERVE]
+    assert kinds(ledger) == [EntryKind.RESERVE, EntryKind.SETTLE, EntryKind.RESERVE]
     with door:
         given = door.close(door.draw(MAIN, lambda: 1))
     again, recorded = ask(gate, never)
-    assert isinstance(recorded, Answer)
+    assert isinstance(recorded, Release)
     assert (recorded.value, recorded.repeated) == (given.value, True)
     assert ask(gate, never, nothing)[1] is None
     assert spent(ledger) == 0.4
@@ -206,7 +206,7 @@ def test_a_recorded_second_part_is_given_and_the_hold_let_go(ledger, gate):
     known = gate.answer(MAIN.loss, COUNT, lambda door: door.draw(MAIN, lambda: 5), purpose="n")
     answer, recorded = ask(gate)
     assert not answer.repeated
-    assert isinstance(recorded, Answer)
+    assert isinstance(recorded, Release)
     assert (recorded.value, recorded.repeated) == (known.value, True)
     assert spent(ledger) == 0.4
     verify(ledger, PEOPLE)

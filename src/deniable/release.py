@@ -58,7 +58,7 @@ class Releases(Protocol[Value_contra]):
         """One release."""
 
 
-class Asks(Protocol[Value_contra]):
+class OpenStream(Protocol[Value_contra]):
     """A stream that a draw opened at the price of all its answers."""
 
     def ask(self, value: Value_contra, /) -> object:
@@ -66,7 +66,7 @@ class Asks(Protocol[Value_contra]):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Release:
     """What came out, what it cost, and the entry of the ledger that proves it."""
 
     value: object
@@ -151,7 +151,7 @@ class Door:
         )
 
     @shielded
-    def ask(self, stream: Asks[Value_contra], read: Callable[[], Value_contra]) -> object:
+    def ask(self, stream: OpenStream[Value_contra], read: Callable[[], Value_contra]) -> object:
         """Read a value and put it to a stream that a draw opened, and that is paid for as a whole.
 
         It costs nothing more, and like a draw it ends with the door.
@@ -192,7 +192,7 @@ class Door:
             self._drawn = total
             self._losses.append(loss)
 
-    def close(self, value: object) -> Answer:
+    def close(self, value: object) -> Release:
         """Record the answer and end the door."""
         with self._lock:
             self._check()
@@ -201,7 +201,7 @@ class Door:
             self._open = False
         return _answer(recorded, self.cost)
 
-    def settle(self, value: object, second: Second | None) -> tuple[Answer, Door | None]:
+    def settle(self, value: object, second: Second | None) -> tuple[Release, Door | None]:
         """Record the answer of a part; the door of the next, or None: what is held goes.
 
         `second` may depend on the released value alone.
@@ -254,7 +254,7 @@ class Gate:
         purpose: str,
         question: Mapping[str, object] | None = None,
         resumable: bool = False,
-    ) -> Door | Answer:
+    ) -> Door | Release:
         """Reserve a price and open a door; or give the recorded answer to the same question."""
         return self._opened(loss, purpose=purpose, question=question, resumable=resumable)
 
@@ -267,7 +267,7 @@ class Gate:
         resumable: bool = False,
         hold: Loss | None = None,
         selects: bool = False,
-    ) -> Door | Answer:
+    ) -> Door | Release:
         loss = read_loss(loss)
         found = self.ledger.reserve(
             self.population,
@@ -284,13 +284,13 @@ class Gate:
         now_charged()
         return Door(self.ledger, found, Totals(), resumable=resumable)
 
-    def known(self, loss: Loss, question: Mapping[str, object]) -> Answer | None:
+    def known(self, loss: Loss, question: Mapping[str, object]) -> Release | None:
         """What was answered before to the same question at the same price; free."""
         loss = read_loss(loss)
         found = self.ledger.recorded(self.population, loss, question)
         return None if found is None else _answer(replace(found, repeated=True), loss.price)
 
-    def selected(self, question: Mapping[str, object]) -> list[Answer]:
+    def selected(self, question: Mapping[str, object]) -> list[Release]:
         """The selections of keys that were made for a question, in order; free."""
         found = self.ledger.selections(self.population, question)
         return [_answer(kept, loss.price) for loss, kept in found]
@@ -302,10 +302,10 @@ class Gate:
         make: Callable[[Door], object],
         *,
         purpose: str,
-    ) -> Answer:
+    ) -> Release:
         """What is recorded; or what `make` draws through a door of this price, which is."""
         door = self.open(loss, purpose=purpose, question=question)
-        if isinstance(door, Answer):
+        if isinstance(door, Release):
             return door
         with door:
             return door.close(make(door))
@@ -320,7 +320,7 @@ class Gate:
         *,
         purpose: str,
         selects: bool = False,
-    ) -> tuple[Answer, Door | Answer | None]:
+    ) -> tuple[Release, Door | Release | None]:
         """A question whose first answer decides whether, and with what noise, there is a second.
 
         Refused unless `first` and `rest` fit together. `make` draws the first part, at the price
@@ -348,7 +348,7 @@ class Gate:
         door: Door,
         make: Callable[[Door], object],
         then: Callable[[object], Second | None],
-    ) -> tuple[Answer, Door | Answer | None]:
+    ) -> tuple[Release, Door | Release | None]:
         """Draw a part by `make`, and settle what is held for those after it, as `answer_in_two`.
 
         If the part that `then` names was answered meanwhile, it is asked again, about the others.
@@ -379,7 +379,7 @@ class Gate:
         *,
         purpose: str,
         question: Mapping[str, object] | None = None,
-    ) -> Answer:
+    ) -> Release:
         """One draw through a door of its own: reserve, read, draw, record.
 
         Any mechanism of the library will do. Of a sparse vector the answers to all values that
@@ -387,7 +387,7 @@ class Gate:
         """
         drawn = _read_draw(mechanism, read)
         door = self.open(drawn.loss, purpose=purpose, question=question)
-        if isinstance(door, Answer):
+        if isinstance(door, Release):
             return door
         with door:
             return door.close(_told_value(door.draw(drawn, read)))
@@ -439,7 +439,7 @@ def _second(then: Callable[[object], Second | None], value: object) -> Second | 
     return replace(decided, loss=read_loss(decided.loss), hold=hold)
 
 
-def _answer(recorded: Recorded, cost: Price) -> Answer:
-    return Answer(
+def _answer(recorded: Recorded, cost: Price) -> Release:
+    return Release(
         recorded.value, cost, recorded.number, recorded.head, recorded.repeated, recorded.day
     )

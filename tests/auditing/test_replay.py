@@ -22,7 +22,7 @@ import pytest
 
 import deniable as dp
 from auditing import pipelines
-from deniable.auditing.replay.findings import Kind
+from deniable.auditing.replay.findings import FindingKind
 from deniable.mechanisms import sparse_vector
 from deniable.randomness.noise import LaplaceLaw, noise
 
@@ -31,14 +31,14 @@ COUNT = dp.Geometric(epsilon=1, sensitivity=1)
 
 PAIR = pipelines.random_pair(random.Random(1), "add_remove")
 EXPECTED = {
-    pipelines.half_the_sensitivity: Kind.SENSITIVITY,
-    pipelines.bounds_from_data: Kind.PARAMETERS,
-    pipelines.mean_over_true_n: Kind.PARAMETERS,
-    pipelines.branch_on_exact_value: Kind.CONTROL_FLOW,
-    pipelines.one_sided_exception: Kind.EXCEPTION,
-    pipelines.price_from_data: Kind.PRICE,
-    pipelines.no_noise_on_empty_groups: Kind.CONTROL_FLOW,
-    pipelines.unclamped: Kind.SENSITIVITY,
+    pipelines.half_the_sensitivity: FindingKind.SENSITIVITY,
+    pipelines.bounds_from_data: FindingKind.PARAMETERS,
+    pipelines.mean_over_true_n: FindingKind.PARAMETERS,
+    pipelines.branch_on_exact_value: FindingKind.CONTROL_FLOW,
+    pipelines.one_sided_exception: FindingKind.EXCEPTION,
+    pipelines.price_from_data: FindingKind.PRICE,
+    pipelines.no_noise_on_empty_groups: FindingKind.CONTROL_FLOW,
+    pipelines.unclamped: FindingKind.SENSITIVITY,
 }
 
 
@@ -78,8 +78,10 @@ def test_a_sensitivity_finding_tells_how_far_and_what_is_charged():
 
 
 def test_the_answer_beyond_noise_must_not_depend_on_data():
-    assert kinds(lambda d: (COUNT.release(len(d)), len(d))) == {Kind.OUTPUT}
-    assert kinds(lambda d: [COUNT.release(0) for _ in range(2)] + [0] * len(d)) == {Kind.OUTPUT}
+    assert kinds(lambda d: (COUNT.release(len(d)), len(d))) == {FindingKind.OUTPUT}
+    assert kinds(lambda d: [COUNT.release(0) for _ in range(2)] + [0] * len(d)) == {
+        FindingKind.OUTPUT
+    }
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_the_answer_beyond_noise_must_not_depend_on_data():
 )
 def test_outputs_are_compared_by_type_shape_rows_and_value(show, what):
     (finding,) = dp.replay(show, HERE, THERE).findings
-    assert finding.kind == Kind.OUTPUT
+    assert finding.kind == FindingKind.OUTPUT
     assert f"differs in {what}" in finding.message
 
 
@@ -125,16 +127,16 @@ def test_messages_of_errors_and_what_they_carry_are_compared():
         raise error
 
     for leaks in (quotes, carries, notes, holds, lambda d: sys.exit(len(d))):
-        assert Kind.EXCEPTION in kinds(leaks)
+        assert FindingKind.EXCEPTION in kinds(leaks)
 
 
 def test_warnings_and_prints_are_compared():
     def warns(d):
         warnings.warn(f"{len(d)} rows", stacklevel=1)
 
-    assert kinds(warns) == {Kind.WARNING}
-    assert kinds(lambda d: print(len(d))) == {Kind.PRINT}
-    assert kinds(lambda d: os.write(2, b"x" * len(d)) and None) == {Kind.PRINT}
+    assert kinds(warns) == {FindingKind.WARNING}
+    assert kinds(lambda d: print(len(d))) == {FindingKind.PRINT}
+    assert kinds(lambda d: os.write(2, b"x" * len(d)) and None) == {FindingKind.PRINT}
     assert kinds(lambda d: print("done")) == set()
 
 
@@ -147,15 +149,15 @@ def test_the_same_failure_on_both_sides_is_no_finding_but_is_told():
     assert found.ok
     assert found.ended == "with builtins.ZeroDivisionError"
     assert "ZeroDivisionError" in str(found)
-    assert kinds(lambda d: 1 / 0) == {Kind.CRASH}  # nothing was compared
+    assert kinds(lambda d: 1 / 0) == {FindingKind.CRASH}  # nothing was compared
 
 
 def test_values_that_a_mechanism_refuses_on_one_side_only_are_found():
     laplace = dp.Laplace(epsilon=1, sensitivity=10)
     found = dp.replay(lambda d: laplace.release(sum(d)), [1.0], [1.0, float("nan")])
-    assert {f.kind for f in found.findings} == {Kind.EXCEPTION}
+    assert {f.kind for f in found.findings} == {FindingKind.EXCEPTION}
     back = dp.replay(lambda d: laplace.release(sum(d)), [1.0, float("nan")], [1.0])
-    assert Kind.EXCEPTION in {f.kind for f in back.findings}
+    assert FindingKind.EXCEPTION in {f.kind for f in back.findings}
 
 
 def test_a_refusal_that_the_pipeline_hides_is_found_all_the_same():
@@ -167,7 +169,7 @@ def test_a_refusal_that_the_pipeline_hides_is_found_all_the_same():
         except dp.errors.PrivateValueError:
             return 0.0
 
-    assert Kind.EXCEPTION in kinds(hides, [1.0], [1.0, float("nan")])
+    assert FindingKind.EXCEPTION in kinds(hides, [1.0], [1.0, float("nan")])
 
 
 def test_pipelines_that_do_not_do_the_same_twice_are_named():
@@ -184,12 +186,12 @@ def test_pipelines_that_do_not_do_the_same_twice_are_named():
         worker.join()
         return found
 
-    assert kinds(lambda d: random.random()) == {Kind.DETERMINISM}
-    assert kinds(remembers, time_limit=None) == {Kind.DETERMINISM}
-    assert kinds(lambda d: time.time_ns()) == {Kind.DETERMINISM}
-    assert Kind.STARTED in kinds(in_a_thread)
+    assert kinds(lambda d: random.random()) == {FindingKind.DETERMINISM}
+    assert kinds(remembers, time_limit=None) == {FindingKind.DETERMINISM}
+    assert kinds(lambda d: time.time_ns()) == {FindingKind.DETERMINISM}
+    assert FindingKind.STARTED in kinds(in_a_thread)
     noisy = dp.Laplace(epsilon=1, sensitivity=100)
-    assert kinds(lambda d: noisy.release(len(d) + random.random())) == {Kind.DETERMINISM}
+    assert kinds(lambda d: noisy.release(len(d) + random.random())) == {FindingKind.DETERMINISM}
 
 
 def test_data_that_a_pipeline_alters_are_given_afresh_to_each_run():
@@ -224,10 +226,10 @@ def test_pipelines_that_hang_die_or_fork_end_in_findings():
 
     hang = dp.replay(lambda d: time.sleep(60) if len(d) > 3 else 0, HERE, THERE, time_limit=0.5)
     (finding,) = hang.findings
-    assert (finding.kind, finding.where) == (Kind.TIME, "on the neighbour")
-    assert kinds(lambda d: os._exit(3)) == {Kind.CRASH}
-    assert kinds(breaks) == {Kind.CRASH}
-    assert kinds(forks) == {Kind.STARTED}
+    assert (finding.kind, finding.where) == (FindingKind.TIME, "on the neighbour")
+    assert kinds(lambda d: os._exit(3)) == {FindingKind.CRASH}
+    assert kinds(breaks) == {FindingKind.CRASH}
+    assert kinds(forks) == {FindingKind.STARTED}
     assert dp.replay(asks, HERE, THERE).ended == "with builtins.EOFError"
 
 
@@ -240,7 +242,7 @@ def test_processes_that_a_pipeline_leaves_behind_are_ended(tmp_path):
             file.write(f"{child}\n")
         return 0
 
-    assert kinds(leaves, time_limit=30) == {Kind.STARTED}
+    assert kinds(leaves, time_limit=30) == {FindingKind.STARTED}
     for child in (tmp_path / "children").read_text().split():
         deadline = time.monotonic() + 10
         while _alive(int(child)) and time.monotonic() < deadline:
@@ -258,8 +260,8 @@ def _alive(process):
 
 def test_noise_drawn_by_hand_is_a_finding():
     law = LaplaceLaw(Fraction(3))
-    assert Kind.NOISE in kinds(lambda d: len(d) + noise(law).one())
-    assert Kind.NOISE in kinds(lambda d: len(d) + int(noise(law).many(1)[0]))
+    assert FindingKind.NOISE in kinds(lambda d: len(d) + noise(law).one())
+    assert FindingKind.NOISE in kinds(lambda d: len(d) + int(noise(law).many(1)[0]))
 
 
 def test_what_is_remembered_between_runs_hides_nothing():
@@ -273,7 +275,7 @@ def test_what_is_remembered_between_runs_hides_nothing():
         tables["a"] = d
         return dp.Laplace(epsilon=1, sensitivity=highest("a")).release(sum(d))
 
-    assert Kind.PARAMETERS in kinds(remembers)
+    assert FindingKind.PARAMETERS in kinds(remembers)
 
 
 def test_code_handed_to_a_mechanism_counts_with_what_it_holds():
@@ -298,8 +300,8 @@ def test_code_handed_to_a_mechanism_counts_with_what_it_holds():
         return dp.post_process(inner, lambda y: y / len(d)).release(sum(d))
 
     assert kinds(predicate, [1, 2, 3, 4], [1, 2, 3, 400])
-    assert Kind.PARAMETERS in kinds(blocks)
-    assert kinds(after) == {Kind.OUTPUT}
+    assert FindingKind.PARAMETERS in kinds(blocks)
+    assert kinds(after) == {FindingKind.OUTPUT}
 
 
 class Name(str):
@@ -334,7 +336,7 @@ def test_private_values_inside_objects_are_seen(hides):
 
 
 def test_what_cannot_be_compared_is_said():
-    assert kinds(lambda d: threading.Lock()) == {Kind.UNKNOWN}
+    assert kinds(lambda d: threading.Lock()) == {FindingKind.UNKNOWN}
 
 
 def test_objects_that_hold_themselves_end():
@@ -360,7 +362,7 @@ def test_coroutines_are_not_taken_for_answers():
     async def later(d):
         return sum(d)
 
-    assert kinds(later) == {Kind.CRASH}
+    assert kinds(later) == {FindingKind.CRASH}
 
 
 def test_streams_behave_like_streams():
@@ -370,7 +372,7 @@ def test_streams_behave_like_streams():
         print("y", file=sys.stderr if len(d) > 3 else sys.stdout)
         return COUNT.release(len(d))
 
-    assert kinds(writes) == {Kind.PRINT}
+    assert kinds(writes) == {FindingKind.PRINT}
 
 
 def test_whose_budget_and_which_door_must_not_depend_on_data():
@@ -418,7 +420,7 @@ def test_a_rounding_too_much_is_told_from_a_wrong_sensitivity():
 
 def test_numbers_beyond_floats_are_compared_too():
     count = dp.Geometric(epsilon=1, sensitivity=1)
-    assert kinds(lambda d: count.release(10**350 * len(d))) == {Kind.SENSITIVITY}
+    assert kinds(lambda d: count.release(10**350 * len(d))) == {FindingKind.SENSITIVITY}
 
 
 def test_the_caller_s_output_is_not_repeated(tmp_path):
@@ -444,7 +446,7 @@ def test_a_mechanism_of_ones_own_is_seen_through():
         return lambda d: mine.release(len(d))
 
     assert kinds(bare(1)) == set()
-    assert kinds(bare(1000)) == {Kind.SENSITIVITY}
+    assert kinds(bare(1000)) == {FindingKind.SENSITIVITY}
 
 
 def session(data, ledger):
@@ -479,10 +481,10 @@ def test_a_ledger_that_is_not_fresh_is_told_from_a_leak(tmp_path):
 
     with dp.Ledger(key=bytes(32)) as outside:
         found = dp.replay(functools.partial(asked, outside), HERE, THERE, time_limit=None)
-    assert {finding.kind for finding in found.findings} == {Kind.CRASH}
+    assert {finding.kind for finding in found.findings} == {FindingKind.CRASH}
     assert "cannot be compared" in str(found)
     found = dp.replay(again, HERE, THERE, time_limit=None)
-    assert {finding.kind for finding in found.findings} == {Kind.DETERMINISM}
+    assert {finding.kind for finding in found.findings} == {FindingKind.DETERMINISM}
 
 
 def test_doors_and_what_they_record_are_compared():
@@ -504,9 +506,9 @@ def test_doors_and_what_they_record_are_compared():
         with gate.open(loss, purpose="two") as door:
             return door.close(door.draw(COUNT, lambda: len(d) // (len(d) - 4))).value
 
-    assert kinds(records_too_much, factory=session) == {Kind.OUTPUT}
-    assert kinds(price_by_data, factory=session) == {Kind.PRICE}
-    assert kinds(reads_fail, factory=session) & {Kind.EXCEPTION, Kind.CONTROL_FLOW}
+    assert kinds(records_too_much, factory=session) == {FindingKind.OUTPUT}
+    assert kinds(price_by_data, factory=session) == {FindingKind.PRICE}
+    assert kinds(reads_fail, factory=session) & {FindingKind.EXCEPTION, FindingKind.CONTROL_FLOW}
 
 
 def test_streams_replay_their_answers_and_their_end():
@@ -521,7 +523,7 @@ def test_streams_replay_their_answers_and_their_end():
         return answers, stream.positives_left
 
     assert dp.replay(until_the_end, HERE, THERE).ok
-    assert kinds(lambda d: until_the_end(d * 2)) == {Kind.SENSITIVITY}
+    assert kinds(lambda d: until_the_end(d * 2)) == {FindingKind.SENSITIVITY}
 
 
 def test_a_broken_promise_of_monotone_values_is_found():
@@ -533,8 +535,8 @@ def test_a_broken_promise_of_monotone_values_is_found():
         mechanism = dp.Exponential(epsilon=1, sensitivity=1, monotone=True)
         return mechanism.choose("ab", [len(d), -len(d)])
 
-    assert kinds(both_ways) == {Kind.SENSITIVITY}
-    assert kinds(scores) == {Kind.SENSITIVITY}
+    assert kinds(both_ways) == {FindingKind.SENSITIVITY}
+    assert kinds(scores) == {FindingKind.SENSITIVITY}
 
 
 def test_listening_is_off_by_default_and_heard_in_one_context_only():
@@ -611,7 +613,7 @@ def test_what_was_opened_outside_is_not_replayed(time_limit):
             ):
                 found = dp.replay(outside, "A", "B", time_limit=time_limit)
                 assert found.releases == 0
-                (crash,) = [each for each in found.findings if each.kind == Kind.CRASH]
+                (crash,) = [each for each in found.findings if each.kind == FindingKind.CRASH]
                 assert "factory=" in crash.message
                 assert all(each.moved is None for each in found.findings)
             assert desk.answer({"ward": "A"}).verified  # nothing was used up

@@ -8,7 +8,7 @@ import pytest
 
 import deniable as dp
 from corpus import hospital
-from deniable.auditing.replay.findings import Kind
+from deniable.auditing.replay.findings import FindingKind
 from deniable.query.plan.plan import Plan
 
 QUESTIONS = hospital.read_questions("queries.sql")
@@ -152,7 +152,7 @@ def test_noise_for_half_the_bound_is_found_on_a_unit_with_many_rows(monkeypatch)
 
     monkeypatch.setattr(Plan, "bound", half_in_the_price)
     found = played(asked(FIVE[0], {}), pair.data, pair.neighbour)
-    assert Kind.SENSITIVITY in {finding.kind for finding in found.findings}, str(found)
+    assert FindingKind.SENSITIVITY in {finding.kind for finding in found.findings}, str(found)
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -172,7 +172,7 @@ def test_half_the_bound_everywhere_is_found_on_a_unit_with_as_many_rows_as_count
     (pair,) = [pair for pair in pairs if pair.name == "a unit with 24 rows"]
     found = played(asked(FIVE[0], {}), pair.data, pair.neighbour)
     assert {finding.kind for finding in found.findings} == (
-        {Kind.SENSITIVITY} if planted else set()
+        {FindingKind.SENSITIVITY} if planted else set()
     )
 
 

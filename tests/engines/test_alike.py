@@ -7,7 +7,7 @@ import pytest
 from deniable.engines.alike import added
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.engines.spark_sql import SparkWriter
-from deniable.learning.pushed import Source, pushed
+from deniable.learning.pushed import LearningSource, pushed
 from deniable.learning.rows import Ranges
 from deniable.learning.sums import GroupSums, Moments
 from deniable.tables import ColumnType, Schema
@@ -37,7 +37,7 @@ def step_of(name, *, l2=True):
     box = Ranges((0.0,) * WIDTH, (1.0,) * WIDTH, WIDTH**0.5)
     given = {"classes": (), "y_ends": None, **labels}
     names = tuple(f"x{n}" for n in range(WIDTH))
-    return pushed(sums, Source(selected, names, ranges=box, l2=l2, **given)).step
+    return pushed(sums, LearningSource(selected, names, ranges=box, l2=l2, **given)).step
 
 
 def written(writer, step, alike):

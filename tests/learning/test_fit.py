@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB
-from deniable.learning.pushed import Source, pushed
+from deniable.learning.pushed import LearningSource, pushed
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.ledger.filters import charge
@@ -77,7 +77,7 @@ def extreme():
 
 
 def source(**changes):
-    made = Source(
+    made = LearningSource(
         selected=None,
         x=("x0", "x1", "x2"),
         y="ward",

@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB, DuckDBSnapshot
-from deniable.learning.pushed import Source, pushed
+from deniable.learning.pushed import LearningSource, pushed
 from deniable.learning.rows import Ranges
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.privacy.units import Relation
@@ -90,7 +90,7 @@ def in_postgres(tables):
 
 engines = pytest.mark.parametrize("make", [in_duckdb, in_postgres], ids=["duckdb", "postgres"])
 
-SOURCE = Source(
+SOURCE = LearningSource(
     selected=None,
     x=("i", "f", "b"),
     y=None,

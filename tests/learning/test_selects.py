@@ -10,7 +10,7 @@ import sqlglot
 
 import deniable as dp
 from deniable.engines.translate import rewritten
-from deniable.learning.pushed import Source, pushed
+from deniable.learning.pushed import LearningSource, pushed
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.privacy.units import Relation
@@ -73,7 +73,7 @@ def exact(session, sums, sql=None, *, x=("age", "bmi"), l2=True):
     if not labels:
         target = (-1.0, 1.0) if isinstance(sums, Moments) else None
         y = {"y": "cost" if target else None, "classes": (), "y_ends": target}
-    made = pushed(sums, Source(found, tuple(x), ranges=BOX, l2=l2, **y))
+    made = pushed(sums, LearningSource(found, tuple(x), ranges=BOX, l2=l2, **y))
     engine.check([made.step])
     with engine.snapshot([made.step]) as snapshot:
         return made.totals(snapshot.run(made.step)).astype(object), found.relation.rows
@@ -416,7 +416,7 @@ def test_sums_of_many_columns_are_written_for_every_engine():
     ranges = Ranges((0.0,) * width, (1.0,) * width, 1.0)
     selected = chosen(schema, unit="who", rows=2)
     x = tuple(kinds)[:width]
-    made = pushed(SUMS["moments"], Source(selected, x, "y", ranges, (), (0.0, 1.0)))
+    made = pushed(SUMS["moments"], LearningSource(selected, x, "y", ranges, (), (0.0, 1.0)))
     assert len(made.plan.counted.statistics) == (width + 2) * (width + 3) // 2
     norms = made.step.select[: made.step.select.index("deniable_cut")]
     for text in (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import deniable as dp
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
@@ -150,14 +150,14 @@ def test_two_processes_and_a_budget_for_one(where, request, tmp_path):
 
 def expected(rows):
     """What is spent, counted from what the entries say: settled or not."""
-    settled = {row.refers: row for row in rows if row.kind == Kind.SETTLE}
+    settled = {row.refers: row for row in rows if row.kind == EntryKind.SETTLE}
     total = 0
     for row in rows:
-        if row.kind == Kind.RESERVE:
+        if row.kind == EntryKind.RESERVE:
             total += FIRST + (0 if row.number in settled else REST)
-        elif row.kind == Kind.SETTLE and "loss" in row.data:
+        elif row.kind == EntryKind.SETTLE and "loss" in row.data:
             total += SECOND
-    return total, len([row for row in rows if row.kind == Kind.RESERVE]) - len(settled)
+    return total, len([row for row in rows if row.kind == EntryKind.RESERVE]) - len(settled)
 
 
 def check_after_death(where, population, printed):
@@ -165,11 +165,13 @@ def check_after_death(where, population, printed):
     with Ledger(where) as ledger:
         found = verify(ledger, population, head=printed[-1][3] if printed else None)
         rows = list(ledger.history(population))
-        answers = {row.refers: row for row in rows if row.kind in (Kind.ANSWER, Kind.SETTLE)}
+        answers = {
+            row.refers: row for row in rows if row.kind in (EntryKind.ANSWER, EntryKind.SETTLE)
+        }
         for what, number, value, _ in printed:
             row = answers[int(number)]
             assert row.data["answer"] == json.loads(value)
-            assert row.kind == (Kind.SETTLE if what == "first" else Kind.ANSWER)
+            assert row.kind == (EntryKind.SETTLE if what == "first" else EntryKind.ANSWER)
         balance = ledger.balance(population)
         assert (balance.totals[0].epsilon, balance.holds) == expected(rows)
         assert balance.holds <= 1  # the one that was under way
@@ -235,7 +237,7 @@ def test_killed_after_letting_go(where, request):
 def test_killed_with_the_second_door(where, request, point):
     """The second part is a reservation as any: it stays charged, and was not answered."""
     rows, balance = one_death(where, f"hold/{request.node.name}", point, rounds=1)
-    assert rows[-1].kind == Kind.SETTLE
+    assert rows[-1].kind == EntryKind.SETTLE
     assert balance.totals[0].epsilon == 2 * FIRST + SECOND
     assert balance.holds == 0
 

@@ -9,7 +9,7 @@ import pytest
 
 import deniable as dp
 from clinic import CLINIC, TENTH, reserve
-from deniable.ledger.entries import Kind, make_row, state_of
+from deniable.ledger.entries import EntryKind, make_row, state_of
 from deniable.ledger.filters import Budget, charge
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Recorded, Reservation, Second
@@ -365,7 +365,7 @@ class TestTampering:
         forged.store.append(
             CLINIC,
             lambda last, _: make_row(
-                forged.key, last, population=CLINIC, kind=Kind.SETTLE, who="ana", data=data,
+                forged.key, last, population=CLINIC, kind=EntryKind.SETTLE, who="ana", data=data,
                 question=settled.question, refers=2,
             ),
         )  # fmt: skip
@@ -406,7 +406,7 @@ class TestTampering:
         def forged(last, _):
             data = {"answer": 1, "state": last.data["state"]}
             return make_row(
-                ledger.key, last, population=CLINIC, kind=Kind.SETTLE, who="ana", data=data,
+                ledger.key, last, population=CLINIC, kind=EntryKind.SETTLE, who="ana", data=data,
                 refers=refers,
             )  # fmt: skip
 

@@ -466,12 +466,14 @@ def test_times_of_older_versions_are_read(tmp_path):
         def decide(_last, _view):
             from dataclasses import replace
 
-            from deniable.ledger.entries import Kind, budget_to_json
+            from deniable.ledger.entries import EntryKind, budget_to_json
             from deniable.ledger.policy import opened
 
             state = replace(opened(BUDGET), time="2031-05-06T07:08:09.123456+00:00")
             data = {"budget": budget_to_json(BUDGET), "state": state.to_json()}
-            return make_row(ledger.key, None, population=CLINIC, kind=Kind.OPEN, who="o", data=data)
+            return make_row(
+                ledger.key, None, population=CLINIC, kind=EntryKind.OPEN, who="o", data=data
+            )
 
         ledger.store.append(CLINIC, decide)
         spend(ledger)

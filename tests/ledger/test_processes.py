@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import deniable as dp
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
@@ -111,7 +111,7 @@ def check_after_death(where, population, printed):
         last = printed[-1].split()[2] if printed else None
         found = verify(ledger, population, head=last)
         rows = list(ledger.history(population))
-        answers = {row.refers: row.data["answer"] for row in rows if row.kind == Kind.ANSWER}
+        answers = {row.refers: row.data["answer"] for row in rows if row.kind == EntryKind.ANSWER}
         for line in printed:
             number, value, _ = line.split()
             assert answers[int(number)] == json.loads(value)
@@ -136,7 +136,7 @@ def one_death(where, population, point, *, rounds=3, delay=None):
     printed = [line for line in out.splitlines() if len(line.split()) == 3]
     if delay is not None:  # the first line was read above
         with Ledger(where) as ledger:
-            first = next(r for r in ledger.history(population) if r.kind == Kind.ANSWER)
+            first = next(r for r in ledger.history(population) if r.kind == EntryKind.ANSWER)
         printed = [f"{first.refers} {first.data['answer']} {first.number}:{first.mac}", *printed]
     check_after_death(where, population, printed)
 

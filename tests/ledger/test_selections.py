@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import deniable as dp
-from deniable.ledger.entries import Kind, make_row, state_of
+from deniable.ledger.entries import EntryKind, make_row, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
@@ -156,7 +156,13 @@ def test_another_delta_than_its_turn_is_no_entry():
     data["state"]["tranches"][0]["totals"]["delta"] = int(larger / GRID)
     told = {name: data[name] for name in ("purpose", "loss", "resumable", "state", "selects")}
     forged = make_row(
-        bytes(32), rows[0], population="p", kind=Kind.RESERVE, who="ana", data=told, question=None
+        bytes(32),
+        rows[0],
+        population="p",
+        kind=EntryKind.RESERVE,
+        who="ana",
+        data=told,
+        question=None,
     )
     ledger.store._rows["p"][-1] = forged
     with pytest.raises(dp.errors.LedgerTamperedError, match="turn"):

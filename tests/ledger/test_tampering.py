@@ -6,7 +6,7 @@ import pytest
 
 import deniable as dp
 from clinic import CLINIC, TENTH, reserve
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
@@ -98,7 +98,7 @@ class TestTampering:
                 data["state"]["tranches"][0]["totals"]["epsilon"] = 1
                 text = dp.losses.loss_to_json(TENTH)
                 return make_row(
-                    ledger.key, last, population=CLINIC, kind=Kind.RESERVE, who="eve",
+                    ledger.key, last, population=CLINIC, kind=EntryKind.RESERVE, who="eve",
                     data={"purpose": "x", "loss": text, "resumable": False, **data},
                 )  # fmt: skip
 

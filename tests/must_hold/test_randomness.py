@@ -20,7 +20,7 @@ import pytest
 
 import deniable as dp
 from contracts.test_catalogue import CATALOGUE
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.randomness.fork import process_mark
 from deniable.randomness.gaussian import GaussianSampler
 from deniable.randomness.laplace import LaplaceSampler
@@ -161,7 +161,10 @@ def test_case_04_without_entropy_the_gate_gives_no_answer(no_entropy):
         no_entropy()
         with pytest.raises(dp.ReleaseFailedError):
             gate.release(dp.Geometric(epsilon=0.5, sensitivity=1), lambda: 3, purpose="x")
-        assert [row.kind for row in ledger.history("clinic")][1:] == [Kind.RESERVE, Kind.FAIL]
+        assert [row.kind for row in ledger.history("clinic")][1:] == [
+            EntryKind.RESERVE,
+            EntryKind.FAIL,
+        ]
 
 
 COPIES = [copy.copy, copy.deepcopy, lambda subject: pickle.loads(pickle.dumps(subject))]

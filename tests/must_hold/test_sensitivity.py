@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dp
 from chance import plausible_share
-from deniable.auditing.replay.findings import Kind
+from deniable.auditing.replay.findings import FindingKind
 from deniable.auditing.replay.replays import replay
 
 LOW, HIGH = 2**53, 2**53 + 64
@@ -232,7 +232,9 @@ def test_case_23_a_person_with_a_thousand_rows_is_seen_beyond_the_charge(rows, o
         lambda data: mechanism.release(per_person(data, rows)), others, others + [("x", 10)] * 1000
     )
     assert found.sensitivity_ok is ok
-    assert ok or [(f.kind, f.moved) for f in found.findings] == [(Kind.SENSITIVITY, 10.0 * rows)]
+    assert ok or [(f.kind, f.moved) for f in found.findings] == [
+        (FindingKind.SENSITIVITY, 10.0 * rows)
+    ]
 
 
 def test_case_23_labels_of_different_types_are_different_cells():

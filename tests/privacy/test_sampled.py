@@ -9,7 +9,7 @@ import pytest
 
 import deniable as dp
 from deniable.privacy.accountants import pld
-from deniable.privacy.accountants.law import Law
+from deniable.privacy.accountants.law import DominatingPair
 from deniable.privacy.losses.sampled import amplified_epsilon
 
 EPSILONS = [0.0, 0.003, 0.02, 0.1, 0.5, 1.3]
@@ -31,7 +31,7 @@ def hockey_stick(p, q, epsilon, corners):
     return float(mpmath.quad(lambda x: max(p(x) - grown * q(x), 0), inner))
 
 
-def curve_at(law: Law, epsilon: float) -> float:
+def curve_at(law: DominatingPair, epsilon: float) -> float:
     """δ(ε) of a pair, from its atoms and the curve of the rest."""
     value = 0.0
     if law.rest is not None:

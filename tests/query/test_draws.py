@@ -5,13 +5,13 @@ import pytest
 from scipy import stats
 
 from chance import FALSE_ALARM
-from deniable.query.plan.draws import Draws
+from deniable.query.plan.draws import HashedDraws
 
 SIZE = 20_000
 
 
 def test_the_same_release_gives_the_same_draws():
-    one, two, other = Draws(1, (2, 3)), Draws(1, (2, 3)), Draws(1, (2, 4))
+    one, two, other = HashedDraws(1, (2, 3)), HashedDraws(1, (2, 3)), HashedDraws(1, (2, 4))
     assert np.array_equal(one.uniform(5, 7), two.uniform(5, 7))
     assert np.array_equal(one.normal(9), two.normal(9))
     assert one.order(50) == two.order(50)
@@ -20,7 +20,7 @@ def test_the_same_release_gives_the_same_draws():
 
 
 def test_uniform_and_normal_numbers():
-    draws = Draws("a")
+    draws = HashedDraws("a")
     assert stats.kstest(draws.uniform(SIZE), "uniform").pvalue > FALSE_ALARM
     assert stats.kstest(draws.normal(SIZE), "norm").pvalue > FALSE_ALARM
     assert sorted(draws.order(100)) == list(range(100))
@@ -28,7 +28,7 @@ def test_uniform_and_normal_numbers():
 
 @pytest.mark.parametrize("mean", [0.0, 0.02, 1.0, 7.5, 400.0, 50_000.0])
 def test_poisson_numbers(mean):
-    found = Draws("b", mean).poisson(np.full(SIZE, mean))
+    found = HashedDraws("b", mean).poisson(np.full(SIZE, mean))
     assert (found == np.rint(found)).all()
     if mean == 0:
         assert not found.any()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-from deniable.ledger.entries import Kind, state_of
+from deniable.ledger.entries import EntryKind, state_of
 from deniable.ledger.verify import verify
 from deniable.release import Door
 
@@ -71,8 +71,8 @@ def test_nobody_takes_what_a_question_needs_once_it_has_begun(name, monkeypatch)
     assert len(answer["n"]) == 3
     assert not ledger.balance(POPULATION).holds
     kinds = [row.kind for row in ledger.history(POPULATION) if row.who == "analyst"]
-    assert kinds.count(Kind.SETTLE) == (2 if "keys" in name else 1)
-    assert kinds.count(Kind.RESERVE) == 1
+    assert kinds.count(EntryKind.SETTLE) == (2 if "keys" in name else 1)
+    assert kinds.count(EntryKind.RESERVE) == 1
     verify(ledger, POPULATION)
     made.close()
 

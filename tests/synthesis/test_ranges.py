@@ -1,6 +1,6 @@
 """Bounds of columns that a synthesis finds: cells, and what they come to."""
 
-from deniable.synthesis.ranges import _MOST, Range, _edges
+from deniable.synthesis.ranges import _MOST, UnboundedColumn, _edges
 from deniable.tables import ColumnType
 
 
@@ -15,7 +15,7 @@ def test_cells_have_the_edges_that_they_say():
 
 
 def test_a_column_of_whole_numbers_has_whole_bounds():
-    column = Range("t", "y", ColumnType.INTEGER, "who")
+    column = UnboundedColumn("t", "y", ColumnType.INTEGER, "who")
     seen = [False] * (2 * _MOST + 1)
     seen[_MOST + 1 + 64 + 3] = True
     low, high = column.bounds([seen, seen])

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-from deniable.auditing.replay.findings import Kind
+from deniable.auditing.replay.findings import FindingKind
 from deniable.synthesis.measure import Draws
 from synthesis.doors import opened, related
 from synthesis.test_methods import METHODS, ON_SMALL, PAIRS as PAIRWISE, QUERIES, SIZES, SMALL
@@ -72,7 +72,7 @@ def test_replay_finds_a_method_that_looks_at_exact_counts():
         return model.total, int(draws._data.exact(()).sum())
 
     found = dp.replay(peeking, *CODED["one more"], factory=door(SIZES))
-    assert {finding.kind for finding in found.findings} == {Kind.OUTPUT}
+    assert {finding.kind for finding in found.findings} == {FindingKind.OUTPUT}
 
 
 def test_replay_finds_a_source_whose_bound_is_too_small():
@@ -90,7 +90,7 @@ def test_replay_finds_a_source_whose_bound_is_too_small():
         return dp.synthesis.Independent().run(twice).total
 
     found = dp.replay(pipeline, *CODED["one more"], factory=door(SIZES))
-    assert Kind.SENSITIVITY in {finding.kind for finding in found.findings}
+    assert FindingKind.SENSITIVITY in {finding.kind for finding in found.findings}
 
 
 PAIRS = {

@@ -10,7 +10,7 @@ import pytest
 
 import deniable as dp
 from deniable.ledger.amounts import read_amount
-from deniable.ledger.entries import Kind
+from deniable.ledger.entries import EntryKind
 from deniable.privacy.price import GRID
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
@@ -183,7 +183,7 @@ def test_the_price_is_that_of_a_question_and_charged_once(method):
         assert np.array_equal(
             first.marginal(["ward", "sex"]).values, again.marginal(["ward", "sex"]).values
         )
-        charged = sum(row.kind == Kind.RESERVE for row in ledger.history("clinic/patient"))
+        charged = sum(row.kind == EntryKind.RESERVE for row in ledger.history("clinic/patient"))
         assert charged == 2
         assert before[0].rho == (first.cost.rho + asked.cost.rho) * 10**18
 

@@ -4,7 +4,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from deniable.engines.leaves import Reader, projection
+from deniable.engines.leaves import CellReader, projection
 from deniable.query.read.columns import Column
 from deniable.query.read.values.operators import condition
 from deniable.tables import SQL_TYPES, Schema
@@ -117,6 +117,6 @@ def _bare(node):
 
 def leaves(kind, table):
     """A stored column as a canonical one, as engines read it."""
-    reader = Reader.MEMORY if table.startswith("arrow") else Reader.DATABASE
+    reader = CellReader.MEMORY if table.startswith("arrow") else CellReader.DATABASE
     found = {"n": "BIGINT", "v": SQL_TYPES[kind]}
     return projection(Schema({"n": I, "v": kind}), found, table, reader, None)

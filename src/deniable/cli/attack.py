@@ -15,7 +15,7 @@ from deniable.cli.query import check_picture, plain_console, waiting
 from deniable.errors import ParameterError
 
 if TYPE_CHECKING:
-    from deniable.auditing.attacks.story import Attack, Finding
+    from deniable.auditing.attacks.story import Attack, AttackFinding
 
 
 @told("attack")
@@ -70,7 +70,7 @@ def _list(*, as_json: bool) -> None:
     console.print("Run one: deniable attack difference")
 
 
-def _print_json(chosen: Attack, found: Finding) -> None:
+def _print_json(chosen: Attack, found: AttackFinding) -> None:
     shown = {
         "attack": chosen.name,
         "title": chosen.title,
@@ -83,7 +83,7 @@ def _print_json(chosen: Attack, found: Finding) -> None:
     typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 
 
-def _print(chosen: Attack, found: Finding) -> None:
+def _print(chosen: Attack, found: AttackFinding) -> None:
     first, *others = found.columns
     table = Table(title=chosen.title, title_justify="left")
     table.add_column(first)

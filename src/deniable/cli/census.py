@@ -32,7 +32,7 @@ LOW, HIGH = 0.001, 0.999
 
 
 @dataclass(frozen=True)
-class Clipped:
+class ClippedColumn:
     """What declared bounds do to the values of a column."""
 
     low: float
@@ -43,7 +43,7 @@ class Clipped:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptByKeys:
     """Which rows declared keys keep."""
 
     declared: int
@@ -64,8 +64,8 @@ class ColumnCensus:
     """Cells that are not empty as they are stored."""
     read: int
     """Cells that are values of the declared type; the others are NULL to every question."""
-    bounds: Clipped | None
-    keys: Kept | None
+    bounds: ClippedColumn | None
+    keys: KeptByKeys | None
     ends: tuple[float, float] | None
     """Quantiles of its values; looked at only where suggestions are asked for."""
 
@@ -269,10 +269,12 @@ class _Counting:
             for name, kind in self.kinds.items()
         )
 
-    def _kept(self, name: str, named: int, inside: int, rows: Sequence[tuple[Any, ...]]) -> Kept:
+    def _kept(
+        self, name: str, named: int, inside: int, rows: Sequence[tuple[Any, ...]]
+    ) -> KeptByKeys:
         keys, present = self.table.keys[name], {row[0] for row in rows}
         absent = tuple(str(key) for key in keys if key not in present)
-        return Kept(declared=len(keys), rows=named, other=named - inside, absent=absent)
+        return KeptByKeys(declared=len(keys), rows=named, other=named - inside, absent=absent)
 
 
 def _step(select: str) -> Step:
@@ -283,8 +285,8 @@ def _count_where(condition: exp.Expr) -> str:
     return f"COUNT(CASE WHEN {condition.sql('duckdb')} THEN 1 END)"
 
 
-def _clipped(bounds: Bounds, values: int, below: int, above: int) -> Clipped:
-    return Clipped(float(bounds[0]), float(bounds[1]), values, below, above)
+def _clipped(bounds: Bounds, values: int, below: int, above: int) -> ClippedColumn:
+    return ClippedColumn(float(bounds[0]), float(bounds[1]), values, below, above)
 
 
 def _ends(found: tuple[Any, Any] | None) -> tuple[float, float] | None:

@@ -18,7 +18,7 @@ from deniable.cli.failures import told
 from deniable.cli.query import check_picture, left_line, plain_console, waiting
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
-from deniable.ledger.verify import Verified, verify as verify_chain
+from deniable.ledger.verify import VerifiedChain, verify as verify_chain
 from deniable.privacy.guarantees import ApproxDP
 from deniable.session import Session
 from deniable.tables import PrivateTable
@@ -66,7 +66,7 @@ class DemoAnswers:
 
     answers: tuple[Answer, ...]
     balance: Balance
-    verified: Verified
+    verified: VerifiedChain
 
 
 @told("demo")

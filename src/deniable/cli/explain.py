@@ -13,7 +13,6 @@ from deniable.cli.metadata import Metadata, read_metadata
 from deniable.cli.query import plain_console
 from deniable.cli.question import (
     AsJson,
-    Asked,
     Epsilon,
     Errors,
     File,
@@ -21,6 +20,7 @@ from deniable.cli.question import (
     MaxGroups,
     MaxRows,
     NewKeys,
+    ParsedQuestion,
     Rho,
     Sql,
     WithProfile,
@@ -51,7 +51,7 @@ def explain(  # noqa: PLR0917
     Example: deniable explain visits.toml --epsilon 0.5 "SELECT AVG(cost) FROM visits"
     """
     metadata = read_metadata(file)
-    asked = Asked(
+    asked = ParsedQuestion(
         read_text(sql),
         epsilon,
         rho,

@@ -16,7 +16,7 @@ from deniable.cli.query import left_line, plain_console, waiting
 from deniable.cli.question import AsJson, Epsilon, File, Rho
 
 
-class Kind(StrEnum):
+class ModelKind(StrEnum):
     """What can be learned."""
 
     LINEAR = "linear"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 @told("learn")
 def learn(  # noqa: PLR0917
     file: File,
-    kind: Annotated[Kind, typer.Argument(help="Which model.")],
+    kind: Annotated[ModelKind, typer.Argument(help="Which model.")],
     table: Annotated[str, typer.Argument(help="Which table, or a SELECT of rows.")],
     x: Annotated[
         str | None, typer.Option("--x", help="Columns to learn from: age,cost; else all.")
@@ -76,7 +76,7 @@ def learn(  # noqa: PLR0917
             typer.echo(f"{name}: {free}{left_line(each, fitted.cost())}")
 
 
-def _model(kind: Kind, price: dict[str, Any], count: int) -> Any:
+def _model(kind: ModelKind, price: dict[str, Any], count: int) -> Any:
     """The estimator; what it must be told comes from the table."""
     from deniable.learning.bayes import GaussianNB  # noqa: PLC0415
     from deniable.learning.clustering import KMeans  # noqa: PLC0415
@@ -85,13 +85,13 @@ def _model(kind: Kind, price: dict[str, Any], count: int) -> Any:
     from deniable.learning.pca import PCA  # noqa: PLC0415
 
     match kind:
-        case Kind.LINEAR:
+        case ModelKind.LINEAR:
             return LinearRegression(**price, bounds=None, y_bounds=None)
-        case Kind.LOGISTIC:
+        case ModelKind.LOGISTIC:
             return LogisticRegression(**price, bounds=None, classes=None)
-        case Kind.BAYES:
+        case ModelKind.BAYES:
             return GaussianNB(**price, bounds=None, classes=None)
-        case Kind.KMEANS:
+        case ModelKind.KMEANS:
             return KMeans(count, **price, bounds=None)
-        case Kind.PCA:
+        case ModelKind.PCA:
             return PCA(count, **price, bounds=None)

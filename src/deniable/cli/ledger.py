@@ -17,7 +17,7 @@ from rich.table import Table
 
 from deniable.cli.failures import told
 from deniable.errors import ParameterError
-from deniable.ledger.entries import Kind, Row, day_of, state_of
+from deniable.ledger.entries import EntryKind, Row, day_of, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
@@ -69,7 +69,7 @@ def _price(row: Row) -> str | None:
     price = str(loss_from_json(data["loss"]).price) if "loss" in data else None
     if "hold" in data:
         return f"{price}; holds {loss_from_json(data['hold']).price}"
-    if row.kind == Kind.SETTLE:
+    if row.kind == EntryKind.SETTLE:
         return "lets go of what was held" if price is None else f"{price} of what was held"
     return price
 

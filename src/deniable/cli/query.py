@@ -18,7 +18,6 @@ from deniable.cli.failures import told, warned
 from deniable.cli.metadata import read_metadata
 from deniable.cli.question import (
     AsJson,
-    Asked,
     Epsilon,
     Errors,
     File,
@@ -26,6 +25,7 @@ from deniable.cli.question import (
     MaxGroups,
     MaxRows,
     NewKeys,
+    ParsedQuestion,
     Rho,
     Sql,
     WithProfile,
@@ -69,7 +69,7 @@ def query(  # noqa: PLR0917
     if plot is not None:
         check_picture(plot)
     metadata = read_metadata(file)
-    asked = Asked(
+    asked = ParsedQuestion(
         read_text(sql),
         epsilon,
         rho,

@@ -47,7 +47,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedQuestion:
     """A question with its options, read."""
 
     text: str

@@ -17,7 +17,7 @@ from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.csv_format import CSVFiles
 from deniable.engines.files import Files, Stored
 from deniable.engines.frames import pinned_frame
-from deniable.engines.leaves import Reader, check_read, projection, schema_of
+from deniable.engines.leaves import CellReader, check_read, projection, schema_of
 from deniable.engines.linked import Linked, Standing, linked, standing
 from deniable.engines.pinned import Pinned, Texts
 from deniable.engines.room import Room
@@ -198,9 +198,11 @@ class DuckDB:
         hidden = f"deniable_source_{len(self._frames) + 1}"
         self._frames[hidden] = Held(held, "a table in memory")
         self._connection.register(hidden, held)
-        return self._described(quoted(hidden), Reader.MEMORY), True
+        return self._described(quoted(hidden), CellReader.MEMORY), True
 
-    def _described(self, relation: str, reader: Reader, without: Set[str] = frozenset()) -> Stored:
+    def _described(
+        self, relation: str, reader: CellReader, without: Set[str] = frozenset()
+    ) -> Stored:
         """A relation with its native types; no row is read."""
         described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         found = {str(row[0]): str(row[1]) for row in described if str(row[0]) not in without}
@@ -226,11 +228,11 @@ class DuckDB:
             if kind == "table":
                 self._owned.append((place, table.name, sql))
                 made = _generated(self._connection, place, table.name, sql)
-                return self._described(relation, Reader.DATABASE, made), True
+                return self._described(relation, CellReader.DATABASE, made), True
             if kind == "view":
                 if not row_by_row:
                     raise ParameterError("source", table.name, NOT_ROW_BY_ROW)
-                return self._described(relation, Reader.MEMORY), False
+                return self._described(relation, CellReader.MEMORY), False
         raise ParameterError("source", table.name, "no such table in the database")
 
     def _attach_file(self, where: str, alias: str, seen: Standing) -> None:

@@ -20,7 +20,7 @@ import duckdb as driver
 from deniable.engines.base import quoted
 from deniable.engines.csv_format import PLAIN, CSVFiles, CSVFormat
 from deniable.engines.found import ANY_DEPTH, Found, found
-from deniable.engines.leaves import Reader, projection, why_left_out
+from deniable.engines.leaves import CellReader, projection, why_left_out
 from deniable.engines.linked import Linked, linked
 from deniable.engines.sources import csv_header, csv_options, string_literal, unreadable
 from deniable.errors import ParameterError
@@ -36,7 +36,7 @@ class Stored:
     """A relation of the engine, what reads it, and the native types of its columns."""
 
     relation: str
-    reader: Reader
+    reader: CellReader
     found: Mapping[str, str]
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Columns that are not read whatever is declared, and why."""
@@ -163,15 +163,15 @@ class Files:
             relation = (
                 f"read_parquet({place}, utf8_validation = 'replace', hive_partitioning = false)"
             )
-            reader = Reader.PARQUET
+            reader = CellReader.PARQUET
         else:
             names = csv_header(path, link, self.form)
             options = csv_options(names, path, self.form)
             relation = f"read_csv({place}, hive_partitioning = false, {options})"
             relation = f"(SELECT * REPLACE ({_first(names[0])}) FROM {relation})"
-            reader = Reader.CSV
+            reader = CellReader.CSV
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        hidden = unreadable(connection, place) if reader == Reader.PARQUET else {}
+        hidden = unreadable(connection, place) if reader == CellReader.PARQUET else {}
         values = self.values(path, unit)
         # The engine takes names for one that differ by their case alone, and the first of them.
         kept_out = {name.lower() for name in (*hidden, *values)}

@@ -43,7 +43,7 @@ _TYPES = {
 }
 
 
-class Reader(StrEnum):
+class CellReader(StrEnum):
     """What hands out the cells; it decides what is known about text."""
 
     DATABASE = "database"  # holds nothing but UTF-8
@@ -61,7 +61,7 @@ def check_read(columns: Mapping[str, ColumnType] | None, hidden: Mapping[str, st
 
 
 def schema_of(
-    found: Mapping[str, str], columns: Mapping[str, ColumnType] | None, reader: Reader
+    found: Mapping[str, str], columns: Mapping[str, ColumnType] | None, reader: CellReader
 ) -> Schema:
     """The canonical schema of native types: declared, or of all that can be asked about."""
     if columns:
@@ -69,7 +69,7 @@ def schema_of(
         for name in columns:
             if name.lower() not in natives:
                 hint = nearest(name, found)
-                if reader == Reader.CSV:  # the first line may be a row, and is not quoted
+                if reader == CellReader.CSV:  # the first line may be a row, and is not quoted
                     hint = "the first line of the file does not name it"
                 raise ParameterError("columns", name, f"no such column; {hint}")
             if not _is_read(natives[name.lower()], columns[name]):
@@ -131,7 +131,7 @@ def _exact(native: str, kind: ColumnType) -> bool:
 
 
 def projection(
-    schema: Schema, found: Mapping[str, str], relation: str, reader: Reader, unit: str | None
+    schema: Schema, found: Mapping[str, str], relation: str, reader: CellReader, unit: str | None
 ) -> str:
     """SELECT the canonical columns, under their names in lower case, as questions are read.
 
@@ -152,7 +152,7 @@ def projection(
         reads.append(f"{read} AS {called}")
         # Rows of a longer name are nobody's: a copy need not hold it.
         sealed = _seal(called, kind, reader, LONGEST_TEXT if name.lower() == unit else MOST_BYTES)
-        if kind == ColumnType.TEXT and reader == Reader.PARQUET and name.lower() == unit:
+        if kind == ColumnType.TEXT and reader == CellReader.PARQUET and name.lower() == unit:
             # Two ids that are not UTF-8 may have become one text.
             sealed = f"CASE WHEN strpos({called}, '?') = 0 THEN {sealed} END"
         seals.append(f"{sealed} COLLATE C" if kind == ColumnType.TEXT else sealed)
@@ -160,7 +160,7 @@ def projection(
     return f"SELECT {', '.join(seals)} FROM (SELECT {', '.join(reads)} FROM {relation}) AS stored"
 
 
-def _read(column: str, native: str, kind: ColumnType, reader: Reader) -> str:
+def _read(column: str, native: str, kind: ColumnType, reader: CellReader) -> str:
     """A column in the words of its canonical type, or NULL; ends are not looked at yet."""
     near = family(native)
     if native.startswith("DECIMAL"):
@@ -206,7 +206,7 @@ def _widened(column: str, native: str, kind: ColumnType) -> str:
     return f"TRY_CAST({column} AS {SQL_TYPES[kind]})"
 
 
-def _seal(value: str, kind: ColumnType, reader: Reader, longest: int = MOST_BYTES) -> str:
+def _seal(value: str, kind: ColumnType, reader: CellReader, longest: int = MOST_BYTES) -> str:
     """A value of a type if it is canonical, else NULL."""
     if kind == ColumnType.NUMBER:
         return f"CASE WHEN isfinite({value}) THEN {value} + 0e0 END"  # one zero
@@ -217,6 +217,6 @@ def _seal(value: str, kind: ColumnType, reader: Reader, longest: int = MOST_BYTE
         ends = f"TIMESTAMP '{FIRST_TIME}' AND TIMESTAMP '{LAST_TIME}'"
         return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
     if kind == ColumnType.TEXT:
-        text = f"TRY(decode(encode({value})))" if reader == Reader.MEMORY else value
+        text = f"TRY(decode(encode({value})))" if reader == CellReader.MEMORY else value
         return f"CASE WHEN strlen({value}) <= {longest} THEN {text} END"
     return value

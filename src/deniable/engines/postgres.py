@@ -22,7 +22,7 @@ from deniable.engines.postgres_opened import (
     OTHERS,
     SENTENCES,
     Known,
-    Opened,
+    OpenedTable,
     plan_of,
 )
 from deniable.engines.postgres_parts import rows_of
@@ -150,7 +150,7 @@ class Postgres:
         self._schemas: dict[str, Schema] = {}
         self._sources: dict[str, exp.Expr] = {}
         self._known: dict[str, Known] = {}
-        self._opened: dict[str, Opened] = {}
+        self._opened: dict[str, OpenedTable] = {}
         self._passed: dict[object, None] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -210,7 +210,7 @@ class Postgres:
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
         whose = None if unit is None else unit.lower()
         known = Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
-        self._opened[name] = Opened(oid, what, lock, tuple(found))
+        self._opened[name] = OpenedTable(oid, what, lock, tuple(found))
         view = exp.table_(known.name, db="pg_temp", quoted=True)
         self._known[name], self._schemas[name] = known, schema
         listed = [exp.column(column.lower(), quoted=True) for column in kinds]
@@ -310,7 +310,7 @@ class Postgres:
     def write(self, step: Step) -> list[str]:
         return [*(known.view() for known, _ in self.read_by(step)), *self.translated(step)]
 
-    def read_by(self, step: Step) -> list[tuple[Known, Opened]]:
+    def read_by(self, step: Step) -> list[tuple[Known, OpenedTable]]:
         written = self.translated(step)
         return [
             (known, self._opened[name])

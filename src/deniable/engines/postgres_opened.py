@@ -76,7 +76,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedTable:
     """What a table was when it was opened: number, what speaks against it, lock, and columns."""
 
     oid: int

@@ -50,7 +50,7 @@ from deniable.engines.spark_leaves import (
     leaf,
     places_of,
 )
-from deniable.engines.spark_plans import Stored, stored
+from deniable.engines.spark_plans import StoredRows, stored
 
 # What a question means must not follow the settings of the session or of the cluster.
 _SETTINGS = {
@@ -193,7 +193,7 @@ class Opened:
     name: str
     source: SparkTable
     fields: tuple[native.StructField, ...]
-    stored: Stored | None
+    stored: StoredRows | None
 
     def is_still(self, frame: DataFrame) -> bool:
         """Whether rows as they are found now are of the same columns, and stored alike."""

@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 
 from deniable.engines.frames import arrow_types
 from deniable.engines.leaves import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, MOST_BYTES
-from deniable.engines.spark_plans import Form, Stored
+from deniable.engines.spark_plans import Form, StoredRows
 from deniable.tables import ColumnType, Schema
 
 _TYPES: dict[type[native.DataType], ColumnType] = {
@@ -45,7 +45,7 @@ def kind_of(found: native.DataType) -> ColumnType | None:
     return _TYPES.get(type(found))
 
 
-def is_exact(name: str, found: native.DataType, stored: Stored | None) -> bool:
+def is_exact(name: str, found: native.DataType, stored: StoredRows | None) -> bool:
     """Whether different values stay different, or are NULL.
 
     In names of folders 7 and 007 are one, or %41 and A; as texts of JSON, 7 and "7".
@@ -57,7 +57,7 @@ def is_exact(name: str, found: native.DataType, stored: Stored | None) -> bool:
     return not isinstance(found, _ROUNDED)
 
 
-def is_total(found: native.DataType, stored: Stored | None) -> bool:
+def is_total(found: native.DataType, stored: StoredRows | None) -> bool:
     """Whether no cell makes Spark fail as it reads files, or give up the rest of a file.
 
     Times that count milliseconds are widened, and fail where they lie too far; Spark does not tell

@@ -78,7 +78,7 @@ asks."""
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRows:
     """Rows as they are stored, and the columns whose values stand in the names of folders."""
 
     form: Form
@@ -87,7 +87,7 @@ class Stored:
     """Whether one file, or one cell, of them may change what the others mean."""
 
 
-def stored(frame: DataFrame) -> Stored | None:
+def stored(frame: DataFrame) -> StoredRows | None:
     """How its rows are stored; None if they are computed. A temporary view is seen through."""
     plan = node = frame._jdf.queryExecution().analyzed()
     meant: dict[int, int] = {}  # the columns that others are new names of
@@ -118,30 +118,30 @@ def _hands_on(node: Any, meant: dict[int, int]) -> bool:
 
 def _leaf(
     frame: DataFrame, node: Any, named: Mapping[str, int], meant: Mapping[int, int]
-) -> Stored | None:
+) -> StoredRows | None:
     """What stands at the end of a plan."""
     kind = node.getClass().getSimpleName()
     if kind in _ROWS:
-        return Stored(Form.MEMORY, several=kind != "Range")
+        return StoredRows(Form.MEMORY, several=kind != "Range")
     if kind == "LogicalRelation":
         relation = node.relation()
         if _class(relation) != f"{_FILES}HadoopFsRelation":
             return None
         options, files = _options(relation.options()), relation.location()
         if _class(relation.fileFormat()) == _DELTA:
-            return None if _can_fail(options) else Stored(Form.PARQUET)
+            return None if _can_fail(options) else StoredRows(Form.PARQUET)
         form, managed = _FORMATS.get(_class(relation.fileFormat())), _is_managed(node)
     else:
         table, options = node.table(), dict(node.options())
         if _class(table) in _KEPT_ELSEWHERE:
-            return None if _can_fail(options) else Stored(_KEPT_ELSEWHERE[_class(table)])
+            return None if _can_fail(options) else StoredRows(_KEPT_ELSEWHERE[_class(table)])
         form, managed = _TABLES.get(_class(table)), False
         files = None if form is None else table.fileIndex()
     if form is None or _can_fail(options):
         return None
     written = {name.lower() for name in files.partitionSchema().fieldNames()}
     numbers = {number for name, number in _named(node.output()).items() if name.lower() in written}
-    return Stored(
+    return StoredRows(
         form=form,
         folders=frozenset(n for n, number in named.items() if _is(number, meant) in numbers),
         several=not (managed or (form != Form.JSON and _is_one_file(frame, files, options))),

@@ -13,7 +13,7 @@ import duckdb as driver
 
 from deniable.engines.base import quoted
 from deniable.engines.files import Files, Stored
-from deniable.engines.leaves import Reader
+from deniable.engines.leaves import CellReader
 from deniable.tables import ColumnType
 
 _SHORT, _LOST = "deniable_rejected_scans", "deniable_rejected"
@@ -81,7 +81,7 @@ def _counted(
     relation = _noting(stored)
     ((_, *found),) = connection.execute(f"SELECT {counts} FROM {relation}").fetchall()
     dropped = 0
-    if stored.reader == Reader.CSV:
+    if stored.reader == CellReader.CSV:
         lost = f"SELECT COUNT(*) FROM (SELECT DISTINCT scan_id, line FROM {_LOST})"
         ((dropped,),) = connection.execute(lost).fetchall()
     return StoredCells(
@@ -91,7 +91,7 @@ def _counted(
 
 def _noting(stored: Stored) -> str:
     """The relation, with a note of each line that a CSV reader drops."""
-    if stored.reader != Reader.CSV:
+    if stored.reader != CellReader.CSV:
         return stored.relation
     before, option, after = stored.relation.rpartition("ignore_errors=true")
     noted = f", store_rejects=true, rejects_table='{_LOST}', rejects_scan='{_SHORT}'"

@@ -13,7 +13,7 @@ from deniable.learning.classifier import Classifier
 from deniable.learning.equations import shrunken_mean
 from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges
-from deniable.learning.scikit import Reader, SumsEstimator, read_classes
+from deniable.learning.scikit import NoisySums, SumsEstimator, read_classes
 from deniable.learning.sums import GroupSums, Sums
 
 _ALL = Share(Fraction(1))
@@ -46,7 +46,7 @@ class GaussianNB(Classifier, SumsEstimator):
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         return [(self._sums(), _ALL)]
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width, sums = ranges.width, self._sums()
         drawn, spread = self._heard(reader, sums, _ALL, width)
         counts, first, second = sums.read(drawn, width)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for
-from deniable.learning.priced import Priced
+from deniable.learning.priced import PricedEstimator
 from deniable.learning.rows import GRID, Floats, read_column, read_features
 from deniable.learning.scikit import read_classes, read_pair, read_positive
 from deniable.learning.sums import Integers
@@ -112,7 +112,7 @@ class BlockSum:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SubsampledEstimator(Priced):
+class SubsampledEstimator(PricedEstimator):
     """Any scikit-learn estimator made private: fitted on blocks, what it learned averaged.
 
     Formal guarantee. For any two tables that differ in one row under `relation`, a fit keeps
@@ -122,7 +122,7 @@ class SubsampledEstimator(Priced):
     Blocks cost accuracy of their own: each sees one row in `blocks`, and noise falls with `blocks`.
     Where one of the estimators that read sums will do, it does better.
 
-    Args, beside those of every `Priced`:
+    Args, beside those of every `PricedEstimator`:
         estimator: not private; it is cloned, and fitted in child processes alone.
         learned: attributes that are averaged, with their shapes: {"coef_": (3,), "intercept_": ()}.
         bounds: (low, high) of all numbers that are learned; beyond, they are clamped.

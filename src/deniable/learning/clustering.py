@@ -14,7 +14,7 @@ from deniable.errors import ParameterError
 from deniable.learning.noise import Share
 from deniable.learning.pca import covariance_of
 from deniable.learning.rows import GRID, Floats, Labels, Ranges
-from deniable.learning.scikit import Reader, SumsEstimator
+from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import CellCounts, GroupSums, Moments, Sums, nearest
 from deniable.privacy.exact import whole
 
@@ -74,7 +74,7 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     def _steps(self) -> Share:
         return Share(_STEPS_PART, whole(self.max_iter, "max_iter"))
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         centres = self._start(reader, ranges.width)
         sizes = np.zeros(len(centres))
         for _ in range(self.max_iter):
@@ -84,7 +84,7 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
         self.n_iter_ = self.max_iter
         self._scale = ranges.scale
 
-    def _start(self, reader: Reader, width: int) -> Floats:
+    def _start(self, reader: NoisySums, width: int) -> Floats:
         """The k centres of cells along the noisy principal directions, by their noisy counts."""
         drawn, spread = self._heard(reader, _MOMENTS, _MOMENTS_SHARE, width)
         matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
@@ -98,7 +98,7 @@ class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
             weights = np.maximum(counts - counts.min(), 1e-9)
         return weighted_centres(cells.middles(), weights, self.n_clusters)
 
-    def _step(self, reader: Reader, centres: Floats) -> tuple[Floats, Floats]:
+    def _step(self, reader: NoisySums, centres: Floats) -> tuple[Floats, Floats]:
         clusters, width = centres.shape
         sums = GroupSums(clusters, _ONE, _ROW, centres=tuple(map(tuple, centres.tolist())))
         drawn, spread = self._heard(reader, sums, self._steps(), width)

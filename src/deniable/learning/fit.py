@@ -20,7 +20,7 @@ from deniable.learning.logistic import LogisticRegression
 from deniable.learning.noise import Mechanism
 from deniable.learning.pca import PCA
 from deniable.learning.perturbed import PerturbedLogisticRegression
-from deniable.learning.pushed import Source
+from deniable.learning.pushed import LearningSource
 from deniable.learning.rows import Ranges, Rows
 from deniable.learning.scaling import StandardScaler
 from deniable.learning.scikit import PrivateEstimator, SumsEstimator, read_classes, read_pair
@@ -133,7 +133,7 @@ def fit(
     return model
 
 
-def _steps(model: PrivateEstimator, source: Source, parts: Parts) -> list[Step]:
+def _steps(model: PrivateEstimator, source: LearningSource, parts: Parts) -> list[Step]:
     """Every kind of statement that the fit will run; refused where the engine has no room."""
     if isinstance(model, SumsEstimator):
         each = [source.pushed(sums) for sums in model._drawn(len(source.x))]
@@ -160,7 +160,7 @@ class _Columns:
 class _DoorReader:
     """Sums of a table, drawn through a door, and kept for the record."""
 
-    def __init__(self, door: Door, snapshot: LazySnapshot, source: Source) -> None:
+    def __init__(self, door: Door, snapshot: LazySnapshot, source: LearningSource) -> None:
         self._door, self._snapshot, self._source = door, snapshot, source
         self.drawn: list[list[int]] = []
 
@@ -219,7 +219,7 @@ def _recall(model: PrivateEstimator, stored: object, ranges: Ranges) -> None:
     model._recall()
 
 
-def _pull(source: Source, snapshot: LazySnapshot) -> Rows:
+def _pull(source: LearningSource, snapshot: LazySnapshot) -> Rows:
     """Bounded rows out of the engine."""
     found = snapshot.run(source.rows_step())
     width = len(source.x)
@@ -345,7 +345,7 @@ def _bounds_of(columns: _Columns, name: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _source(model: PrivateEstimator, selected: Selected, columns: _Columns) -> Source:
+def _source(model: PrivateEstimator, selected: Selected, columns: _Columns) -> LearningSource:
     rows = selected.relation.rows
     if rows == BOUGHT:
         raise ParameterError("max_rows", None, "declare how many rows of one unit count")
@@ -363,7 +363,7 @@ def _source(model: PrivateEstimator, selected: Selected, columns: _Columns) -> S
     width = len(columns.x)
     ranges = model._ready(width)
     model.n_features_in_ = width
-    return Source(
+    return LearningSource(
         selected=selected,
         x=columns.x,
         y=columns.y,

@@ -14,7 +14,7 @@ from deniable.errors import ParameterTypeError
 from deniable.learning.equations import Equations, shrunken_mean
 from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges, Rows
-from deniable.learning.scikit import Reader, SumsEstimator, read_pair, targeted
+from deniable.learning.scikit import NoisySums, SumsEstimator, read_pair, targeted
 from deniable.learning.sums import DIAGONAL, OFF_DIAGONAL, Moments, Sums
 from deniable.privacy.exact import not_negative
 
@@ -63,7 +63,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     def _alpha(self) -> float:
         return 0.0
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
         drawn, spread = self._heard(reader, _MOMENTS, _ALL, width)
         matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)

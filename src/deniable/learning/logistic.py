@@ -13,7 +13,7 @@ from deniable.learning.classifier import LinearClassifier
 from deniable.learning.descent import STEP, Descent
 from deniable.learning.noise import Share, deviation
 from deniable.learning.rows import Floats, Ranges
-from deniable.learning.scikit import Reader, SumsEstimator
+from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import Gradients, Moments, Sums
 from deniable.privacy.exact import whole
 
@@ -104,7 +104,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         start = np.zeros((self._directions(), width + 1))
         return [_MOMENTS, Gradients(np.eye(width + 1), start)]
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
         drawn, spread = self._heard(reader, _MOMENTS, _MOMENTS_SHARE, width)
         matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)

@@ -14,7 +14,7 @@ from deniable.errors import ParameterError
 from deniable.learning.equations import shrunken_mean
 from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges
-from deniable.learning.scikit import Reader, SumsEstimator
+from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import Moments, Sums
 from deniable.privacy.exact import whole
 
@@ -56,7 +56,7 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
             raise ParameterError("n_components", self.n_components, f"there are {width} columns")
         return super()._ranges(width)
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
         drawn, spread = self._heard(reader, _MOMENTS, _ALL, width)
         matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)

@@ -16,7 +16,7 @@ from deniable.privacy.price import Price
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Priced(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PricedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator whose fit has a price that is known before data are read.
 
     By itself a fit is ε-DP, ρ-zCDP, or keeps the guarantee. In `dp.fit`, `epsilon=` is what it is

@@ -64,7 +64,7 @@ _ROW = whole(1)
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class LearningSource:
     """Columns of private rows that are learned from, with what is declared about them.
 
     Sums are bounded in L2, or in L1 where `l2` is not said.
@@ -228,13 +228,13 @@ class Pushed:
 
 
 @singledispatch
-def pushed(sums: object, source: Source) -> Pushed:
+def pushed(sums: object, source: LearningSource) -> Pushed:
     """The plan of a sum of private rows."""
     raise TypeError(f"{type(sums).__name__} of {source.x} is not summed in an engine")
 
 
 @pushed.register
-def _(sums: Moments, source: Source) -> Pushed:
+def _(sums: Moments, source: LearningSource) -> Pushed:
     parts = [real(sums.row) * each for each in columns("u", len(source.x))] + [real(sums.one)]
     if sums.target > 0:
         parts.append(real(sums.target) * column("t"))
@@ -248,7 +248,7 @@ def _(sums: Moments, source: Source) -> Pushed:
 
 
 @pushed.register
-def _(sums: GroupSums, source: Source) -> Pushed:
+def _(sums: GroupSums, source: LearningSource) -> Pushed:
     width, turns = len(source.x), source.bounded
     u = numbered("u", columns("u", width))
     parts = [real(sums.one)]
@@ -270,7 +270,7 @@ def _(sums: GroupSums, source: Source) -> Pushed:
 
 
 @pushed.register
-def _(sums: CellCounts, source: Source) -> Pushed:
+def _(sums: CellCounts, source: LearningSource) -> Pushed:
     bins, cells = [], []
     u = columns("u", len(source.x))
     for place, (axis, width) in enumerate(zip(sums.axes, sums.width, strict=True)):
@@ -284,7 +284,7 @@ def _(sums: CellCounts, source: Source) -> Pushed:
 
 
 @pushed.register
-def _(sums: Gradients, source: Source) -> Pushed:
+def _(sums: Gradients, source: LearningSource) -> Pushed:
     directions, width = sums.weights.shape
     w = numbered("w", columns("w", width))
     scores = numbered("s", (_dot(row, list(w.values())) for row in sums.weights))
@@ -360,7 +360,7 @@ def _whole(
 
 
 def _summed(
-    turns: Turns, parts: Sequence[Term], sums: Sums, source: Source, groups: int = 1
+    turns: Turns, parts: Sequence[Term], sums: Sums, source: LearningSource, groups: int = 1
 ) -> Pushed:
     one = Relation.ADD_REMOVE
     row = sums.moved(one) if source.l2 else sums.moved_l1(one, len(source.x))

@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from deniable.learning.equations import shrunken_mean
 from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges
-from deniable.learning.scikit import Reader, SumsEstimator
+from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import GroupSums, Sums
 
 _SUMS = GroupSums(groups=1, one=0.2**0.5, row=0.4**0.5, square=0.4**0.5)
@@ -44,7 +44,7 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         return [(_SUMS, _ALL)]
 
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
         drawn, spread = self._heard(reader, _SUMS, _ALL, width)
         counts, sums, squares = _SUMS.read(drawn, width)

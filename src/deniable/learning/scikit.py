@@ -15,7 +15,7 @@ from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import frameless
 from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for, price
 from deniable.learning.outlook import Outlook, foreseen
-from deniable.learning.priced import Priced
+from deniable.learning.priced import PricedEstimator
 from deniable.learning.rows import (
     Floats,
     Ranges,
@@ -32,7 +32,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.units import Relation, read_relation
 
 
-class Reader(Protocol):
+class NoisySums(Protocol):
     """The only way to private rows: sums, with noise."""
 
     def draw(self, mechanism: Mechanism, sums: Sums) -> Integers:
@@ -52,7 +52,7 @@ class ArrayReader:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateEstimator(Priced):
+class PrivateEstimator(PricedEstimator):
     """What private estimators share: a price that is known before data are read, and sums.
 
     Parameters are public and stored as they are given; they are read, and refused if they are
@@ -64,7 +64,7 @@ class PrivateEstimator(Priced):
     their like, tell exact numbers of those rows, which no budget covers: choose parameters on
     public rows, and score on public rows.
 
-    Args of every one, beside those of `Priced`:
+    Args of every one, beside those of `PricedEstimator`:
         bounds: (low, high) of the columns, numbers or lists with one number for each column.
         norm: of those that have it, the longest row that counts in full, columns being centred and
             divided by half their span; None: no further clipping.
@@ -127,7 +127,7 @@ class SumsEstimator(PrivateEstimator):
         return [sums for sums, _ in self._parts()]
 
     @abstractmethod
-    def _learn(self, reader: Reader, ranges: Ranges) -> None:
+    def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         """Draw the sums, and set what is learned."""
 
     @property
@@ -152,7 +152,7 @@ class SumsEstimator(PrivateEstimator):
         self._learn(ArrayReader(rows), ranges)
 
     def _heard(
-        self, reader: Reader, sums: Sums, share: Share, width: int
+        self, reader: NoisySums, sums: Sums, share: Share, width: int
     ) -> tuple[Integers, float]:
         """Noisy sums for their share, and the deviation of their noise."""
         mechanism = self._noise(sums, share, width)

@@ -34,7 +34,7 @@ _KINDS: Mapping[str, type[PureDP] | type[ApproxDP] | type[ZCDP] | type[GDP]] = {
 }
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry says."""
 
     OPEN = "open"  # a population gets its budget
@@ -50,7 +50,7 @@ class Kind(StrEnum):
     NOTE = "note"  # for information: nothing is spent
 
 
-ANSWERS = frozenset({Kind.ANSWER, Kind.SETTLE})
+ANSWERS = frozenset({EntryKind.ANSWER, EntryKind.SETTLE})
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Row:
 
     population: str
     number: int
-    kind: Kind
+    kind: EntryKind
     who: str
     question: str | None
     refers: int | None
@@ -83,7 +83,7 @@ def make_row(
     last: Row | None,
     *,
     population: str,
-    kind: Kind,
+    kind: EntryKind,
     who: str,
     data: Mapping[str, object],
     question: str | None = None,
@@ -91,7 +91,7 @@ def make_row(
 ) -> Row:
     """The entry that follows `last`."""
     number = 1 if last is None else last.number + 1
-    settles, holds = kind == Kind.SETTLE, "hold" in data
+    settles, holds = kind == EntryKind.SETTLE, "hold" in data
     version = HANDING_ON if settles and holds else HOLDING if settles or holds else VERSION
     body = canonical(
         {
@@ -235,7 +235,7 @@ def state_of(row: Row) -> State:
 
 def has_ended(rows: list[Row]) -> bool:
     """Whether one of the entries about a reservation ends it."""
-    return any(row.kind == Kind.FAIL or row.kind in ANSWERS for row in rows)
+    return any(row.kind == EntryKind.FAIL or row.kind in ANSWERS for row in rows)
 
 
 def of_open(last: Row | None, name: str) -> Row:

@@ -26,7 +26,7 @@ from deniable.errors import (
 )
 from deniable.ledger import policy
 from deniable.ledger.entries import (
-    Kind,
+    EntryKind,
     Row,
     State,
     budget_to_json,
@@ -142,7 +142,9 @@ class Ledger:
             # Two ledgers never have one head, whatever they hold.
             nonce = {"nonce": self._nonce()}
             data = {"budget": budget_to_json(budget), "state": state.to_json()} | nonce
-            return make_row(self._key, None, population=name, kind=Kind.OPEN, who=who, data=data)
+            return make_row(
+                self._key, None, population=name, kind=EntryKind.OPEN, who=who, data=data
+            )
 
         if self._watch.settle(name) is None:
             try:
@@ -213,7 +215,7 @@ class Ledger:
                 **({"selects": text} if selects else {}),
             }
 
-        row = self._append(name, Kind.RESERVE, analyst, data, question=digest)
+        row = self._append(name, EntryKind.RESERVE, analyst, data, question=digest)
         whole = loss_from_json(row.data["loss"])
         return Reservation(name, row.number, analyst, whole, head_of(row))
 
@@ -246,7 +248,7 @@ class Ledger:
     def debit(self, reservation: Reservation, loss: Loss) -> None:
         """Record that part of a reservation is about to be drawn, if so much is left of it."""
         text = loss_to_json(loss)
-        self._refer(reservation, Kind.DEBIT, {"loss": text}, loss_from_json(text))
+        self._refer(reservation, EntryKind.DEBIT, {"loss": text}, loss_from_json(text))
 
     def answer(
         self, reservation: Reservation, value: object, *, drawn: Sequence[Loss] | None = None
@@ -256,7 +258,7 @@ class Ledger:
         `drawn` are the losses that were really drawn, where they differ from the reserved one.
         """
         data = answer_data(value, drawn)
-        row = self._refer(reservation, Kind.ANSWER, data)
+        row = self._refer(reservation, EntryKind.ANSWER, data)
         return Recorded(data["answer"], reservation.number, head_of(row))
 
     def settle(
@@ -276,7 +278,7 @@ class Ledger:
         data = answer_data(value, drawn)
         if second is None:
             stated("let go", reservation.number)
-            row = self._refer(reservation, Kind.SETTLE, data)
+            row = self._refer(reservation, EntryKind.SETTLE, data)
             return Recorded(data["answer"], reservation.number, head_of(row)), None
         name, text = reservation.population, loss_to_json(second.loss)
         told, charged = read_name(second.purpose, "purpose"), loss_from_json(text)
@@ -284,13 +286,15 @@ class Ledger:
         digest = question_digest(name, text, second.question)
         rest, held = read_hold(second.hold)
         data |= {"purpose": told, "loss": text, "resumable": False} | held
-        row = self._refer(reservation, Kind.SETTLE, data, second=(charged, rest), question=digest)
+        row = self._refer(
+            reservation, EntryKind.SETTLE, data, second=(charged, rest), question=digest
+        )
         recorded = Recorded(data["answer"], reservation.number, head_of(row))
         return recorded, Reservation(name, row.number, reservation.who, charged, head_of(row))
 
     def fail(self, reservation: Reservation) -> None:
         """Record that a reservation gave nothing. It stays spent, and so does what it holds."""
-        self._refer(reservation, Kind.FAIL, {})
+        self._refer(reservation, EntryKind.FAIL, {})
 
     def note(self, population: str, told: Mapping[str, object], *, who: str, purpose: str) -> str:
         """Write something down about a population, once; nothing is spent. The head of its chain.
@@ -302,7 +306,7 @@ class Ledger:
         why, kept = read_name(purpose, "purpose"), plain(told)
         digest = hashlib.sha256(canonical({"note": kept, "purpose": why}).encode()).hexdigest()
         for row in self._store.asked(name, digest):
-            if row.kind == Kind.NOTE:
+            if row.kind == EntryKind.NOTE:
                 return head_of(self._watch.authentic(row, self._store))
 
         def data(before: Row, _: View) -> dict[str, object]:
@@ -310,12 +314,12 @@ class Ledger:
             after = replace(state, time=self._day(state))
             return {"purpose": why, "note": kept, "state": after.to_json()}
 
-        return head_of(self._append(name, Kind.NOTE, by, data, question=digest))
+        return head_of(self._append(name, EntryKind.NOTE, by, data, question=digest))
 
     def _append(
         self,
         name: str,
-        kind: Kind,
+        kind: EntryKind,
         who: str,
         data: Callable[[Row, View], Mapping[str, object]],
         *,
@@ -342,7 +346,7 @@ class Ledger:
     def _refer(
         self,
         reservation: Reservation,
-        kind: Kind,
+        kind: EntryKind,
         told: Mapping[str, object],
         drawn: Loss | None = None,
         *,
@@ -372,7 +376,7 @@ class Ledger:
         """A resumable reservation that has not ended, and what was drawn of it so far."""
         name = read_name(population, "population")
         row = self._store.row(name, whole(number, "number"))
-        if row is None or row.kind != Kind.RESERVE:
+        if row is None or row.kind != EntryKind.RESERVE:
             raise LedgerError(f"entry {number} of {name!r} is no reservation")
         data = self._watch.authentic(row, self._store).data
         if data.get("resumable") is not True:
@@ -384,16 +388,16 @@ class Ledger:
 
     def top_up(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
         """Add to a budget, for a recorded reason. The promises add up (basic composition)."""
-        return self._change(population, Kind.TOP_UP, who, reason, budget)
+        return self._change(population, EntryKind.TOP_UP, who, reason, budget)
 
     def lower(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
         """Replace a budget by a smaller one. What was spent stays spent."""
-        return self._change(population, Kind.LOWER, who, reason, budget)
+        return self._change(population, EntryKind.LOWER, who, reason, budget)
 
     def share(self, population: str, analyst: str, budget: Budget, *, who: str, reason: str) -> str:
         """Limit what one analyst may spend. The total always gates as well."""
         name = read_name(analyst, "analyst")
-        return self._change(population, Kind.SHARE, who, reason, budget, analyst=name)
+        return self._change(population, EntryKind.SHARE, who, reason, budget, analyst=name)
 
     def renew(self, population: str, budget: Budget, *, who: str, reason: str) -> str:
         """Start again with a fresh budget: a new promise, beside all earlier ones.
@@ -406,12 +410,12 @@ class Ledger:
             "before have both losses, which add up.",
             stacklevel=2,
         )
-        return self._change(population, Kind.RENEW, who, reason, budget)
+        return self._change(population, EntryKind.RENEW, who, reason, budget)
 
     def _change(
         self,
         population: str,
-        kind: Kind,
+        kind: EntryKind,
         who: str,
         reason: str,
         budget: Budget,

@@ -11,7 +11,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
 from deniable.errors import BudgetError, DoorError, ParameterError
-from deniable.ledger.entries import Hold, Kind, State, Tranche
+from deniable.ledger.entries import EntryKind, Hold, State, Tranche
 from deniable.ledger.filters import Budget, Totals, charge
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import decimals
@@ -29,13 +29,13 @@ def opened(budget: Budget) -> State:
     return State((Tranche(budget),), {}, budget)
 
 
-def changed(state: State, kind: Kind, budget: Budget, analyst: str | None) -> State:
+def changed(state: State, kind: EntryKind, budget: Budget, analyst: str | None) -> State:
     """The state after a top-up, a lowering, a share or a renewal."""
-    if kind == Kind.TOP_UP:
+    if kind == EntryKind.TOP_UP:
         return _topped_up(state, budget)
-    if kind == Kind.LOWER:
+    if kind == EntryKind.LOWER:
         return _lowered(state, budget)
-    if kind == Kind.RENEW:
+    if kind == EntryKind.RENEW:
         fresh = {
             who: Tranche(each.budget)
             for who, each in state.shares.items()

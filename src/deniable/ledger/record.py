@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from deniable.ledger.entries import ANSWERS, Kind, Row
+from deniable.ledger.entries import ANSWERS, EntryKind, Row
 from deniable.ledger.filters import Totals, charge
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import compose
@@ -45,18 +45,18 @@ def _read(rows: Iterable[Row]) -> tuple[dict[int, Loss], dict[int, list[Loss]]]:
     drawn: dict[int, list[Loss]] = {}
     for row in rows:
         data, number = row.data, row.refers
-        if row.kind == Kind.RENEW:
+        if row.kind == EntryKind.RENEW:
             doors, drawn = {}, {}
-        elif row.kind == Kind.RESERVE:
+        elif row.kind == EntryKind.RESERVE:
             doors[row.number] = loss_from_json(data["loss"])
             if data["resumable"]:
                 drawn[row.number] = []
-        elif row.kind == Kind.DEBIT and number in drawn:
+        elif row.kind == EntryKind.DEBIT and number in drawn:
             drawn[number].append(loss_from_json(data["loss"]))
         elif row.kind in ANSWERS and number in doors and number not in drawn:
             texts = data.get("drawn")
             drawn[number] = [doors[number]] if texts is None else [*map(loss_from_json, texts)]
-        if row.kind == Kind.SETTLE and "loss" in data:
+        if row.kind == EntryKind.SETTLE and "loss" in data:
             doors[row.number] = loss_from_json(data["loss"])
     return doors, drawn
 

@@ -12,7 +12,16 @@ from fractions import Fraction
 
 from deniable.errors import DoorError, LedgerTamperedError
 from deniable.ledger import policy
-from deniable.ledger.entries import ANSWERS, Kind, Row, State, day_of, has_ended, head_of, state_of
+from deniable.ledger.entries import (
+    ANSWERS,
+    EntryKind,
+    Row,
+    State,
+    day_of,
+    has_ended,
+    head_of,
+    state_of,
+)
 from deniable.ledger.filters import Budget, Totals
 from deniable.ledger.stores.base import LedgerStore, View
 from deniable.ledger.watch import Watch
@@ -136,7 +145,7 @@ def after_entry_about(
     watch: Watch,
     reservation: Reservation,
     *,
-    kind: Kind,
+    kind: EntryKind,
     before: Row,
     view: View,
     drawn: Loss | None = None,
@@ -159,7 +168,7 @@ def after_entry_about(
         return policy.door_ended(state, number)
     if has_ended(view.referring(name, number)):
         raise DoorError(f"reservation {number} has ended already")
-    if kind != Kind.SETTLE:
+    if kind != EntryKind.SETTLE:
         return policy.hold_kept(state, number)
     if question is not None and question == mine.question:
         raise DoorError("the second part of a question must be another question")

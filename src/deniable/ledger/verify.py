@@ -15,7 +15,7 @@ from deniable.errors import (
 )
 from deniable.ledger.entries import (
     ANSWERS,
-    Kind,
+    EntryKind,
     Row,
     State,
     budget_from_json,
@@ -36,11 +36,11 @@ from deniable.ledger.policy import (
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json, loss_to_json
 
-_ABOUT = ANSWERS | {Kind.FAIL, Kind.DEBIT}  # kinds about a reservation
+_ABOUT = ANSWERS | {EntryKind.FAIL, EntryKind.DEBIT}  # kinds about a reservation
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedChain:
     """A chain that holds together."""
 
     population: str
@@ -50,7 +50,7 @@ class Verified:
     head: str
 
 
-def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verified:
+def verify(ledger: Ledger, population: str, *, head: str | None = None) -> VerifiedChain:
     """Check the chain of a population: MACs, numbers, totals, filters, references.
 
     `head` is what an answer carried ("12:ab34..."): the chain must still hold that entry, which
@@ -70,7 +70,7 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
             raise LedgerTamperedError(f"entry {row.number} of {population!r} has wrong totals")
         if row.refers is not None or row.kind in _ABOUT:
             _check_reference(row, reservations, ended)
-        if row.kind == Kind.RESERVE or (row.kind == Kind.SETTLE and "loss" in row.data):
+        if row.kind == EntryKind.RESERVE or (row.kind == EntryKind.SETTLE and "loss" in row.data):
             reservations.add(row.number)
         if wanted is not None and row.number == wanted[0]:
             seen = True
@@ -83,7 +83,7 @@ def verify(ledger: Ledger, population: str, *, head: str | None = None) -> Verif
         raise LedgerTamperedError(
             f"the chain of {population!r} ends at entry {before.number}, before {wanted[0]}"
         )
-    return Verified(population, before.number, len(reservations), len(ended), head_of(before))
+    return VerifiedChain(population, before.number, len(reservations), len(ended), head_of(before))
 
 
 def _check_reference(row: Row, reservations: set[int], ended: set[int]) -> None:
@@ -93,7 +93,7 @@ def _check_reference(row: Row, reservations: set[int], ended: set[int]) -> None:
         raise LedgerTamperedError(f"entry {row.number} refers to no reservation")
     if number in ended:
         raise LedgerTamperedError(f"entry {row.number} follows the end of its reservation")
-    if row.kind != Kind.DEBIT:
+    if row.kind != EntryKind.DEBIT:
         ended.add(number)
 
 
@@ -113,13 +113,13 @@ def _next(state: State | None, row: Row, doors: dict[int, Loss]) -> State:
 
 
 def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[int, Loss]) -> State:
-    if row.kind == Kind.OPEN and state is None:
+    if row.kind == EntryKind.OPEN and state is None:
         return opened(budget_from_json(data["budget"]))
-    if state is None or row.kind == Kind.OPEN:
+    if state is None or row.kind == EntryKind.OPEN:
         raise LedgerTamperedError(f"entry {row.number} of {row.population!r} opens it wrongly")
-    if row.kind == Kind.NOTE:
+    if row.kind == EntryKind.NOTE:
         return state
-    if row.kind == Kind.RESERVE:
+    if row.kind == EntryKind.RESERVE:
         selects, resumable = "selects" in data, data["resumable"]
         after, taken = reserved(
             state,
@@ -135,7 +135,7 @@ def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[in
         if resumable:
             doors[row.number] = taken
         return after
-    if row.kind == Kind.SETTLE:
+    if row.kind == EntryKind.SETTLE:
         second, rest = (
             loss_from_json(data[name]) if name in data else None for name in ("loss", "hold")
         )
@@ -144,7 +144,7 @@ def _applied(state: State | None, row: Row, data: dict[str, Any], doors: dict[in
         whole = doors.get(row.refers or 0)
         if whole is None or row.refers is None:
             return hold_kept(state, row.refers or 0)
-        if row.kind == Kind.DEBIT:
+        if row.kind == EntryKind.DEBIT:
             return door_drawn(state, row.refers, whole, loss_from_json(data["loss"]))
         return door_ended(state, row.refers)
     return changed(state, row.kind, budget_from_json(data["budget"]), data["analyst"])

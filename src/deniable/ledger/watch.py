@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from deniable.errors import LedgerError, LedgerTamperedError
-from deniable.ledger.entries import Kind, Row, check_row
+from deniable.ledger.entries import EntryKind, Row, check_row
 from deniable.ledger.memory import Memory, Remembered
 from deniable.ledger.stores.base import Decide, LedgerStore, View
 from deniable.randomness.fork import process_mark
 from deniable.trace import Heard
 
-_SPENDS_NOTHING = frozenset({Kind.ANSWER, Kind.FAIL, Kind.NOTE})
+_SPENDS_NOTHING = frozenset({EntryKind.ANSWER, EntryKind.FAIL, EntryKind.NOTE})
 
 
 class Watch:

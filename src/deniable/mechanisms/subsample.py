@@ -39,7 +39,7 @@ _ANSWER = struct.Struct("<d")
 _LONGEST = 10**6
 
 
-class Aggregate(StrEnum):
+class Combination(StrEnum):
     """How the answers of the blocks are combined."""
 
     MEAN = "mean"
@@ -85,7 +85,7 @@ class SubsampleAggregate:
 
     epsilon: Parameter[Number, Fraction] = parameter(positive)
     blocks: Parameter[int, int] = parameter(whole)
-    aggregate: Parameter[Aggregate | str, Aggregate] = parameter(one_of(Aggregate))
+    aggregate: Parameter[Combination | str, Combination] = parameter(one_of(Combination))
     bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
     default: Parameter[Number, Fraction] = parameter(exact)
     function: Parameter[BlockFunction, BlockFunction] = parameter(_read_function)
@@ -105,7 +105,7 @@ class SubsampleAggregate:
     @lazy
     def _combiner(self) -> Laplace | Quantile:
         low, high = self.bounds
-        if self.aggregate == Aggregate.MEAN:
+        if self.aggregate == Combination.MEAN:
             moved = self.reach * (high - low) / self.blocks
             return Laplace(epsilon=self.epsilon, sensitivity=moved, relation=self.relation)
         return Quantile(
@@ -129,7 +129,7 @@ class SubsampleAggregate:
             raise PrivateValueError("records are given as a list or an array")
         records = list(value)
         answers = [self._answer(block) for block in self._split(records)]
-        if self.aggregate == Aggregate.MEDIAN:
+        if self.aggregate == Combination.MEDIAN:
             assert isinstance(self._combiner, Quantile)
             return self._combiner.release([float(answer) for answer in answers])
         # The mean of exact rationals, so that its sensitivity holds in machine arithmetic.

@@ -17,7 +17,7 @@ from typing import ClassVar
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import gdp, pld, pure, zcdp
-from deniable.privacy.accountants.law import Law
+from deniable.privacy.accountants.law import DominatingPair
 from deniable.privacy.exact import Number, decimal_above, not_negative, sum_up, whole
 from deniable.privacy.losses.base import (
     Concentrated,
@@ -157,11 +157,11 @@ class Composed(Loss):
             return []
         return [(part.loss.floor(), part.count) for part in self.parts]
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The pair with the curve of the closed routes."""
         return law_of_profile(self.closed_profile)
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """That of the first part alone."""
         return self.parts[0].loss.floor()
 

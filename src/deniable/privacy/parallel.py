@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.errors import ParameterError, RelationError
-from deniable.privacy.accountants.law import Law
+from deniable.privacy.accountants.law import DominatingPair
 from deniable.privacy.composition import Composed, checked_losses
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Concentrated, Loss, law_of_profile
@@ -48,11 +48,11 @@ class Parallel(Loss):
         """The largest δ."""
         return max(loss.profile(epsilon) for loss in self.losses)
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The pair with the largest curve, both ways."""
         return law_of_profile(lambda e: max(_closed(loss, e) for loss in self.losses))
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """That of the part with the largest ρ."""
         return max(self.losses, key=lambda loss: loss.concentrated.rho).floor()
 

@@ -19,8 +19,8 @@ from deniable.privacy.price import GRID, Price
 from deniable.query.price.estimate import RowsOfUnits
 from deniable.release import Door
 from deniable.session import Session
-from deniable.synthesis.ranges import Range, seen_cells
-from deniable.synthesis.run import Run
+from deniable.synthesis.ranges import UnboundedColumn, seen_cells
+from deniable.synthesis.run import SynthesisRun
 from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable, Schema, read_keys, unfit
 
 _EACH, _MOST = Fraction(1, 20), Fraction(1, 2)
@@ -125,12 +125,12 @@ def _questions(
     return [(tree.sql("duckdb"), options.keys) for tree, options in ends]
 
 
-def _range(table: str, owner: PrivateTable, schema: Schema, name: str) -> Range:
+def _range(table: str, owner: PrivateTable, schema: Schema, name: str) -> UnboundedColumn:
     unit = owner.unit.lower() if isinstance(owner.unit, str) else None
-    return Range(table, name.lower(), schema.columns[name], unit)
+    return UnboundedColumn(table, name.lower(), schema.columns[name], unit)
 
 
-def with_rows(run: Run) -> tuple[Run, tuple[tuple[str, Price], ...]]:
+def with_rows(run: SynthesisRun) -> tuple[SynthesisRun, tuple[tuple[str, Price], ...]]:
     """The run with a number of rows that one unit counts with: declared, or bought.
 
     It is bought as a question in SQL buys it, by a noisy histogram of the rows of units.

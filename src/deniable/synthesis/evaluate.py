@@ -25,7 +25,7 @@ from deniable.synthesis.model.conditioned import Conditioned
 from deniable.synthesis.model.dense import DenseModel
 from deniable.synthesis.model.graphical import GraphicalModel
 from deniable.synthesis.rare import Unmerged
-from deniable.synthesis.run import Run
+from deniable.synthesis.run import SynthesisRun
 from deniable.synthesis.scores import WrongMarginal, plain
 from deniable.synthesis.synthetic import SyntheticTable
 from deniable.synthesis.table_data import coded_rows
@@ -66,7 +66,7 @@ def evaluate(
     ways = [list(combinations(domain.columns, way)) for way in range(1, min(3, len(domain)) + 1)]
     _check_cells(domain, ways)
     rows = coded_rows(parts.catalogue, table.lower(), coded, limit)
-    run = Run(parts, table.lower(), owner, coded, domain, amount, limit, rows)
+    run = SynthesisRun(parts, table.lower(), owner, coded, domain, amount, limit, rows)
     run.check()
     models = [[plain(model.marginal(clique)) for clique in way] for way in ways]
     total = max(1.0, float(model.total))
@@ -103,7 +103,7 @@ def _own_model(model: object) -> Model:
     return cast("Model", model)
 
 
-def _question(run: Run, models: Sequence[Sequence[Floats]]) -> dict[str, object]:
+def _question(run: SynthesisRun, models: Sequence[Sequence[Floats]]) -> dict[str, object]:
     """All that the answer depends on, but the data and the price."""
     seen = hashlib.sha256()
     for each in models:

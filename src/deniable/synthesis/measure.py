@@ -27,7 +27,7 @@ from deniable.privacy.amount import Amount, Kind, on_grid_below
 from deniable.privacy.exact import Number, positive, sqrt_up
 from deniable.privacy.price import GRID
 from deniable.privacy.units import Relation
-from deniable.release import Answer, Door, Gate
+from deniable.release import Door, Gate, Release
 from deniable.synthesis.data import PrivateMarginals
 from deniable.synthesis.domain import Clique, Codes, Counts, Domain
 from deniable.synthesis.journal import Entry, Journal
@@ -214,7 +214,7 @@ class Draws:
         value = np.array(found["values"], dtype=np.float64) / self._data.steps
         return Measurement(query.clique, value, float(found["deviation"]))
 
-    def watch(self, threshold: float, amount: Fraction) -> Watch:
+    def watch(self, threshold: float, amount: Fraction) -> OpenSparseVector:
         """A sparse vector that tells of one query whose estimate is off by about `threshold`."""
         share = self._share(amount)
         mechanism = SparseVector(
@@ -226,7 +226,7 @@ class Draws:
         stream = self._opened.draw(mechanism, list)
         assert isinstance(stream, SparseStream)
         self._spent += self.amount.price_of(mechanism.loss)
-        return Watch(self._opened, stream, self._marginal, self.domain, self._data.steps)
+        return OpenSparseVector(self._opened, stream, self._marginal, self.domain, self._data.steps)
 
     def error_of(self, question: WrongMarginal, amount: Fraction) -> float:
         """The mean L1 error, in rows, of a public model over these marginals: a noisy number.
@@ -251,7 +251,7 @@ class Draws:
         self._spent += self.amount.price_of(mechanism.loss)
         return noisy / steps / sum(asked.weights)
 
-    def close(self, value: object) -> Answer:
+    def close(self, value: object) -> Release:
         return self._opened.close(value)
 
     def _drawn(self, what: list[Any], live: Any) -> Entry:
@@ -350,7 +350,7 @@ def _merged(table: Counts, axis: int, codes: Codes) -> Counts:
     return np.moveaxis(out, 0, axis)
 
 
-class Watch:
+class OpenSparseVector:
     """An open sparse vector over counting queries. It says at most once that one is off."""
 
     def __init__(

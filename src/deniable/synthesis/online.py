@@ -26,7 +26,7 @@ from deniable.synthesis.measure import Draws
 from deniable.synthesis.model.dense import check_dense
 from deniable.synthesis.pmw import OnlineAnswer, PrivateMultiplicativeWeights
 from deniable.synthesis.queries import Counting
-from deniable.synthesis.run import Run
+from deniable.synthesis.run import SynthesisRun
 from deniable.synthesis.table_data import coded_rows
 from deniable.tables import read_keys
 
@@ -37,7 +37,7 @@ class OnlineDesk:
     All answers together, of however many queries, cost that price (`PrivateMultiplicativeWeights`).
     """
 
-    def __init__(self, run: Run, queries: int, updates: int) -> None:
+    def __init__(self, run: SynthesisRun, queries: int, updates: int) -> None:
         self._coded = {each.name: each for each in run.coded}
         self._turn = Lock()
         data = _Counted(run)
@@ -96,7 +96,7 @@ class _Counted:
     A marginal is a sum of them: of one unit they are 0 or more and sum to no more than they do.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SynthesisRun) -> None:
         data = run.data(run.snapshot())
         self.domain, self.bound = run.domain, data.bound
         self.steps, self.relation = data.steps, data.relation
@@ -155,7 +155,7 @@ def answer_online(
     check_dense(domain)
     limit = None if max_rows is None else whole(max_rows, "max_rows")
     rows = coded_rows(parts.catalogue, table.lower(), coded, limit)
-    run = Run(parts, table.lower(), owner, coded, domain, amount, limit, rows)
+    run = SynthesisRun(parts, table.lower(), owner, coded, domain, amount, limit, rows)
     run.counting(limit or owner.max_rows or 1).check(Fraction(1, 4 * most))
     run, _ = with_rows(run)
     return OnlineDesk(run, expected, most)

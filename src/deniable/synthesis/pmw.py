@@ -10,7 +10,7 @@ import numpy as np
 
 from deniable.privacy.exact import whole
 from deniable.synthesis.domain import Clique, Floats
-from deniable.synthesis.measure import Draws, Watch
+from deniable.synthesis.measure import Draws, OpenSparseVector
 from deniable.synthesis.model.dense import DenseModel, check_dense
 from deniable.synthesis.queries import Counting
 
@@ -53,7 +53,7 @@ class PrivateMultiplicativeWeights:
         self._history: list[tuple[Counting, float]] = []
         self._marginals: dict[Clique, Floats] = {}
         self.threshold = _threshold(draws, self._share, expected)
-        self._watch: Watch | None = self._opened()
+        self._watch: OpenSparseVector | None = self._opened()
 
     @property
     def model(self) -> DenseModel:
@@ -88,7 +88,7 @@ class PrivateMultiplicativeWeights:
         self._watch = self._opened()
         return OnlineAnswer(count, verified=True, measured=True)
 
-    def _opened(self) -> Watch | None:
+    def _opened(self) -> OpenSparseVector | None:
         return self._draws.watch(self.threshold, self._share) if self._left else None
 
     def _estimate(self, query: Counting) -> float:

@@ -29,7 +29,7 @@ _SURE = 1 - 1e-4 / (2 * _MOST + 1)  # of one cell: noise alone does not make it 
 
 
 @dataclass(frozen=True)
-class Range:
+class UnboundedColumn:
     """A column of a private table, whose bounds are to be bought."""
 
     table: str

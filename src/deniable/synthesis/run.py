@@ -16,7 +16,7 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_to_json
 from deniable.query.plan.plan import Plan
-from deniable.release import Answer, Door, Gate
+from deniable.release import Door, Gate, Release
 from deniable.session import Parts
 from deniable.synthesis.columns import Coding
 from deniable.synthesis.domain import Domain
@@ -34,7 +34,7 @@ _SMALLEST = Fraction(1, 1000)
 
 
 @dataclass(frozen=True)
-class Run:
+class SynthesisRun:
     """One synthesis: its table, its domain and its price."""
 
     parts: Parts
@@ -63,7 +63,7 @@ class Run:
         """The marginals of the table, for the door."""
         return TableMarginals(self.rows, snapshot, self.domain, self.owner.relation)
 
-    def counting(self, max_rows: int) -> Run:
+    def counting(self, max_rows: int) -> SynthesisRun:
         """The same, with so many rows of a unit, where nobody says how many."""
         if not self.rows.buys_rows:
             return self
@@ -156,7 +156,7 @@ class Run:
         opened = self.gate.open(
             loss, purpose="synthesis", question=question, resumable=path is not None
         )
-        if isinstance(opened, Answer):
+        if isinstance(opened, Release):
             assert isinstance(opened.value, dict)
             return None, Journal(entries=opened.value["drawn"])
         if path is None:

@@ -19,7 +19,7 @@ from deniable.synthesis.columns import Bins, Coding, codings, read_bins
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.method import Method, Progress, silent
-from deniable.synthesis.run import Run
+from deniable.synthesis.run import SynthesisRun
 from deniable.synthesis.synthetic import SyntheticTable
 from deniable.synthesis.table_data import coded_rows
 from deniable.synthesis.workload import Workload
@@ -101,12 +101,12 @@ def synthesize(
             missing=absent,
         )
 
-    def planned(found: tuple[Coding, ...]) -> tuple[Run, Workload, Method]:
+    def planned(found: tuple[Coding, ...]) -> tuple[SynthesisRun, Workload, Method]:
         domain = Domain({each.name: each.size for each in found})
         wanted, made = chosen.on(domain)
         made.check(domain)
         rows = coded_rows(parts.catalogue, name, found, limit)
-        return Run(parts, name, owner, found, domain, amount, limit, rows), wanted, made
+        return SynthesisRun(parts, name, owner, found, domain, amount, limit, rows), wanted, made
 
     # What is wrong with anything is told before values are bought.
     run, wanted, maker = planned(coded(placeholders(schema, sought, amount)))

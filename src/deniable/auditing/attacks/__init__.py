@@ -26,16 +26,16 @@ from deniable.auditing.attacks.reconstruction import (
 from deniable.auditing.attacks.registry import attack, gallery
 from deniable.auditing.attacks.seeded import Seeded
 from deniable.auditing.attacks.sparse_vector import BrokenSparseVector
-from deniable.auditing.attacks.story import Attack, Finding, numbers
+from deniable.auditing.attacks.story import Attack, AttackFinding, numbers
 
 __all__ = [
     "CITY_HOSPITAL",
     "VALLEY_CLINIC",
     "Attack",
+    "AttackFinding",
     "Averaging",
     "BrokenSparseVector",
     "Difference",
-    "Finding",
     "KAnonymity",
     "LastBit",
     "Linkage",

@@ -23,7 +23,7 @@ _REACH = 8.0  # how far around the threshold the game looks, in units of 1/ε
 
 
 @dataclass(frozen=True)
-class Variant:
+class SparseVectorVariant:
     """A sparse vector: its noises in units of 1/ε, and whether it ends."""
 
     name: str
@@ -34,10 +34,10 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("3: shows the noisy value", 2, 2, shows_values=True),
-    Variant("4: noise for one positive", 4, 4 / 3),
-    Variant("5: no noise on values", 2, 0, ends=False),
-    Variant("6: never ends", 2, 2, ends=False),
+    SparseVectorVariant("3: shows the noisy value", 2, 2, shows_values=True),
+    SparseVectorVariant("4: noise for one positive", 4, 4 / 3),
+    SparseVectorVariant("5: no noise on values", 2, 0, ends=False),
+    SparseVectorVariant("6: never ends", 2, 2, ends=False),
 )
 """As numbered by Lyu, Su & Li 2017, Fig. 1: from Roth 2011, Lee & Clifton 2014, Stoddard, Chen &
 Machanavajjhala 2014, and Chen, Xiao, Zhang & Xu 2015."""
@@ -147,11 +147,11 @@ class BrokenSparseVector:
             ours=self._ours(),
         )
 
-    def _broken(self, variant: Variant) -> Streamed:
+    def _broken(self, variant: SparseVectorVariant) -> Streamed:
         guessed = None if variant.shows_values else self._played(variant)
         return Streamed(f"variant {variant.name}", self._exact(variant), guessed, self.games)
 
-    def _exact(self, variant: Variant) -> float:
+    def _exact(self, variant: SparseVectorVariant) -> float:
         if variant.shows_values:
             # For an output v at the threshold the noise of the threshold was below v, where each
             # of m negative answers is e^(1/scale) times as likely on values that are lower by 1.
@@ -189,7 +189,7 @@ class BrokenSparseVector:
                     lead += weight * stream.ask(value).above
         return lead > 0 or (lead == 0 and coin)
 
-    def _played(self, variant: Variant) -> float:
+    def _played(self, variant: SparseVectorVariant) -> float:
         """Many games at once against a variant."""
         secret = fair(self.games)
         down = self._ladder()

@@ -17,7 +17,7 @@ Row = tuple[str, ...]
 _MOST = 10**7
 
 
-class Finding(Protocol):
+class AttackFinding(Protocol):
     """What an attack found, on a naive release and on the same release through Deniable.
 
     The numbers are its fields.
@@ -49,7 +49,7 @@ class Attack(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
 
-    def run(self) -> Finding:
+    def run(self) -> AttackFinding:
         """Make people up, publish, attack, and tell."""
         ...
 

@@ -14,7 +14,7 @@ from deniable.auditing.replay.tree import difference, opaque
 from deniable.mechanisms.gaps import Gap
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What is wrong."""
 
     SENSITIVITY = "sensitivity"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 class Finding:
     """One thing that tells the two data sets apart, or keeps them from being compared."""
 
-    kind: Kind
+    kind: FindingKind
     where: str
     message: str
     moved: float | None = None
@@ -64,13 +64,15 @@ def _alone(first: Run, second: Run) -> Iterator[Finding]:
     """What keeps runs from being compared at all."""
     for what in sorted(first.started | second.started):
         yield Finding(
-            Kind.STARTED, what, f"the pipeline starts {what}; what they release is not compared"
+            FindingKind.STARTED,
+            what,
+            f"the pipeline starts {what}; what they release is not compared",
         )
     for run in (first, second):
         hidden = None if run.output is None else opaque(run.output)
         if hidden is not None:
             message = f"it holds a {hidden}, which cannot be compared; return plain values"
-            yield Finding(Kind.UNKNOWN, "the output", message)
+            yield Finding(FindingKind.UNKNOWN, "the output", message)
 
 
 def _events(
@@ -86,7 +88,7 @@ def _events(
             yield from _facts(one, other, where)
         elif isinstance(one, BareNoise):
             yield Finding(
-                Kind.NOISE,
+                FindingKind.NOISE,
                 where,
                 "noise is drawn outside of any mechanism, so that nobody knows for what "
                 "sensitivity; let a mechanism add it",
@@ -96,7 +98,7 @@ def _events(
     for stream, gaps in streams.items():
         if len(directions_of(gaps)) > 1:
             yield Finding(
-                Kind.SENSITIVITY,
+                FindingKind.SENSITIVITY,
                 f"stream {stream + 1}",
                 "some values rise while others fall, though monotone=True was promised",
             )
@@ -106,18 +108,20 @@ def _calls(
     one: Call, other: Call, where: str, streams: dict[int, list[Gap]], *, same_data: bool
 ) -> Iterator[Finding]:
     if one.price != other.price:
-        yield Finding(Kind.PRICE, where, "the price depends on the data; fix it beforehand")
+        yield Finding(FindingKind.PRICE, where, "the price depends on the data; fix it beforehand")
     elif one.parameters != other.parameters:
         part = difference(one.parameters, other.parameters, "")
         named = part.where.lstrip(".") if part else "something"
         yield Finding(
-            Kind.PARAMETERS,
+            FindingKind.PARAMETERS,
             where,
             f"the public parameter {named} depends on the data; declare it, or buy it",
         )
     if (one.raised is None) != (other.raised is None):
         side = "the data" if one.raised else "the neighbour"
-        yield Finding(Kind.EXCEPTION, where, f"raises on {side} only; clamp or default such values")
+        yield Finding(
+            FindingKind.EXCEPTION, where, f"raises on {side} only; clamp or default such values"
+        )
         return
     if one.raised is None:
         yield from _moved(one, other, where, streams, same_data=same_data)
@@ -132,7 +136,7 @@ def _moved(
         apart = None
     if apart is None:
         yield Finding(
-            Kind.UNKNOWN,
+            FindingKind.UNKNOWN,
             where,
             "what reaches it cannot be compared; give it a method gap(x, y) that tells how far two "
             "values lie apart, and neighbours()",
@@ -141,7 +145,7 @@ def _moved(
     if one.stream is not None:
         streams[one.stream].append(apart)
     if same_data and apart.moved > 0:
-        yield Finding(Kind.SENSITIVITY, where, "what reaches it is not the same twice")
+        yield Finding(FindingKind.SENSITIVITY, where, "what reaches it is not the same twice")
     elif not apart.ok:
         message = (
             f"what reaches it moves by {apart.moved:g} ({apart.measure}), {apart.allowed:g} is "
@@ -152,7 +156,7 @@ def _moved(
                 f"what reaches it moves by a rounding more than the {apart.allowed:g} that is "
                 "charged: sums of floats are not exact; add whole numbers or fractions"
             )
-        yield Finding(Kind.SENSITIVITY, where, message, apart.moved, apart.allowed)
+        yield Finding(FindingKind.SENSITIVITY, where, message, apart.moved, apart.allowed)
 
 
 def _facts(one: Fact, other: Fact, where: str) -> Iterator[Finding]:
@@ -160,11 +164,11 @@ def _facts(one: Fact, other: Fact, where: str) -> Iterator[Finding]:
     if part is None:
         return
     if one.name == "answer":
-        yield Finding(Kind.OUTPUT, where, f"the recorded answer differs in {part.what}")
+        yield Finding(FindingKind.OUTPUT, where, f"the recorded answer differs in {part.what}")
     elif part.where.startswith("[0]") or one.name == "stream opened":
-        yield Finding(Kind.PRICE, where, "the price depends on the data; fix it beforehand")
+        yield Finding(FindingKind.PRICE, where, "the price depends on the data; fix it beforehand")
     else:
-        yield Finding(Kind.CONTROL_FLOW, where, "the question depends on the data")
+        yield Finding(FindingKind.CONTROL_FLOW, where, "the question depends on the data")
 
 
 def _left(first: tuple[Event, ...], second: tuple[Event, ...]) -> Finding:
@@ -180,7 +184,7 @@ def _left(first: tuple[Event, ...], second: tuple[Event, ...]) -> Finding:
         else "what is released must not hang on exact values"
     )
     return Finding(
-        Kind.CONTROL_FLOW,
+        FindingKind.CONTROL_FLOW,
         f"event {at + 1}",
         f"the data lead to {here}, the neighbour to {there}; {advice}",
     )
@@ -191,7 +195,7 @@ def _more_or_less(first: Run, second: Run) -> Finding:
     at = min(len(first.events), len(second.events))
     longer = first.events if len(first.events) > len(second.events) else second.events
     return Finding(
-        Kind.CONTROL_FLOW,
+        FindingKind.CONTROL_FLOW,
         f"event {at + 1}",
         f"{longer[at].name} happens on {more} only; release it for empty groups too",
     )
@@ -199,20 +203,20 @@ def _more_or_less(first: Run, second: Run) -> Finding:
 
 def _shown(first: Run, second: Run) -> Iterator[Finding]:
     if first.raised != second.raised:
-        yield Finding(Kind.EXCEPTION, "the end", _raised(first, second))
+        yield Finding(FindingKind.EXCEPTION, "the end", _raised(first, second))
     elif first.output is not None and second.output is not None:
         part = difference(first.output, second.output)
         if part:
             yield Finding(
-                Kind.OUTPUT,
+                FindingKind.OUTPUT,
                 part.where,
                 f"differs in {part.what}, though all released values are the same: something "
                 "private reaches it without noise",
             )
     if first.warned != second.warned:
-        yield Finding(Kind.WARNING, "warnings", "the two runs warn of different things")
+        yield Finding(FindingKind.WARNING, "warnings", "the two runs warn of different things")
     if first.printed != second.printed:
-        yield Finding(Kind.PRINT, "standard streams", "the two runs print different things")
+        yield Finding(FindingKind.PRINT, "standard streams", "the two runs print different things")
 
 
 def _raised(first: Run, second: Run) -> str:

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from deniable.auditing.replay.findings import Finding, Kind
+from deniable.auditing.replay.findings import Finding, FindingKind
 from deniable.auditing.replay.replays import Replay
 from deniable.auditing.sampled.claims import Claim
 from deniable.errors import DeniableError
@@ -21,7 +21,8 @@ from deniable.privacy.losses.base import Loss
 
 # Without these the two runs are not compared in full, or noise stands beside the mechanisms'.
 _UNSURE = (
-    Kind.DETERMINISM, Kind.TIME, Kind.CRASH, Kind.STARTED, Kind.UNKNOWN, Kind.NOISE,
+    FindingKind.DETERMINISM, FindingKind.TIME, FindingKind.CRASH,
+    FindingKind.STARTED, FindingKind.UNKNOWN, FindingKind.NOISE,
 )  # fmt: skip
 _PLACES = np.linspace(0.01, 0.99, 25)
 _LARGEST_GROUP = 1000
@@ -32,9 +33,9 @@ def decisive(seen: Replay, claim: Claim) -> Finding | None:
     if not seen.releases or any(each.kind in _UNSURE for each in seen.findings):
         return None
     for each in seen.findings:
-        if each.kind == Kind.PRICE:
+        if each.kind == FindingKind.PRICE:
             return each
-        if each.kind == Kind.SENSITIVITY and not _allowed(each, seen.losses, claim):
+        if each.kind == FindingKind.SENSITIVITY and not _allowed(each, seen.losses, claim):
             return each
     return None
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deniable.auditing.replay.findings import Finding, Kind, compare
+from deniable.auditing.replay.findings import Finding, FindingKind, compare
 from deniable.auditing.replay.recorder import Call, Recorder, Replayer
 from deniable.auditing.replay.runs import Run, observe
 from deniable.auditing.report import Report
@@ -53,28 +53,28 @@ class Replay:
     def __bool__(self) -> bool:
         return self.ok
 
-    def _none(self, *kinds: Kind) -> bool:
+    def _none(self, *kinds: FindingKind) -> bool:
         return not any(finding.kind in kinds for finding in self.findings)
 
     @property
     def sensitivity_ok(self) -> bool:
         """Whether all inputs of mechanisms moved by what is charged at most."""
-        return self._none(Kind.SENSITIVITY, Kind.UNKNOWN, Kind.NOISE)
+        return self._none(FindingKind.SENSITIVITY, FindingKind.UNKNOWN, FindingKind.NOISE)
 
     @property
     def control_flow_equal(self) -> bool:
         """Whether both runs took the same path."""
-        return self._none(Kind.CONTROL_FLOW)
+        return self._none(FindingKind.CONTROL_FLOW)
 
     @property
     def budget_equal(self) -> bool:
         """Whether both runs cost the same."""
-        return self._none(Kind.PRICE, Kind.CONTROL_FLOW)
+        return self._none(FindingKind.PRICE, FindingKind.CONTROL_FLOW)
 
     @property
     def exceptions_equal(self) -> bool:
         """Whether both runs raised the same, or nothing."""
-        return self._none(Kind.EXCEPTION)
+        return self._none(FindingKind.EXCEPTION)
 
     @property
     def report(self) -> Report:
@@ -183,11 +183,13 @@ def _compared(
     alone = [each for each in twice if each.kind in _OF_ONE_RUN]
     if first.raised is not None and not releases:
         outside = _OUTSIDE if first.raised.kind.endswith(DoorError.__name__) else ""
-        alone.append(Finding(Kind.CRASH, _STAGES[0], _NOTHING.format(first.raised.kind) + outside))
+        alone.append(
+            Finding(FindingKind.CRASH, _STAGES[0], _NOTHING.format(first.raised.kind) + outside)
+        )
     unlike = [each for each in twice if each.kind not in _OF_ONE_RUN]
     if unlike:
         reasons = "; ".join(f"{each.kind} at {each.where}" for each in unlike[:3])
-        alone.append(Finding(Kind.DETERMINISM, _STAGES[1], _UNLIKE.format(reasons)))
+        alone.append(Finding(FindingKind.DETERMINISM, _STAGES[1], _UNLIKE.format(reasons)))
         return Replay(tuple(dict.fromkeys(alone)), releases, _ended(first), charged)
     second = perform(partial(run, pair[1], Replayer(first.events)))
     if isinstance(second, Ended):
@@ -207,7 +209,7 @@ def _charged(run: Run) -> tuple[Loss, ...]:
 
 
 def _ended_early(ended: Ended, stage: str) -> Replay:
-    kind = Kind.TIME if ended.late else Kind.CRASH
+    kind = FindingKind.TIME if ended.late else FindingKind.CRASH
     return Replay((Finding(kind, stage, f"the pipeline {ended.how}"),), 0, "not at all")
 
 
@@ -219,8 +221,14 @@ def _ended(*runs: Run) -> str:
 
 
 # Found on any run, however alike two are.
-_OF_ONE_RUN = (Kind.NOISE, Kind.UNKNOWN, Kind.STARTED)
-_UNTOLD = (Kind.DETERMINISM, Kind.TIME, Kind.CRASH, Kind.STARTED, Kind.UNKNOWN)
+_OF_ONE_RUN = (FindingKind.NOISE, FindingKind.UNKNOWN, FindingKind.STARTED)
+_UNTOLD = (
+    FindingKind.DETERMINISM,
+    FindingKind.TIME,
+    FindingKind.CRASH,
+    FindingKind.STARTED,
+    FindingKind.UNKNOWN,
+)
 _UNLIKE = (
     "the pipeline does not do the same twice on the same data and released values ({}); "
     "randomness, clocks, threads and state kept between runs must be arguments"

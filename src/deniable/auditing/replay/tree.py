@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from deniable.lazy import lazy
-from deniable.release import Answer
+from deniable.release import Release
 
 _DEEPEST = 200
 _PLAIN = (
@@ -58,7 +58,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TreeDifference:
     """Where two trees first differ, and in what: type, shape, row set or value."""
 
     where: str
@@ -77,19 +77,19 @@ def opaque(node: Tree) -> str | None:
     return next((found for part in node.parts if (found := opaque(part))), None)
 
 
-def difference(one: Tree, other: Tree, where: str = "the output") -> Difference | None:
+def difference(one: Tree, other: Tree, where: str = "the output") -> TreeDifference | None:
     """The first difference, if there is one."""
     if one == other:
         return None
     if one.kind != other.kind:
-        return Difference(where, "type")
+        return TreeDifference(where, "type")
     if len(one.parts) != len(other.parts):
-        return Difference(where, "shape" if not one.keys and not other.keys else "row set")
+        return TreeDifference(where, "shape" if not one.keys and not other.keys else "row set")
     if one.keys != other.keys:
-        return Difference(where, "row set")
+        return TreeDifference(where, "row set")
     if one.text != other.text:
         sized = one.kind.startswith("array") and one.text.split("#")[0] != other.text.split("#")[0]
-        return Difference(where, "shape" if sized else "value")
+        return TreeDifference(where, "shape" if sized else "value")
     names = one.keys or tuple(f"[{i}]" for i in range(len(one.parts)))
     for number, (name, a, b) in enumerate(zip(names, one.parts, other.parts, strict=True)):
         # Keys may be private: the place is told by its number.
@@ -97,7 +97,7 @@ def difference(one: Tree, other: Tree, where: str = "the output") -> Difference 
         found = difference(a, b, f"{where}{place}")
         if found:
             return found
-    return Difference(where, "value")
+    return TreeDifference(where, "value")
 
 
 class _Planter:
@@ -132,7 +132,7 @@ class _Planter:
             return self._array(value, depth)
         if isinstance(value, BaseException):
             return self._error(value, depth)
-        if isinstance(value, Answer):  # without its head, which holds the time of the entry
+        if isinstance(value, Release):  # without its head, which holds the time of the entry
             return self._named(name, value, ["value", "cost", "number", "repeated"], depth)
         if dataclasses.is_dataclass(value):
             inside = [field.name for field in dataclasses.fields(value)]

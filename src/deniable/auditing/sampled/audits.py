@@ -24,7 +24,7 @@ from deniable.auditing.exact.finite import exact_channel
 from deniable.auditing.replay.neighbours import NeighbourPair
 from deniable.auditing.replay.replayed import decisive
 from deniable.auditing.replay.replays import Factory, Replay, replay
-from deniable.auditing.sampled.bounds import Counted, perfect
+from deniable.auditing.sampled.bounds import EventCounts, perfect
 from deniable.auditing.sampled.claims import (
     Claim,
     ConcentratedClaim,
@@ -394,7 +394,7 @@ class _Audit:
         return _Half(pair, sides[0].outcomes, sides[1].outcomes)
 
     def _judged(
-        self, strategy: str, event: str, pair: Pair, forward: bool, counted: Counted
+        self, strategy: str, event: str, pair: Pair, forward: bool, counted: EventCounts
     ) -> Tested | None:
         more, less = counted.sure_more, counted.at_most_less
         witness = AuditWitness(

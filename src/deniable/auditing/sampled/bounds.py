@@ -31,7 +31,7 @@ def above(hits: Counts | int, trials: int, level: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Counted:
+class EventCounts:
     """How often an event happened in so many calls on each side.
 
     Formal guarantee. The calls being independent and the event fixed before them,

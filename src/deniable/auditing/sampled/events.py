@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.sampled.bounds import Counted, Counts, above, below
+from deniable.auditing.sampled.bounds import Counts, EventCounts, above, below
 from deniable.auditing.sampled.claims import Claim
 from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes
 
@@ -73,11 +73,11 @@ class Candidate:
     forward: bool
     margin: float
 
-    def count(self, data: Outcomes, neighbour: Outcomes, level: float) -> Counted:
+    def count(self, data: Outcomes, neighbour: Outcomes, level: float) -> EventCounts:
         """How often it happens in new calls."""
         more, less = (data, neighbour) if self.forward else (neighbour, data)
         hits = [int(self.event.happens(each).sum()) for each in (more, less)]
-        return Counted(hits[0], hits[1], len(data), level)
+        return EventCounts(hits[0], hits[1], len(data), level)
 
 
 def battery(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:

@@ -14,7 +14,7 @@ import os
 import time
 from functools import partial
 
-from deniable.auditing.sampled.bounds import Counted, perfect
+from deniable.auditing.sampled.bounds import EventCounts, perfect
 from deniable.auditing.sampled.claims import Claim, refuted
 from deniable.auditing.sampled.isolation import Ended, in_child
 from deniable.auditing.sampled.outcomes import plain, raised
@@ -30,7 +30,7 @@ _MOST_TRIALS = 400
 
 def repeated_noise(
     call: Call, pair: Pair, claim: Claim, level: float, time_limit: float
-) -> Counted | None:
+) -> EventCounts | None:
     """How often two children agree, on the data and on the neighbour.
 
     None where no number of trials could refute the claim, where a few calls in one process are all
@@ -44,7 +44,7 @@ def repeated_noise(
     if shown is None or shown[0] < _REHEARSALS or shown[1] > 0:
         return None
     counted = _agreements(call, pair, trials, time_limit)
-    return None if counted is None else Counted(counted[0], counted[1], trials, level)
+    return None if counted is None else EventCounts(counted[0], counted[1], trials, level)
 
 
 def _varies(call: Call, pair: Pair, time_limit: float) -> bool:

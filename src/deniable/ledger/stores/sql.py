@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
-from deniable.ledger.entries import Kind, Row
+from deniable.ledger.entries import EntryKind, Row
 from deniable.ledger.stores import own
 from deniable.ledger.stores.base import Decide
 from deniable.ledger.stores.own import OneFile, OwnEngine, durable
@@ -381,7 +381,7 @@ def _row(found: sa.Row[tuple[object, ...]]) -> Row:
     try:
         if not isinstance(values["number"], int):
             raise ValueError
-        return Row(**{**values, "kind": Kind(values["kind"])})
+        return Row(**{**values, "kind": EntryKind(values["kind"])})
     except ValueError:
         raise LedgerTamperedError(f"entry {values['number']} has an unknown kind") from None
 

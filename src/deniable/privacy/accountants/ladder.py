@@ -33,7 +33,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deniable.privacy.accountants.law import ULP, Atoms, Curve, Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import (
+    ULP,
+    Atoms,
+    Curve,
+    DominatingPair,
+    Floats,
+    Reading,
+    Rest,
+)
 
 _ROUNDING = 4e-16
 _ATOM_ERROR = 3e-13
@@ -104,7 +112,7 @@ class Excess:
     mass: float
 
 
-def read(law: Law, step: float, tail: float, most: int) -> Rungwise:
+def read(law: DominatingPair, step: float, tail: float, most: int) -> Rungwise:
     """Read a law on at most so many rungs, until what remains is at most `tail` on either side."""
     atoms = None if law.atoms is None else law.atoms(tail)
     if atoms is not None and np.ptp(atoms.x) > step * most:

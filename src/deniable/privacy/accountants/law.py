@@ -64,7 +64,7 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Law:
+class DominatingPair:
     """The worst pair of one release.
 
     `forward` is the pair for a unit taken away, the reverse for a unit added. `certain` is the
@@ -78,12 +78,12 @@ class Law:
     certain: float = 0.0
     symmetric: bool = True
 
-    def reversed(self) -> Law:
+    def reversed(self) -> DominatingPair:
         """The law of the pair (Q, P)."""
         if self.symmetric:
             return self
         atoms, rest = self.atoms, self.rest
-        return Law(
+        return DominatingPair(
             None if atoms is None else lambda tail: atoms(tail).reversed(),
             None if rest is None else Rest(rest.backward, rest.forward, rest.mass),
             self.grain,
@@ -92,4 +92,4 @@ class Law:
         )
 
 
-TELLS_NOTHING = Law(atoms=lambda _: mirrored(np.zeros(1), np.ones(1)))
+TELLS_NOTHING = DominatingPair(atoms=lambda _: mirrored(np.zeros(1), np.ones(1)))

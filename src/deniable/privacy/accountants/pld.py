@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.privacy.accountants.ladder import TooLongError, read
-from deniable.privacy.accountants.law import Floats, Law, Rest
+from deniable.privacy.accountants.law import DominatingPair, Floats, Rest
 from deniable.privacy.accountants.tower import Side, Tower
 
 MOST_LAWS = 1000
@@ -47,7 +47,7 @@ ROUGH = Resolution(0.06, 1 << 19)
 QUICK = Resolution(0.02, 1 << 19)
 FINE = Resolution(0.003, 1 << 20)
 
-Laws = Sequence[tuple[Law, int]]
+Laws = Sequence[tuple[DominatingPair, int]]
 """Each pair and how often it occurs; an empty list stands for what is not known."""
 
 
@@ -225,7 +225,7 @@ def _common(spacings: list[float]) -> float | None:
     return common
 
 
-def _spread(law: Law) -> float:
+def _spread(law: DominatingPair) -> float:
     """About the standard deviation of a log ratio: sqrt(2 KL), which is exact for Gaussians."""
     divergence = apart = 0.0
     if law.atoms is not None:

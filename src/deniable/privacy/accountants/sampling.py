@@ -6,14 +6,23 @@ import math
 
 import numpy as np
 
-from deniable.privacy.accountants.law import ULP, Atoms, Curve, Floats, Law, Reading, Rest, mirrored
+from deniable.privacy.accountants.law import (
+    ULP,
+    Atoms,
+    Curve,
+    DominatingPair,
+    Floats,
+    Reading,
+    Rest,
+    mirrored,
+)
 
 _LARGE = 600.0  # exponents from which sums are taken in logarithms
 _SMALL = 0.02  # exponents up to which differences are taken as series
 _LEAST = 1e-305
 
 
-def sampled_law(law: Law, q: float, rest: float) -> Law:
+def sampled_law(law: DominatingPair, q: float, rest: float) -> DominatingPair:
     """((1-q)Q + qP, Q) for a symmetric pair (P, Q) without a certain part; `rest` is 1 - q."""
     listed, smooth = law.atoms, law.rest
 
@@ -25,7 +34,7 @@ def sampled_law(law: Law, q: float, rest: float) -> Law:
     grain = None
     if smooth is not None and law.grain is not None:
         grain = float(_mixed(np.array(law.grain), q, rest))
-    return Law(
+    return DominatingPair(
         None if listed is None else atoms,
         None
         if smooth is None
@@ -85,7 +94,7 @@ def _added(base: Curve, q: float, rest: float) -> Curve:
     return curve
 
 
-def replaced_gaussian_law(mu: float, q: float, rest: float) -> Law:
+def replaced_gaussian_law(mu: float, q: float, rest: float) -> DominatingPair:
     """(1-q)N(0) + qN(μ) against (1-q)N(0) + qN(-μ).
 
     The best half-line starts where q A = a + b e^(-μ²)/A, A = N(μ)/N(0) there. A start that is a
@@ -108,10 +117,10 @@ def replaced_gaussian_law(mu: float, q: float, rest: float) -> Law:
         error = ULP * ulps * terms.sum(axis=0) + 1e-305
         return Reading(np.maximum(terms[0] - terms[1] - terms[2], 0.0), error)
 
-    return Law(rest=Rest(curve, curve))
+    return DominatingPair(rest=Rest(curve, curve))
 
 
-def replaced_laplace_law(pure: float, top: float, q: float, rest: float) -> Law:
+def replaced_laplace_law(pure: float, top: float, q: float, rest: float) -> DominatingPair:
     """The same for Laplace noise moved by `pure` scales: (q/2)(1 - e^-g)² between two atoms.
 
     A half-line from t has g = pure - t, and e^(2t - pure) q = (y-1)(1-q) + y q e^-pure. The atoms
@@ -130,7 +139,7 @@ def replaced_laplace_law(pure: float, top: float, q: float, rest: float) -> Law:
     mass = np.array([rest * shrink + q * shrink * shrink, rest * shrink + q]) / 2
     between = -rest * math.expm1(-pure) - q * math.expm1(-2 * pure) / 2
     ends = mirrored(np.array([-top, top]), mass)
-    return Law(lambda _: ends, Rest(curve, curve, between), grain=top)
+    return DominatingPair(lambda _: ends, Rest(curve, curve, between), grain=top)
 
 
 def gaussian_divergence(mu: float, q: float, rest: float, order: float, *, replaced: bool) -> float:

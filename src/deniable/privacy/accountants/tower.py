@@ -146,7 +146,7 @@ class Tower:
                 tilt = math.sqrt(low * high) if low > 0 else high / 8
         return tilt
 
-    def sums(self, tilt: float, centre: float, side: Side) -> Sums:
+    def sums(self, tilt: float, centre: float, side: Side) -> WindowSums:
         """δ around `centre`, never too small (side 1) or never too large (side -1)."""
         weights, at = self.tilted(tilt)
         start, size = self._window(tilt, at)
@@ -169,7 +169,7 @@ class Tower:
         lost = 2 * math.exp(-_FAR) * weight + math.exp(-60)
         first = first * (1 + side * size * ULP) + side * lost
         share = max(0.0, 1 + side * (self._rounding(tilt) + 1e-14))
-        return Sums(
+        return WindowSums(
             x,
             centre,
             at.log - tilt * centre,
@@ -238,7 +238,7 @@ class Tower:
 
 
 @dataclass(frozen=True)
-class Sums:
+class WindowSums:
     """The finite part of δ over a window: first - e^(ε - centre) * second, in units of e^scale.
 
     Both hold for ε from a rung of `x` up to the next, and err to `side`.

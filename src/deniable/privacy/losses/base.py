@@ -20,7 +20,7 @@ import numpy as np
 from deniable.closed import frozen
 from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.privacy.accountants import pld, pure as pure_curve
-from deniable.privacy.accountants.law import Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import DominatingPair, Floats, Reading, Rest
 from deniable.privacy.exact import (
     Number,
     decimal_above,
@@ -90,11 +90,11 @@ class Loss(ABC):
     def group(self, size: int) -> Loss:
         """The loss of a group of `size` units together."""
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """A pair of laws at least as bad as any that two neighbours can meet."""
         return law_of_profile(self.profile)
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """A pair of laws that two neighbours do meet."""
         return self.law()
 
@@ -266,14 +266,14 @@ def both_sides(profile: Profile, epsilon: Fraction | float) -> float:
     return -math.expm1(at) + math.exp(at) * profile(-epsilon)
 
 
-def law_of_profile(profile: Profile) -> Law:
+def law_of_profile(profile: Profile) -> DominatingPair:
     """A symmetric pair told by its δ(ε) alone, which is at most 1e-11 of itself off."""
 
     def curve(epsilon: Floats) -> Reading:
         values = np.array([profile(float(each)) for each in epsilon])
         return Reading(values, 1e-11 * values)
 
-    return Law(rest=Rest(curve, curve))
+    return DominatingPair(rest=Rest(curve, curve))
 
 
 def ratio(value: Number, argument: str) -> Fraction:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants.law import Atoms, Law
+from deniable.privacy.accountants.law import Atoms, DominatingPair
 from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_of_all
 from deniable.privacy.exact import Number, log_float, log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
@@ -73,7 +73,7 @@ class ChannelLoss(Loss):
             return worst_delta(self.rows, at)
         return float_delta(self._floats, float(at)) if at < self.pure else 0.0
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """The two rows furthest apart."""
         numbers = list(permutations(range(len(self.rows)), 2))
         one, other = max(
@@ -86,7 +86,7 @@ class ChannelLoss(Loss):
         )
         x, mass, others = (np.array(column) for column in zip(*pairs, strict=True))
         atoms = Atoms(x, mass, others)
-        return Law(atoms=lambda _: atoms, symmetric=False)
+        return DominatingPair(atoms=lambda _: atoms, symmetric=False)
 
     def divergence(self, order: float) -> float:
         """The worst Rényi divergence over pairs of rows; orders next to 1 are rounded up."""

@@ -27,8 +27,8 @@ from deniable.privacy.accountants import gdp, zcdp
 from deniable.privacy.accountants.law import (
     TELLS_NOTHING,
     Atoms,
+    DominatingPair,
     Floats,
-    Law,
     Reading,
     Rest,
     mirrored,
@@ -76,7 +76,7 @@ class GaussianLoss(Loss):
         """Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) (Balle & Wang 2018, Thm 8)."""
         return gdp.delta(self.mu, float(epsilon))
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """N(0, 1) against N(μ, 1)."""
         return gaussian_law(self.mu)
 
@@ -132,13 +132,13 @@ class DiscreteGaussianLoss(Loss):
         bound = zcdp.delta(float(self.concentrated.rho), float(epsilon))
         return min(bound, gdp.delta(self.mu, float(epsilon))) if self.mu < math.inf else bound
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The lattice law for single steps, otherwise the least sound curve."""
         if self.moves_one_step:
             return lattice_law(self.variance, 1)
         return gaussian_law(self.mu) if self.mu < math.inf else law_of_profile(self.profile)
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """One coordinate that moves as far as it can."""
         return lattice_law(self.variance, math.floor(self.sensitivity))
 
@@ -158,16 +158,16 @@ class DiscreteGaussianLoss(Loss):
         return replace(self, sensitivity=self.sensitivity * whole(size, "size"))
 
 
-def gaussian_law(mu: float) -> Law:
+def gaussian_law(mu: float) -> DominatingPair:
     """N(0, 1) against N(mu, 1)."""
 
     def curve(epsilon: Floats) -> Reading:
         return gdp.curve(mu, epsilon)
 
-    return Law(rest=Rest(curve, curve))
+    return DominatingPair(rest=Rest(curve, curve))
 
 
-def lattice_law(variance: Fraction, shift: int) -> Law:
+def lattice_law(variance: Fraction, shift: int) -> DominatingPair:
     """The discrete Gaussian against itself moved by a whole number: log ratios (2ys + s²)/2v."""
     v, sigma = float(variance), math.sqrt(variance)
     if shift == 0:
@@ -182,7 +182,7 @@ def lattice_law(variance: Fraction, shift: int) -> Law:
         mass = np.exp(-(y * y) / (2 * v)) / _normaliser(sigma)
         return mirrored(shift * (2 * y + shift) / (2 * v), mass, tail)
 
-    return Law(atoms=atoms, grain=shift / (2 * v) if shift % 2 else shift / v)
+    return DominatingPair(atoms=atoms, grain=shift / (2 * v) if shift % 2 else shift / v)
 
 
 def lattice_delta(variance: Fraction, epsilon: Fraction | float) -> float:

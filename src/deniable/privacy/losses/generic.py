@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve, zcdp
-from deniable.privacy.accountants.law import Law, mirrored
+from deniable.privacy.accountants.law import DominatingPair, mirrored
 from deniable.privacy.exact import (
     Number,
     decimal,
@@ -49,7 +49,7 @@ class PureLoss(Loss):
         """(e^bound - e^ε) / (1 + e^bound)."""
         return curve.delta(self.bound, 0.0, epsilon)
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """Randomised response."""
         return response_law(float(self.bound))
 
@@ -86,7 +86,7 @@ class ApproxLoss(Loss):
         """slack + (1 - slack) * that of randomised response."""
         return curve.delta(self.bound, float(self.slack), epsilon)
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """Randomised response, beside the part that tells all."""
         return replace(response_law(float(self.bound)), certain=float(self.slack))
 
@@ -143,11 +143,11 @@ class ConcentratedLoss(Loss):
         return replace(self, bound=self.bound * whole(size, "size") ** 2)
 
 
-def response_law(epsilon: float) -> Law:
+def response_law(epsilon: float) -> DominatingPair:
     """Two atoms."""
     lie = math.exp(-epsilon) / (1 + math.exp(-epsilon))
     ends = mirrored(np.array([-epsilon, epsilon]), np.array([lie, 1 / (1 + math.exp(-epsilon))]))
-    return Law(atoms=lambda _: ends, grain=epsilon)
+    return DominatingPair(atoms=lambda _: ends, grain=epsilon)
 
 
 def response_divergence(epsilon: Fraction, order: float) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import zcdp
-from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest, mirrored
+from deniable.privacy.accountants.law import ULP, DominatingPair, Floats, Reading, Rest, mirrored
 from deniable.privacy.exact import Number, decimal, float_up, high_precision, positive, whole
 from deniable.privacy.losses.base import Concentrated, Loss, check_ratio
 from deniable.privacy.parameters import Parameter, parameter, parameters
@@ -54,7 +54,7 @@ class LaplaceLoss(Loss):
         gap = float(self.pure - Fraction(epsilon))
         return min(1.0, float_up(-math.expm1(-gap / 2))) if gap > 0 else 0.0
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """Half of P at the largest log ratio, its mirror image at the least, the rest between."""
         return laplace_law(float(self.pure), 0.0)
 
@@ -130,7 +130,7 @@ class DiscreteLaplaceLoss(Loss):
             )
             return min(1.0, float_up(float(1 - (-decimal(u)).exp() * share)))
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The places 0 and below, 1 to shift - 1, shift and above.
 
         On a fine lattice that is the continuous law but for h²/8 (see `profile`).
@@ -144,7 +144,7 @@ class DiscreteLaplaceLoss(Loss):
         mass[-1] = 1 / (1 + q)
         mass[0] = math.exp(-h * shift) / (1 + q)
         x = (shift - 2 * places) * float(1 / self.scale)
-        return Law(atoms=lambda _: mirrored(x, mass), grain=h * (1 if shift % 2 else 2))
+        return DominatingPair(atoms=lambda _: mirrored(x, mass), grain=h * (1 if shift % 2 else 2))
 
     def divergence(self, order: float) -> float:
         """From the sum over the places where the loss differs, in closed form."""
@@ -184,7 +184,7 @@ class DiscreteLaplaceLoss(Loss):
         return replace(self, sensitivity=Fraction(self.shift * whole(size, "size")))
 
 
-def laplace_law(pure: float, error: float) -> Law:
+def laplace_law(pure: float, error: float) -> DominatingPair:
     """The continuous pair: (1 - e^((ε - pure)/2))²/2 between the atoms, true but for `error`."""
 
     def curve(epsilon: Floats) -> Reading:
@@ -193,4 +193,4 @@ def laplace_law(pure: float, error: float) -> Law:
         return Reading(share**2 / 2, share * ULP * (8 * share + 16 * pure) + inside)
 
     ends = mirrored(np.array([-pure, pure]), np.array([math.exp(-pure) / 2, 0.5]))
-    return Law(lambda _: ends, Rest(curve, curve, -math.expm1(-pure) / 2), grain=pure)
+    return DominatingPair(lambda _: ends, Rest(curve, curve, -math.expm1(-pure) / 2), grain=pure)

@@ -11,7 +11,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants.law import Law, mirrored
+from deniable.privacy.accountants.law import DominatingPair, mirrored
 from deniable.privacy.exact import (
     Number,
     decimal,
@@ -73,13 +73,13 @@ class RandomizedResponseLoss(Loss):
             return float_above(self.truth - self.lie)
         return float_up(float(self.truth) * -math.expm1(-float(gap))) if gap > 0 else 0.0
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The true answer, the neighbour's, and all others."""
         top, truth, lie = float(self.pure), float(self.truth), float(self.lie)
         atoms = mirrored(np.array([-top, 0.0, top]), np.array([lie, 1 - truth - lie, truth]))
         if self.categories == 2:
             atoms = mirrored(atoms.x[::2], atoms.mass[::2])
-        return Law(atoms=lambda _: atoms, grain=top)
+        return DominatingPair(atoms=lambda _: atoms, grain=top)
 
     def divergence(self, order: float) -> float:
         """Summed over the true answer, the other true answer and the rest."""

@@ -28,7 +28,7 @@ from deniable.errors import ParameterError, ParameterTypeError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants.ladder import TooLongError, read
-from deniable.privacy.accountants.law import TELLS_NOTHING, ULP, Law
+from deniable.privacy.accountants.law import TELLS_NOTHING, ULP, DominatingPair
 from deniable.privacy.accountants.sampling import (
     gaussian_divergence,
     replaced_gaussian_law,
@@ -148,7 +148,7 @@ class SampledLoss(Loss):
             values += float(atoms.mass @ np.maximum(-np.expm1(at - atoms.x), 0.0))
         return values
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The pair of the heading; that of the base where nearly everybody is sampled."""
         if self.rate > 1 - _NEARLY_ALL:
             return self._alike.law()
@@ -159,7 +159,7 @@ class SampledLoss(Loss):
             return replaced_gaussian_law(self.base.mu, *rates)
         return replaced_laplace_law(float(self.base.pure), float(self.pure), *rates)
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """The same from a pair that the base does meet."""
         if self.rate > 1 - _NEARLY_ALL:
             return TELLS_NOTHING
@@ -195,7 +195,7 @@ class SampledLoss(Loss):
             return math.inf
         return max(self._of_ladder(law, order) for law in (self.law(), self.law().reversed()))
 
-    def _of_ladder(self, law: Law, order: float) -> float:
+    def _of_ladder(self, law: DominatingPair, order: float) -> float:
         try:
             ladder = read(law, 0.02 * self.profile(0.0), _TINY, _RUNGS).above()
         except TooLongError:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.privacy.accountants import pure
-from deniable.privacy.accountants.law import ULP, Floats, Law, Reading, Rest
+from deniable.privacy.accountants.law import ULP, DominatingPair, Floats, Reading, Rest
 from deniable.privacy.exact import Number, decimal, float_up, high_precision, whole
 from deniable.privacy.losses.base import Concentrated, Loss, ratio
 from deniable.privacy.losses.generic import response_law
@@ -47,7 +47,7 @@ class ExponentialLoss(Loss):
             return 0.0
         return min(1.0, float_up(math.expm1(-gap / 2) ** 2 / -math.expm1(-float(self.bound))))
 
-    def law(self) -> Law:
+    def law(self) -> DominatingPair:
         """The pair whose curve is `profile`; no one choice has it, but it is worse than any."""
         bound, scale = float(self.bound), -math.expm1(-float(self.bound))
 
@@ -55,9 +55,9 @@ class ExponentialLoss(Loss):
             share = -np.expm1(-np.maximum(bound - epsilon, 0.0) / 2)
             return Reading(share**2 / scale, share * ULP * (12 * share + 24 * bound) / scale)
 
-        return Law(rest=Rest(curve, curve))
+        return DominatingPair(rest=Rest(curve, curve))
 
-    def floor(self) -> Law:
+    def floor(self) -> DominatingPair:
         """The pair with t = bound/2."""
         return response_law(float(self.bound / 2))
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from sqlglot import exp
 
 from deniable.query.plan.plan import Plan
-from deniable.query.price.estimate import Estimate
+from deniable.query.price.estimate import PrivateEstimate
 from deniable.query.read.catalogue import Catalogue
 from deniable.query.read.fan import conjuncts
 from deniable.tables import label_of
@@ -55,7 +55,7 @@ def facts_of(catalogue: Catalogue) -> dict[str, object]:
     }
 
 
-def digest_of_estimate(estimate: Estimate, catalogue: Catalogue) -> dict[str, object]:
+def digest_of_estimate(estimate: PrivateEstimate, catalogue: Catalogue) -> dict[str, object]:
     """What is estimated depends on: the rows, whose they are, what they are grouped by.
 
     Not on what is made of it: other aggregates of the same groups find the same keys.

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deniable.query.plan.draws import Draws
+from deniable.query.plan.draws import HashedDraws
 from deniable.query.plan.levels import FAR_LEVELS
 from deniable.query.plan.tail import Lost, Tail, stands_out, tail_of, width
 
@@ -103,7 +103,7 @@ def _tails(distances: Distances) -> tuple[Tail, Tail]:
     near = tail_of(x, distances.counts[1:], distances.deviation)
     if distances.units >= _MANY * distances.deviation:
         end = max(near.end, min(bisect_right(levels, distances.place + _OCTAVE) - 1, end))
-    return near, near if near.end == end else Tail(near.x, near.units, end, Draws(distances))
+    return near, near if near.end == end else Tail(near.x, near.units, end, HashedDraws(distances))
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from deniable.intervals import Floats
 _MANY = 1e4  # a mean beyond which a Poisson law is normal, nearly
 
 
-class Draws:
+class HashedDraws:
     """Uniform, normal and Poisson numbers out of a hash: the same for the same release."""
 
     def __init__(self, *released: object) -> None:

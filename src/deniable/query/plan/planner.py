@@ -17,7 +17,7 @@ from deniable.privacy.guarantees import PureDP
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.reach import Reaches
-from deniable.query.price.estimate import Estimate
+from deniable.query.price.estimate import PrivateEstimate
 from deniable.query.price.needed import chain
 from deniable.query.price.price import amount_for_error, price
 from deniable.query.price.profile import Recompile
@@ -39,7 +39,7 @@ class Asked:
     amount: Amount
     """What all of it may cost."""
     compiled: Recompile
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[PrivateEstimate, ...]
     """What is estimated privately first, one after the other, with made-up results."""
     steps: tuple[Step, ...]
     """The statements of the question itself, with made-up bounds where none are known yet."""

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from deniable.intervals import Floats
 from deniable.lazy import lazy
-from deniable.query.plan.draws import Draws
+from deniable.query.plan.draws import HashedDraws
 from deniable.query.plan.levels import Norms, positions
 
 PARTICLES = 800
@@ -128,7 +128,7 @@ class Tail:
     """Draws of S(x), the number of units at or above a norm of x rows, for x on levels."""
 
     def __init__(
-        self, x: Floats, units: Floats, end: int, draws: Draws, sure: int | None = None
+        self, x: Floats, units: Floats, end: int, draws: HashedDraws, sure: int | None = None
     ) -> None:
         self.x, self.units, self.end = x, units, end
         self._sure = end - 1 if sure is None else sure  # the last level at which units stand out
@@ -212,23 +212,27 @@ class Tail:
 @lru_cache(maxsize=16)
 def _tail(profile: Profile) -> Tail:
     x = positions(profile.norms, profile.first, len(profile.bins))
-    draws = Draws(profile.first, profile.below, profile.bins)
+    draws = HashedDraws(profile.first, profile.below, profile.bins)
     return _made(x, profile.bins, profile.deviation, draws, profile.slack)
 
 
 @lru_cache(maxsize=64)
 def tail_of(x: tuple[float, ...], bins: tuple[int, ...], deviation: float) -> Tail:
     """Draws of the numbers of units at or above these positions, given noisy bins between them."""
-    return _made(np.array(x), bins, deviation, Draws(x, bins))
+    return _made(np.array(x), bins, deviation, HashedDraws(x, bins))
 
 
-def _made(x: Floats, bins: tuple[int, ...], deviation: float, draws: Draws, slack: int = 0) -> Tail:
+def _made(
+    x: Floats, bins: tuple[int, ...], deviation: float, draws: HashedDraws, slack: int = 0
+) -> Tail:
     units, seen = _drawn(x, np.array(bins, dtype=float), deviation, draws, slack)
     last = len(x) - 1
     return Tail(x, units, min(seen + 1 + slack, last), draws, min(seen, last - 1))
 
 
-def _drawn(x: Floats, bins: Floats, sd: float, draws: Draws, slack: int) -> tuple[Floats, int]:
+def _drawn(
+    x: Floats, bins: Floats, sd: float, draws: HashedDraws, slack: int
+) -> tuple[Floats, int]:
     """Particles of S at each position, and the last level at which units stand out.
 
     A particle filter from the first level up: the next S lies on the line through the last ones,

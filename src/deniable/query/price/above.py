@@ -12,7 +12,7 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.query.plan.above import Above, edges_about
 from deniable.query.plan.plan import Plan
-from deniable.query.price.estimate import Histogram, less, rounded_share
+from deniable.query.price.estimate import NoisyHistogram, less, rounded_share
 from deniable.query.run.emit_profile import above_step, rows_step
 from deniable.release import Door
 
@@ -29,7 +29,7 @@ class RowsAbove:
     """
 
     plan: Plan
-    histogram: Histogram
+    histogram: NoisyHistogram
     left: Amount
     parts = ("norms", "rows above what is declared")
     subject = ""
@@ -38,7 +38,7 @@ class RowsAbove:
     def of(cls, plan: Plan, amount: Amount) -> RowsAbove:
         """For a sixteenth of an amount, or less."""
         price = rounded_share(amount, _SHARE)
-        return cls(plan, Histogram(additive(price, 1)), less(amount, price))
+        return cls(plan, NoisyHistogram(additive(price, 1)), less(amount, price))
 
     @property
     def loss(self) -> Loss:

@@ -37,7 +37,7 @@ _RANKS = 4.0  # how many units lie beyond a bound, in units of the noise on all 
 _USUAL_GROUPS = 100
 
 
-class Estimate(Protocol):
+class PrivateEstimate(Protocol):
     """One release that comes before the answer."""
 
     @property
@@ -110,7 +110,7 @@ _ROW_EDGES = edges(1, 4 * _MOST_ROWS)
 
 
 @dataclass(frozen=True)
-class Histogram:
+class NoisyHistogram:
     """Noise on a histogram of units, each of which lies in one bin."""
 
     noise: JointNoise
@@ -139,7 +139,7 @@ class RowsOfUnits:
     """How many rows units have: the number up to which they count in full."""
 
     plan: Plan
-    histogram: Histogram
+    histogram: NoisyHistogram
     left: Amount
     rank: float
     """How many units may lie beyond the bound."""
@@ -157,7 +157,7 @@ class RowsOfUnits:
         price = rounded_share(amount, share)
         left = less(amount, price)
         rank = max(1.0, _RANKS * (plan.counted.cells or _USUAL_GROUPS) * left.deviation)
-        return cls(plan, Histogram(additive(price, 1)), left, rank)
+        return cls(plan, NoisyHistogram(additive(price, 1)), left, rank)
 
     @property
     def loss(self) -> Loss:

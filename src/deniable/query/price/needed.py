@@ -13,8 +13,8 @@ from deniable.query.plan.plan import Plan
 from deniable.query.price.above import RowsAbove
 from deniable.query.price.estimate import (
     KEYS_SHARE,
-    Estimate,
     Keys,
+    PrivateEstimate,
     less,
     rounded_share,
 )
@@ -27,7 +27,9 @@ _FIRST_DELTA = Fraction(1, 11)  # of what is kept for keys, for the first select
 _MOST_GROUPS = 64  # in which a unit counts while they are chosen, where nothing is declared
 
 
-def needed(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> Estimate | None:
+def needed(
+    plan: Plan, amount: Amount, budget: Budget, compiled: Recompile
+) -> PrivateEstimate | None:
     """What is to be estimated next, out of an amount for all of the rest."""
     if not plan.counted.known_keys:  # first: the ledger gives a selection its δ as it begins
         price = rounded_share(amount, KEYS_SHARE)
@@ -54,7 +56,7 @@ def needed(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> E
     return ProfileOfRows.of(plan, amount)
 
 
-def _values(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> Estimate:
+def _values(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> PrivateEstimate:
     if isinstance(budget.guarantee, GDP):
         name = plan.contribution.unbounded[0].name
         raise QueryError(
@@ -72,9 +74,9 @@ def unseen(plan: Plan) -> bool:
     return first is not None and not first.anybody
 
 
-def chain(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> list[Estimate]:
+def chain(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> list[PrivateEstimate]:
     """All that is to be estimated, one after the other, with made-up results."""
-    found: list[Estimate] = []
+    found: list[PrivateEstimate] = []
     while (estimate := needed(plan, amount, budget, compiled)) is not None:
         found.append(estimate)
         plan, amount = estimate.assumed(), estimate.left

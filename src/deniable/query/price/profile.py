@@ -28,7 +28,7 @@ from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.reach import Reaches
 from deniable.query.plan.tail import Profile, chosen
-from deniable.query.price.estimate import Histogram, less, rounded_share
+from deniable.query.price.estimate import NoisyHistogram, less, rounded_share
 from deniable.query.run.emit_profile import levels_step, upper_step, values_step
 from deniable.release import Door
 
@@ -51,10 +51,10 @@ class ProfileOfUnits:
     """Where the heaviest units are, and how many have norms about there."""
 
     plan: Plan
-    values: Histogram | None
+    values: NoisyHistogram | None
     """For where the columns of sums are centred."""
     place: GridQuantile
-    levels: Histogram
+    levels: NoisyHistogram
     left: Amount
     noise: float
     """The deviation of the answer's noise, for a bound of one."""
@@ -71,7 +71,7 @@ class ProfileOfUnits:
         # Where columns were looked at, those took their part of a quarter of the whole.
         place = rounded_share(amount, PLACE_SHARE / 2 if plan.buys_norm else PLACE_SHARE)
         each = rounded_share(amount, _MEANS / len(sums)) if sums else place
-        changed, noise = amount.relation.changed, Histogram(additive(levels, 1))
+        changed, noise = amount.relation.changed, NoisyHistogram(additive(levels, 1))
         left = less(amount, place, levels, *([each] * len(sums)))
         asked = len(plan.counted.distinct) + len(plan.counted.ranks)
         jointly = left.part(
@@ -79,7 +79,7 @@ class ProfileOfUnits:
         )
         return cls(
             plan=plan,
-            values=Histogram(additive(each, 1)) if sums else None,
+            values=NoisyHistogram(additive(each, 1)) if sums else None,
             place=place_of(place, noise),
             levels=noise,
             left=left,
@@ -250,7 +250,7 @@ def _with_profile(plan: Plan, profile: Profile) -> Plan:
     return replace(plan, contribution=replace(plan.contribution, profile=profile))
 
 
-def place_of(amount: Amount, bins: Histogram) -> GridQuantile:
+def place_of(amount: Amount, bins: NoisyHistogram) -> GridQuantile:
     """The choice of the level that so many units are above as stand out of the noise of bins."""
     return GridQuantile(
         epsilon=amount.epsilon,

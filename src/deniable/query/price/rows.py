@@ -27,7 +27,7 @@ from deniable.privacy.losses.base import Loss
 from deniable.query.plan.levels import BELOW, BINS, LEVELS, Norms
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.tail import Profile, chosen
-from deniable.query.price.estimate import Histogram, less, rounded_share
+from deniable.query.price.estimate import NoisyHistogram, less, rounded_share
 from deniable.query.price.profile import (
     LEVELS_SHARE,
     PLACE_SHARE,
@@ -51,7 +51,7 @@ class ProfileOfRows:
 
     plan: Plan
     place: GridQuantile
-    levels: Histogram
+    levels: NoisyHistogram
     left: Amount
     noise: float
     """How far noise moves an answer, for a bound of one row, as a standard deviation."""
@@ -65,7 +65,7 @@ class ProfileOfRows:
         """For a quarter of an amount, or less."""
         levels, place = (rounded_share(amount, each) for each in (LEVELS_SHARE, PLACE_SHARE))
         left = less(amount, place, levels)
-        noise = Histogram(additive(levels, 1))
+        noise = NoisyHistogram(additive(levels, 1))
         counted = plan.counted
         asked = len(counted.distinct) + bool(counted.statistics) + len(counted.ranks)
         each = left.part(Fraction(1, asked))

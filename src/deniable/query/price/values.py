@@ -29,7 +29,7 @@ from deniable.query.plan.distances import Distances, binned
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.reach import FARTHEST, Reach, Unbounded, found, supposed
-from deniable.query.price.estimate import Histogram, finer_share, less
+from deniable.query.price.estimate import NoisyHistogram, finer_share, less
 from deniable.query.price.profile import Recompile, chosen_of, recompiled
 from deniable.query.run.emit_columns import distances_step, signed_step
 from deniable.release import Door
@@ -60,7 +60,7 @@ class ValuesOfColumn:
     column: Unbounded
     centre: GridQuantile
     place: GridQuantile
-    levels: Histogram | None
+    levels: NoisyHistogram | None
     """None where units have several rows and sums are asked: their norms are looked at later."""
     left: Amount
     noise: float
@@ -82,7 +82,7 @@ class ValuesOfColumn:
         whole = plan.contribution.one_row or column.ranked
         parts = (_CENTRE, _PLACE[whole], _LEVELS)
         centre, place, bins = (finer_share(amount, share(part)) for part in parts)
-        levels = Histogram(additive(bins, 1))
+        levels = NoisyHistogram(additive(bins, 1))
         left = less(amount, centre, place, *([bins] if whole else []))
         changed = amount.relation.changed
         aim = math.ceil(max(_TARGET * levels.noise.deviation(0), _SURE * changed / _rate(place)))
@@ -196,7 +196,7 @@ class ValuesOfColumn:
 
 
 def draw_bins(
-    door: Door, levels: Histogram, distances: Callable[[], Rows], place: int
+    door: Door, levels: NoisyHistogram, distances: Callable[[], Rows], place: int
 ) -> list[int]:
     """Noisy bins about a place, above the centre and below it."""
     drawn: Any = door.draw(

@@ -20,7 +20,7 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.losses.base import Loss
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.reach import Reach, Unbounded, found
-from deniable.query.price.estimate import Histogram, finer_share, less
+from deniable.query.price.estimate import NoisyHistogram, finer_share, less
 from deniable.query.price.profile import Recompile, recompiled
 from deniable.query.price.values import draw_bins, noise_of_side, share_of_side
 from deniable.query.run.emit_columns import distances_step
@@ -33,7 +33,7 @@ class ValuesAgain:
 
     plan: Plan
     column: Unbounded
-    levels: Histogram
+    levels: NoisyHistogram
     left: Amount
     noise: float
     """That of a sum's side, for a bound of one."""
@@ -47,7 +47,12 @@ class ValuesAgain:
         price = finer_share(amount, Fraction(1, 3 * len(summed) + len(waiting)))
         left = less(amount, price)
         return cls(
-            plan, waiting[0], Histogram(additive(price, 1)), left, noise_of_side(left), compiled
+            plan,
+            waiting[0],
+            NoisyHistogram(additive(price, 1)),
+            left,
+            noise_of_side(left),
+            compiled,
         )
 
     @property

@@ -12,9 +12,9 @@ from sqlglot.schema import MappingSchema
 from deniable.engines.literals import short
 from deniable.errors import QueryError
 from deniable.lazy import lazy
-from deniable.privacy.units import Relation as Neighbours
+from deniable.privacy.units import Relation
 from deniable.query.plan.reach import Reaches
-from deniable.query.read.columns import BOUGHT, UNIT, Column, Relation
+from deniable.query.read.columns import BOUGHT, UNIT, Column, RowSet
 from deniable.query.read.fan import Count, no_count
 from deniable.tables import (
     NUMERIC,
@@ -100,7 +100,7 @@ class Catalogue:
                 kinds.setdefault(name.lower(), set()).add(kind)
         return {name for name, found in kinds.items() if found <= {*NUMERIC, ColumnType.BOOLEAN}}
 
-    def relation(self, name: str, options: Options) -> Relation:
+    def relation(self, name: str, options: Options) -> RowSet:
         """A table as rows that can be asked about."""
         if name not in self.schemas:
             raise QueryError(f"there is no table {name}; {nearest(name, self.schemas)}")
@@ -110,7 +110,7 @@ class Catalogue:
                 name.lower(): options.applied(name.lower(), Column(kind))
                 for name, kind in schema.columns.items()
             }
-            return Relation(exp.select("*").from_(exp.to_identifier(name, quoted=True)), columns)
+            return RowSet(exp.select("*").from_(exp.to_identifier(name, quoted=True)), columns)
         unit = table.unit.lower() if isinstance(table.unit, str) else None
         columns = {
             column.lower(): options.applied(
@@ -136,7 +136,7 @@ class Catalogue:
             column = exp.column(unit, quoted=True)
             sql = sql.select(exp.alias_(column.copy(), UNIT, quoted=True))
             sql = sql.where(_named(column, columns[unit].kind))
-        return Relation(
+        return RowSet(
             sql=sql,
             columns=columns,
             population=table.population,
@@ -154,7 +154,7 @@ class Catalogue:
         """What answers about these tables are to say."""
         return (LOOKED,) if any(self.private[name].looked for name in tables) else ()
 
-    def neighbours(self, tables: Sequence[str]) -> Neighbours:
+    def neighbours(self, tables: Sequence[str]) -> Relation:
         """The relation under which all these tables are protected."""
         kinds = {self.private[name].relation for name in tables}
         if len(kinds) > 1:

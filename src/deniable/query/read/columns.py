@@ -58,7 +58,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Relation:
+class RowSet:
     """Rows that can be asked about: the SQL that makes them, and whose they are.
 
     A private relation has the hidden column UNIT. Rows of one unit depend on that unit's own rows

@@ -14,7 +14,7 @@ from deniable.query.plan.outer import plan_of, text_of
 from deniable.query.plan.plan import Plan
 from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.checks import no_unit, resolver
-from deniable.query.read.columns import UNIT, Column, Kept, Relation
+from deniable.query.read.columns import UNIT, Column, Kept, RowSet
 from deniable.query.read.excluded import narrowed
 from deniable.query.read.expressions import find_bounds, known_values, places_of
 from deniable.query.read.fan import first_rows
@@ -53,7 +53,7 @@ _MOST_PLANS = 64  # kept in a session
 class Selected:
     """Private rows that were asked for, every name resolved."""
 
-    relation: Relation
+    relation: RowSet
     """The rows, and whose they are."""
     names: Mapping[str, str]
     """Its columns in small letters, and as they were typed or declared."""
@@ -98,7 +98,7 @@ def compile_resolved(asked: Resolved, catalogue: Catalogue, options: Options) ->
 def _planned(asked: Resolved, catalogue: Catalogue, options: Options) -> Plan:
     named = asked.tree.copy()
     found = _compiled(named, catalogue, options)
-    if isinstance(found, Relation):
+    if isinstance(found, RowSet):
         if not found.private:
             raise QueryError("the question names no private table; ask the public one directly")
         raise QueryError(
@@ -155,7 +155,7 @@ def table_rows(name: str, catalogue: Catalogue) -> Selected:
     return Selected(catalogue.relation(name, Options()), names)
 
 
-def _compiled(named: exp.Expr, catalogue: Catalogue, options: Options) -> Relation | Released:
+def _compiled(named: exp.Expr, catalogue: Catalogue, options: Options) -> RowSet | Released:
     try:
         return _Compiler(catalogue, options).compile(named, {})
     except DeniableError:
@@ -182,7 +182,7 @@ class _Compiler:
     catalogue: Catalogue
     options: Options
 
-    def compile(self, node: exp.Expr, named: Named) -> Relation | Released:
+    def compile(self, node: exp.Expr, named: Named) -> RowSet | Released:
         """Any relation: a table, a common table expression, a SELECT or a union."""
         if isinstance(node, exp.Table):
             known = named.get(node.name)
@@ -198,11 +198,11 @@ class _Compiler:
                 inside[cte.alias_or_name] = self.compile(cte.this, inside)
         made = self._select(node, inside) if isinstance(node, exp.Select) else None
         made = made or union(node, inside, self.compile)
-        if isinstance(made, Relation) and sum(1 for _ in made.sql.walk()) > _MOST_NODES:
+        if isinstance(made, RowSet) and sum(1 for _ in made.sql.walk()) > _MOST_NODES:
             raise QueryError("the question is too long once its parts are put in; ask several")
         return made
 
-    def _select(self, select: exp.Select, named: Named) -> Relation | Released:
+    def _select(self, select: exp.Select, named: Named) -> RowSet | Released:
         for clause, sentence in _REFUSED.items():
             if select.args.get(clause):
                 raise QueryError(sentence)
@@ -246,7 +246,7 @@ class _Compiler:
             group = exp.Group(expressions=[bare(key).copy() for key in keys])
         return grouped_by(group, text_of)
 
-    def _public(self, select: exp.Select, read: Sources) -> Relation:
+    def _public(self, select: exp.Select, read: Sources) -> RowSet:
         """A SELECT of public tables is run as it stands, if it is the same each time."""
         made = select.copy()
         made.set("from_", read.sql.args["from_"])
@@ -281,9 +281,9 @@ class _Compiler:
             made.set("where", exp.Where(this=condition(where.this, find, "WHERE")))
         if made.args.get("having") or made.args.get("order"):
             raise QueryError("HAVING and ORDER BY of public tables are not answered")
-        return Relation(made, columns)
+        return RowSet(made, columns)
 
-    def _rows(self, select: exp.Select, read: Sources, find: Resolve) -> Relation:
+    def _rows(self, select: exp.Select, read: Sources, find: Resolve) -> RowSet:
         """Rows made of rows: every one still belongs to its unit."""
         for clause in ("order", "limit", "offset"):
             if select.args.get(clause):
@@ -345,7 +345,7 @@ class _Compiler:
 
     def _per_unit(
         self, select: exp.Select, read: Sources, find: Resolve, groups: list[exp.Expr]
-    ) -> Relation:
+    ) -> RowSet:
         """GROUP BY the unit: rows of its own for each unit.
 
         Aggregates are made in an inner SELECT, what is computed from them in an outer one, where it
@@ -388,7 +388,7 @@ def _ordered(windows: list[exp.Window]) -> int:
     return MOST_BYTES * sum(not isinstance(key, exp.Column) for key in keys)
 
 
-def _one_row(relation: Relation) -> Relation:
+def _one_row(relation: RowSet) -> RowSet:
     """Rows of which every unit has one at most."""
     return replace(relation, rows=1, single=True, cap=1, fan=1, most=1, growth=1)
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 from deniable.engines.base import Engine, Rows, Snapshot, Step, quoted
 from deniable.errors import EngineError, QueryError
 from deniable.query.read.checks import columns_in
-from deniable.query.read.columns import UNIT, Relation
+from deniable.query.read.columns import UNIT, RowSet
 from deniable.query.read.values.operators import Resolve, read_value
 from deniable.query.read.values.value import finished, one_kind
 
@@ -92,7 +92,7 @@ def _number(rows: Rows) -> int:
 class Met:
     """A table of FROM: its rows, the ON by which it is joined, and whether it is LEFT JOINed."""
 
-    relation: Relation
+    relation: RowSet
     on: exp.Expr | None
     left: bool
 
@@ -107,7 +107,7 @@ class _Equality:
 
 
 @dataclass(frozen=True)
-class Spread:
+class FanOut:
     """What a FROM makes of rows: `kept` are the sides that are cut, and to how many rows."""
 
     fan: int = 1
@@ -116,17 +116,17 @@ class Spread:
     growth: int = 1
 
 
-def spread(met: Mapping[str, Met], where: exp.Expr | None, find: Resolve, count: Count) -> Spread:
+def spread(met: Mapping[str, Met], where: exp.Expr | None, find: Resolve, count: Count) -> FanOut:
     """How far rows multiply in a FROM; refused where that is too far."""
     private = {name: each.relation for name, each in met.items() if each.relation.private}
     if len(met) == 1:
         (only,) = met.values()
-        return Spread(most=only.relation.most, growth=only.relation.growth)
+        return FanOut(most=only.relation.most, growth=only.relation.growth)
     equalities = list(_equalities(met, where, find))
     public = {name: each for name, each in met.items() if name not in private}
     if not private:
         _check_public(public, equalities, count)
-        return Spread()
+        return FanOut()
     fan = _fan(public, equalities, set(private), count)
     total = fan * math.prod(each.fan for each in private.values())
     if total > MOST_FAN:
@@ -229,7 +229,7 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     return [] if condition is None else [condition]
 
 
-def _shared(private: Mapping[str, Relation], fan: int) -> Spread:
+def _shared(private: Mapping[str, RowSet], fan: int) -> FanOut:
     """To how many rows each private side is cut, so that their product has an end.
 
     Sides that have few rows whatever the data are not cut, and leave more for the others.
@@ -244,7 +244,7 @@ def _shared(private: Mapping[str, Relation], fan: int) -> Spread:
         free = {name: relation for name, relation in free.items() if name not in few}
     if len(free) == 1 and bounded == 1:  # nothing multiplies
         (only,) = free.values()
-        return Spread(most=only.most, growth=only.growth)
+        return FanOut(most=only.most, growth=only.growth)
     kept = {name: _kept(relation, each) for name, relation in free.items()}
     most = bounded * math.prod(kept.values())
     if most > MOST_ROWS:
@@ -257,10 +257,10 @@ def _shared(private: Mapping[str, Relation], fan: int) -> Spread:
     whole = fan * math.prod(sizes.values())
     growth = min(r.growth * (whole // sizes[name]) for name, r in private.items())
     cut = {name: rows for name, rows in kept.items() if rows != private[name].most}
-    return Spread(fan, cut, most, growth)
+    return FanOut(fan, cut, most, growth)
 
 
-def _kept(relation: Relation, each: int) -> int:
+def _kept(relation: RowSet, each: int) -> int:
     """No fewer rows than count in full."""
     kept = max(relation.rows, each)
     return kept if relation.most is None else min(kept, relation.most)
@@ -276,7 +276,7 @@ def _root(value: int, degree: int) -> int:
     return root
 
 
-def first_rows(relation: Relation, most: int) -> Relation:
+def first_rows(relation: RowSet, most: int) -> RowSet:
     """The same rows, of each unit its first ones only.
 
     They are put in order by all of their columns: rows that tie are identical, so what is kept is a

@@ -11,14 +11,14 @@ from sqlglot import exp
 from deniable.engines.leaves import MOST_BYTES
 from deniable.errors import QueryError
 from deniable.query.read.checks import columns_in, no_unit, resolver
-from deniable.query.read.columns import BOUGHT, UNIT, Column, Kept, Relation
+from deniable.query.read.columns import BOUGHT, UNIT, Column, Kept, RowSet
 from deniable.query.read.expressions import most_places
 from deniable.query.read.fan import (
     MOST_FAN,
     MOST_ROWS,
     Count,
+    FanOut,
     Met,
-    Spread,
     conjuncts,
     first_rows,
     spread,
@@ -34,8 +34,8 @@ class Released:
     names: tuple[str, ...]
 
 
-Named = dict[str, "Relation | Released"]
-Compile = Callable[[exp.Expr, Named], "Relation | Released"]
+Named = dict[str, "RowSet | Released"]
+Compile = Callable[[exp.Expr, Named], "RowSet | Released"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Sources:
 
     sql: exp.Select
     columns: Mapping[str, Mapping[str, Column]]
-    merged: Relation
+    merged: RowSet
 
 
 def read_sources(
@@ -110,7 +110,7 @@ def _side(sql: exp.Select, alias: str) -> exp.Expr:
     return next(side for side in sides if side.alias == alias)
 
 
-def _spread(merged: Relation, met: Mapping[str, Met], found: Spread) -> Relation:
+def _spread(merged: RowSet, met: Mapping[str, Met], found: FanOut) -> RowSet:
     """What joins make of a relation: how many rows count in full, and how many there can be."""
     if len(met) == 1 or not merged.private:
         return merged
@@ -142,13 +142,13 @@ def _computed(condition: exp.Expr | None) -> int:
     return sum(not isinstance(end, exp.Column | exp.Literal) for end in ends)
 
 
-def _aliased(relation: Relation, alias: str) -> exp.Subquery:
+def _aliased(relation: RowSet, alias: str) -> exp.Subquery:
     made = exp.Subquery(this=relation.sql.copy())
     made.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     return made
 
 
-def source(node: exp.Expr, named: Named, compile_: Compile) -> Relation | Released:
+def source(node: exp.Expr, named: Named, compile_: Compile) -> RowSet | Released:
     """One table, common table expression, subquery or union."""
     if isinstance(node, exp.Table):
         if node.args.get("db") or node.args.get("catalog"):
@@ -164,7 +164,7 @@ def source(node: exp.Expr, named: Named, compile_: Compile) -> Relation | Releas
     raise QueryError(f"{node.key.upper()} in FROM is not answered; name a table or a subquery")
 
 
-def _check_side(join: exp.Join, left: Relation, right: Relation) -> None:
+def _check_side(join: exp.Join, left: RowSet, right: RowSet) -> None:
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if kind not in {"", "INNER", "CROSS", "OUTER"} or join.method:
         raise QueryError(f"{join.method or kind} JOIN is not answered; use INNER or LEFT JOIN")
@@ -212,7 +212,7 @@ def _through_the_unit(
     return made
 
 
-def _merge(left: Relation, right: Relation) -> Relation:
+def _merge(left: RowSet, right: RowSet) -> RowSet:
     if not right.private:
         return replace(left, single=False)
     if not left.private:
@@ -234,7 +234,7 @@ def _merge(left: Relation, right: Relation) -> Relation:
     )
 
 
-def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
+def union(node: exp.Expr, named: Named, compile_: Compile) -> RowSet:
     """UNION ALL of relations with the same columns and population."""
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
         raise QueryError(f"{node.key.upper()} is not answered; UNION ALL of like tables is")
@@ -283,7 +283,7 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> Relation:
     )
 
 
-def _together(left: Relation, right: Relation) -> int:
+def _together(left: RowSet, right: RowSet) -> int:
     """What a row becomes on both sides together, if it can be on both."""
     if not left.private:
         return 1
@@ -297,13 +297,13 @@ def _together(left: Relation, right: Relation) -> int:
     return fan
 
 
-def _united(left: Relation, right: Relation) -> int:
+def _united(left: RowSet, right: RowSet) -> int:
     if BOUGHT in {left.rows, right.rows}:
         return BOUGHT
     return left.rows + right.rows if left.unit_has_name else max(left.rows, right.rows)
 
 
-def _whose(relation: Relation, number: int) -> exp.Expr:
+def _whose(relation: RowSet, number: int) -> exp.Expr:
     """The unit; rows that are units of their own are numbered apart on both sides."""
     unit: exp.Expr = exp.column(UNIT, quoted=True)
     if not relation.unit_has_name:

@@ -24,7 +24,7 @@ from deniable.query.plan.digest import digest_of, digest_of_estimate, wider
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.planner import Asked, Planner
 from deniable.query.price.above import RowsAbove
-from deniable.query.price.estimate import Estimate, Keys, to_hold
+from deniable.query.price.estimate import Keys, PrivateEstimate, to_hold
 from deniable.query.price.needed import needed, unseen
 from deniable.query.price.price import price
 from deniable.query.read.build import Spend
@@ -34,7 +34,7 @@ from deniable.query.run.changes import Changes
 from deniable.query.run.drawing import draw
 from deniable.query.show.explain import Explanation, Unknown, explain
 from deniable.query.show.shown import nothing, shown
-from deniable.release import Answer as Recorded, Door, Gate
+from deniable.release import Door, Gate, Release
 
 EARLIER = 'keys from an earlier question about more rows; keys="new" selects again'
 
@@ -49,8 +49,8 @@ class Ready:
     """How many estimates there are."""
     paid: tuple[Price, ...] = ()
     """What was spent on them now."""
-    last: Recorded | None = None
-    missing: Estimate | None = None
+    last: Release | None = None
+    missing: PrivateEstimate | None = None
     """What the ledger does not know."""
 
     @property
@@ -59,7 +59,7 @@ class Ready:
         return unseen(self.plan) or self.plan.counted.selected == ()
 
     def after(
-        self, estimate: Estimate, value: object, last: Recorded | None = None, told: str = ""
+        self, estimate: PrivateEstimate, value: object, last: Release | None = None, told: str = ""
     ) -> Ready:
         """The same, with one more."""
         plan = estimate.applied(value)
@@ -110,7 +110,7 @@ class Answering:
     def _digest(self, plan: Plan) -> dict[str, object]:
         return digest_of(plan, self.planner.catalogue)
 
-    def _digest_of(self, estimate: Estimate) -> dict[str, object]:
+    def _digest_of(self, estimate: PrivateEstimate) -> dict[str, object]:
         return digest_of_estimate(estimate, self.planner.catalogue)
 
     def _known_so_far(self, asked: Asked, ready: Ready | None = None) -> Ready:
@@ -125,7 +125,7 @@ class Answering:
             ready = ready.after(estimate, recorded.value, recorded, told)
         return replace(ready, missing=None)
 
-    def _kept(self, asked: Asked, estimate: Estimate) -> tuple[Recorded, str] | None:
+    def _kept(self, asked: Asked, estimate: PrivateEstimate) -> tuple[Release, str] | None:
         """What the ledger knows of one estimate, and what is to be said of it.
 
         Of selections, the first that cost as much, so that a repeated question finds its own. One
@@ -143,7 +143,7 @@ class Answering:
         enough = [each for each in found if each[0].cost.rho >= estimate.loss.price.rho]
         return min(enough, key=lambda each: each[0].number, default=None)
 
-    def _recorded(self, ready: Ready) -> Recorded | None:
+    def _recorded(self, ready: Ready) -> Release | None:
         loss = price(ready.plan, ready.left).loss
         return self._gate(ready.plan).known(loss, self._digest(ready.plan))
 
@@ -182,13 +182,13 @@ class Answering:
             return False, 0
         return True, self.ledger.balance(population).more(compose(*losses).price)
 
-    def _whole(self, estimate: Estimate) -> Loss:
+    def _whole(self, estimate: PrivateEstimate) -> Loss:
         """What an estimate would cost now: of a selection, its turn of δ included."""
         if not isinstance(estimate, Keys):
             return estimate.loss
         return self.ledger.selection(estimate.plan.population, estimate.loss, who=self.who)
 
-    def _selection(self, missing: Estimate | None) -> KeySelection | None:
+    def _selection(self, missing: PrivateEstimate | None) -> KeySelection | None:
         """How keys would be selected now, if they are not known."""
         if not isinstance(missing, Keys):
             return None
@@ -203,9 +203,9 @@ class Answering:
             {*asked.plan.tables, *self.planner.catalogue.public},
         )
         with LazySnapshot(self.planner.engine, reads, only) as snapshot:
-            found: Door | Recorded | None = None
+            found: Door | Release | None = None
             while ready.missing is not None:
-                if isinstance(found, Recorded):  # somebody else asked meanwhile
+                if isinstance(found, Release):  # somebody else asked meanwhile
                     ready, found = self._known_so_far(asked, ready), None
                 else:
                     ready, found = self._estimated(asked, ready, snapshot, found)
@@ -255,7 +255,7 @@ class Answering:
 
     def _estimated(
         self, asked: Asked, ready: Ready, snapshot: LazySnapshot, door: Door | None
-    ) -> tuple[Ready, Door | Recorded | None]:
+    ) -> tuple[Ready, Door | Release | None]:
         """The same with what is missing: recorded, or drawn now; and the door of what follows.
 
         The first that is drawn holds the price of all the rest, and every released value decides
@@ -295,7 +295,7 @@ class Answering:
         loss = price(ready.plan, ready.left).loss
         return Second(loss, self._digest(ready.plan), _purpose(ready.plan))
 
-    def _part(self, estimate: Estimate) -> Second:
+    def _part(self, estimate: PrivateEstimate) -> Second:
         """An estimate as a part of a question, with what is held for those after it."""
         rest = _held(estimate)
         purpose = f"sql: {' and '.join(estimate.parts)} of units"
@@ -306,7 +306,7 @@ class Answering:
         return hmac.new(self.ledger.key, repr(digest).encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def _held(estimate: Estimate) -> Loss:
+def _held(estimate: PrivateEstimate) -> Loss:
     """What is held for all that comes after an estimate.
 
     Where bounds are declared it is known to the last digit, its μ included: whoever lies beyond

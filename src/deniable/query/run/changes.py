@@ -18,7 +18,7 @@ from deniable.engines.csv_format import CSVFiles
 from deniable.engines.duckdb import DuckDBTable
 from deniable.engines.files import Files
 from deniable.ledger.ledger import Ledger
-from deniable.release import Answer as Recorded
+from deniable.release import Release
 from deniable.tables import Source
 
 MESSAGE = (
@@ -40,7 +40,7 @@ class Changes:
     stale: list[str] = field(default_factory=list)
     """Tables that have changed since an answer that was just repeated."""
 
-    def note(self, recorded: Recorded, tables: Sequence[str]) -> None:
+    def note(self, recorded: Release, tables: Sequence[str]) -> None:
         """Remember when an answer was drawn; or find tables that changed since it was recorded."""
         if not recorded.repeated:
             self.drawn[recorded.head] = time.time()
@@ -52,7 +52,7 @@ class Changes:
             if name not in self.stale and _written(self.sources[name]) > latest
         )
 
-    def _latest(self, recorded: Recorded) -> float:
+    def _latest(self, recorded: Release) -> float:
         """When the answer was recorded at the latest."""
         ends = datetime.fromisoformat(recorded.day).replace(tzinfo=UTC) + timedelta(days=1)
         known = [ends.timestamp(), self.ledger.written, self.drawn.get(recorded.head)]

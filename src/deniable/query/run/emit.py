@@ -25,7 +25,7 @@ from deniable.query.plan.among import one_of
 from deniable.query.plan.counted import Statistic, names
 from deniable.query.plan.keys import answered, held, selected
 from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan
-from deniable.query.run.emit_keys import Places, where_declared
+from deniable.query.run.emit_keys import GroupPlaces, where_declared
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
@@ -68,7 +68,7 @@ def heavy_step(plan: Plan, *, l2: bool) -> Step:
     keys, stats = names("g", plan.counted.groups), names("t", plan.counted.statistics)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     kept = ", ".join(f"SUM({_kept(plan, name)})::HUGEINT AS {name}" for name in stats)
-    places = Places(plan)
+    places = GroupPlaces(plan)
     select = (
         f"SELECT {''.join(f'{key}, ' for key in keys)}{kept} FROM deniable_each "
         f"JOIN deniable_above USING (u){grouped}"
@@ -212,7 +212,7 @@ def double_text(value: float) -> str:
 
 def _pairs(plan: Plan) -> str:
     """The sums of heavy units, by declared group."""
-    places = Places(plan)
+    places = GroupPlaces(plan)
     sums = ", ".join(
         (
             f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
@@ -258,7 +258,7 @@ def _totals(plan: Plan, *, l2: bool) -> str:
         f"{_total(name, statistic)} AS {name}"
         for name, statistic in zip(stats, plan.counted.statistics, strict=True)
     )
-    places = Places(plan)
+    places = GroupPlaces(plan)
     base = f"{with_base(plan, every_group=True)}{places.lists}"
     by = f" GROUP BY {', '.join(places.columns)}" if keys else ""
     totals = f"SELECT {places.picked}{sums} FROM {places.rows()}{by}"

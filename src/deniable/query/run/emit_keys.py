@@ -22,7 +22,7 @@ def where_declared(plan: Plan) -> str:
 
 
 @dataclass(frozen=True)
-class Places:
+class GroupPlaces:
     """The groups of a plan, in places where that is quicker: g0, g1, ... of declared rows."""
 
     plan: Plan

@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.intervals import Floats
 from deniable.lazy import lazy
-from deniable.query.plan.draws import Draws
+from deniable.query.plan.draws import HashedDraws
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.tail import LARGEST_PART, Lost
 
@@ -149,7 +149,9 @@ class _Spread:
     def __init__(self, plan: Plan, lost: Lost, x: Floats, heavy: Heavy, l2: bool) -> None:
         assert plan.contribution.profile is not None
         self._plan, self._lost, self._x, self._heavy, self._l2 = plan, lost, x, heavy, l2
-        self._draws = Draws(plan.contribution.profile, plan.contribution.norm, heavy.kept.tolist())
+        self._draws = HashedDraws(
+            plan.contribution.profile, plan.contribution.norm, heavy.kept.tolist()
+        )
         self._rows = np.array(
             [plan.contribution.profile.least_row / weight for weight in plan.weights]
         )

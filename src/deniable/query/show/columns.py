@@ -15,7 +15,7 @@ from functools import reduce
 import numpy as np
 
 from deniable.intervals import Floats, Interval
-from deniable.query.plan.draws import Draws
+from deniable.query.plan.draws import HashedDraws
 from deniable.query.plan.measures import ColumnNoise, Cross, Measure, Spread
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.reach import Clips, Factor, Reach
@@ -83,7 +83,7 @@ def _side(
     """One column, above or below."""
     text, side = which
     one, two = reach.lost(side), reach.lost(side, 2)
-    draws = Draws(text, side, x.tolist())
+    draws = HashedDraws(text, side, x.tolist())
     order = draws.order(len(one.most))
     places = [n for n, each in enumerate(plan.counted.statistics) if each.beyond == which]
     if not places:

@@ -24,12 +24,12 @@ from deniable.query.show.clipped import Clipped
 from deniable.query.show.columns import beyond_columns
 from deniable.query.show.ends import Cut
 from deniable.query.show.shape import Noisy, shape
-from deniable.release import Answer as Recorded
+from deniable.release import Release
 
 _MUCH = 0.05  # of the rows: a declared bound that cuts off more is worth a word
 
 
-def shown(priced: Priced, recorded: Recorded, paid: Sequence[Price] = ()) -> Answer:
+def shown(priced: Priced, recorded: Release, paid: Sequence[Price] = ()) -> Answer:
     """The answer, from what the ledger holds; `paid` was spent on estimates before it."""
     value = recorded.value
     assert isinstance(value, dict)
@@ -56,14 +56,14 @@ def shown(priced: Priced, recorded: Recorded, paid: Sequence[Price] = ()) -> Ans
     )
 
 
-def _cost(recorded: Recorded, paid: Sequence[Price]) -> Price:
+def _cost(recorded: Release, paid: Sequence[Price]) -> Price:
     """What was paid now; of what was given before for nothing, what it cost then."""
     new = [] if recorded.repeated and paid else [recorded.cost]
     first, *rest = [*paid, *new]
     return sum(rest, first)
 
 
-def nothing(plan: Plan, recorded: Recorded, paid: Sequence[Price]) -> Answer:
+def nothing(plan: Plan, recorded: Release, paid: Sequence[Price]) -> Answer:
     """The answer where no group was selected; nothing more was spent."""
     unknown = (ColumnNoise(math.nan, None),) * plan.counted.columns
     shaped = shape(plan, Noisy([], np.zeros((0, plan.counted.columns)), unknown))

@@ -132,7 +132,7 @@ _READ_OF: dict[type[exp.Expr], frozenset[str]] = {
 
 
 @dataclass(frozen=True)
-class Reader:
+class ExpressionReader:
     """Reads expressions over the columns of a SELECT."""
 
     find: Resolve
@@ -177,7 +177,7 @@ def _refusal(node: exp.Expr, where: str) -> str:
 
 def read_value(node: exp.Expr, find: Resolve, where: str) -> Value:
     """An expression inside of one row."""
-    return Reader(find, where)(node)
+    return ExpressionReader(find, where)(node)
 
 
 def read_column(node: exp.Expr, find: Resolve, where: str) -> Value:
