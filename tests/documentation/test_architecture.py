@@ -1,11 +1,13 @@
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 from deniable.query.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
+CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 PLACE = re.compile(r"\b((?:[a-z_]+/)+[a-z_]*(?:\.py)?|(?:release|answer)\.py)")
 
 
@@ -34,3 +36,10 @@ def test_the_way_of_a_question_passes_its_stages():
     files = {each.__module__.removeprefix("deniable.").replace(".", "/") + ".py" for each in STAGES}
     elsewhere = {"query/run/answering.py", "query/plan/planner.py"}
     assert all(each in drawn for each in files - elsewhere)
+
+
+def test_no_class_name_stands_for_two_things():
+    files = (ROOT / "src").rglob("*.py")
+    names = [name for file in files for name in CLASS.findall(file.read_text())]
+    assert len(names) > 300
+    assert [name for name, times in Counter(names).items() if times > 1] == []
