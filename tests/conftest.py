@@ -23,9 +23,7 @@ def pytest_collection_modifyitems(items):
         if "spark" in item.nodeid.lower() or any(_starts_spark(each[-1].func) for each in made):
             item.add_marker(pytest.mark.xdist_group("spark"))
             continue
-        if any(each[-1].scope == "module" for each in made) and not item.get_closest_marker(
-            "xdist_group"
-        ):
+        if any(each[-1].scope == "module" for each in made) and not _group(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
@@ -33,12 +31,19 @@ def _starts_spark(fixture):
     return "local_spark" in inspect.unwrap(fixture).__code__.co_names
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     """What collecting left behind is let go of once, and what it made is not looked at again:
     forked children would have copies of it.
     """
+    read = session.config.getvalue("loadgroup", False)  # by a worker: it adds groups to names
+    if read and any(_group(each) and "@" not in each.nodeid for each in session.items):
+        raise pytest.UsageError("groups of tests are not read: pytest is too new for pytest-xdist")
     gc.collect()
     gc.freeze()
+
+
+def _group(item):
+    return item.get_closest_marker("xdist_group")
 
 
 def pytest_unconfigure():

@@ -5,9 +5,10 @@ from postgres import Postgres
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items):
-    """One worker starts the server."""
+    """One worker starts the server, or the one that has Spark."""
     for item in items:
-        if "postgres" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "postgres" in names and "spark" not in names:
             item.add_marker(pytest.mark.xdist_group("postgres"))
 
 
