@@ -35,7 +35,7 @@ def pytest_collection_finish(session):
     """What collecting left behind is let go of once, and what it made is not looked at again:
     forked children would have copies of it.
     """
-    read = session.config.getvalue("loadgroup", False)  # by a worker: it adds groups to names
+    read = getattr(session.config.option, "loadgroup", False)  # by a worker: it adds groups to names
     if read and any(_group(each) and "@" not in each.nodeid for each in session.items):
         raise pytest.UsageError("groups of tests are not read: pytest is too new for pytest-xdist")
     gc.collect()
