@@ -75,7 +75,9 @@ def test_columns_of_csv_files_are_found_by_their_names(tmp_path):
     assert asked(f"{tmp_path}/*.csv", columns=KINDS) == 51
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"secret", os.urandom(300)])
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"secret", os.urandom(300)], ids=["empty", "magic", "text", "chance"]
+)
 def test_a_file_that_cannot_be_read_has_no_rows(tmp_path, content):
     write(tmp_path / "b.parquet", rows("b"))
     (tmp_path / "a.parquet").write_bytes(content)
