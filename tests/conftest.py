@@ -35,7 +35,8 @@ def pytest_collection_finish(session):
     """What collecting left behind is let go of once, and what it made is not looked at again:
     forked children would have copies of it.
     """
-    read = getattr(session.config.option, "loadgroup", False)  # by a worker: it adds groups to names
+    # A worker reads them, and adds them to names.
+    read = getattr(session.config.option, "loadgroup", False)
     if read and any(_group(each) and "@" not in each.nodeid for each in session.items):
         raise pytest.UsageError("groups of tests are not read: pytest is too new for pytest-xdist")
     gc.collect()
