@@ -27,7 +27,7 @@ def is_k_anonymous(table: Table, quasi_identifiers: Sequence[str], k: int) -> bo
 
     It says nothing about what a reader learns: see `candidates`.
     """
-    fewest = size(k, "k")
+    fewest = size()(k, "k")
     return all(count >= fewest for count in group_sizes(table, quasi_identifiers))
 
 
@@ -51,7 +51,7 @@ def mondrian(table: Table, quasi_identifiers: Sequence[str], k: int) -> pa.Table
     sides keep k rows. Numbers become ranges "20..29", other values lists "A|B". Rows keep their
     order; other columns stay as they are.
     """
-    fewest = size(k, "k")
+    fewest = size()(k, "k")
     read = read_table(table, quasi_identifiers)
     if read.num_rows < fewest:
         raise ParameterError("k", k, "the table has fewer rows than that")

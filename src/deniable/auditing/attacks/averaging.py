@@ -12,11 +12,19 @@ import pyarrow as pa
 
 from deniable.auditing.attacks.desk import desk
 from deniable.auditing.attacks.made_up import Floats, fair
-from deniable.auditing.attacks.story import Row, share, size, sizes
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    several,
+    share,
+    size,
+)
 from deniable.errors import BudgetError, ParameterError
 from deniable.mechanisms.laplace import Geometric, Laplace
 from deniable.plots import lines
-from deniable.privacy.exact import positive
+from deniable.privacy.parameters import parameter, parameters
 from deniable.tables import PrivateTable
 
 _QUESTION = "SELECT COUNT(*) AS n FROM patients WHERE ill"
@@ -33,7 +41,7 @@ class AveragedOver:
 
 
 @dataclass(frozen=True)
-class AveragingFound:
+class AveragingFound(AttackFinding):
     """Averages without a budget, and what a session lets through.
 
     `limit` is tanh(budget/2): noise that does not depend on the count hits it exactly with some
@@ -51,7 +59,6 @@ class AveragingFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         last = self.naive[-1]
         return (
             f"Without a budget the average of {last.questions:,} answers is the exact count in "
@@ -61,13 +68,8 @@ class AveragingFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("release", "questions", "exact after rounding", "ε spent")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The naive averages, then the session."""
+    def table(self) -> tuple[Row, ...]:
+        heads = ("release", "questions", "exact after rounding", "ε spent")
         naive = [
             ("fresh noise, no budget", f"{a.questions:,}", a.exact_share, a.epsilon_spent)
             for a in self.naive
@@ -82,10 +84,10 @@ class AveragingFound:
                 self.spent,
             ),
         ]
-        return tuple((what, n, share(hit), f"{spent:g}") for what, n, hit, spent in naive + asked)
+        rows = [(what, n, share(hit), f"{spent:g}") for what, n, hit, spent in naive + asked]
+        return (heads, *rows)
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the share of exact counts over the number of questions."""
         x = [a.questions for a in self.naive]
         return lines(
             x,
@@ -102,8 +104,8 @@ class AveragingFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Averaging:
+@parameters
+class Averaging(Attack):
     """The same count asked many times, averaged and rounded.
 
     Naively every answer has fresh Laplace noise and nobody adds up what was spent. Through Deniable
@@ -115,24 +117,21 @@ class Averaging:
     name: ClassVar[str] = "averaging"
     title: ClassVar[str] = "One noisy question, asked many times"
 
-    people: int = 1_000
-    epsilon: float = 0.1
-    budget: float = 1.0
-    questions: tuple[int, ...] = (1, 10, 100, 1_000, 10_000)
-    rounds: int = 200
+    people: int = parameter(size(), default=1_000)
+    epsilon: float = parameter(above_zero, default=0.1)
+    budget: float = parameter(above_zero, default=1.0)
+    questions: tuple[int, ...] = parameter(
+        several(size(most=100_000)), default=(1, 10, 100, 1_000, 10_000)
+    )
+    rounds: int = parameter(size(most=100_000), default=200)
 
     def __post_init__(self) -> None:
-        size(self.people, "people")
-        sizes(self.questions, "questions", most=100_000)
-        size(self.rounds, "rounds", most=100_000)
-        wordings = positive(self.budget, "budget") / positive(self.epsilon, "epsilon")
-        if not 1 <= wordings <= _MOST_WORDINGS:
+        if not 1 <= self.budget / self.epsilon <= _MOST_WORDINGS:
             raise ParameterError(
                 "budget", self.budget, f"must pay for 1 to {_MOST_WORDINGS} questions at epsilon"
             )
 
     def run(self) -> AveragingFound:
-        """Make patients up and ask."""
         ill = fair(self.people)
         patients = pa.table({"id": np.arange(self.people), "ill": ill})
         repeats, cost, answered, spent = self._asked(patients)
@@ -157,7 +156,7 @@ class Averaging:
         for _ in range(self.rounds):
             answers = np.asarray(mechanism.release(np.full((1, questions), float(truth))))
             hits += _exact(answers - truth)
-        return AveragedOver(questions, hits / self.rounds, questions * float(self.epsilon))
+        return AveragedOver(questions, hits / self.rounds, questions * self.epsilon)
 
     def _asked(self, patients: pa.Table) -> tuple[int, float, int, float]:
         """Ask a session: different repeats, their cost, rewordings answered, all that was spent."""
@@ -174,7 +173,7 @@ class Averaging:
                 pass
             return (
                 len({answer["n"][0] for answer in same}),
-                after_one - float(self.epsilon),
+                after_one - self.epsilon,
                 answered,
                 session.spent["patients"],
             )

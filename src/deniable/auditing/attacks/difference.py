@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from deniable.auditing.attacks.desk import desk, refused
 from deniable.auditing.attacks.made_up import Integers, below, normals
-from deniable.auditing.attacks.story import Row, positives, size
+from deniable.auditing.attacks.story import Attack, AttackFinding, Row, above_zero, several, size
 from deniable.mechanisms.laplace import Laplace
 from deniable.plots import lines
 from deniable.privacy.exact import exact
+from deniable.privacy.parameters import parameter, parameters
 from deniable.tables import PrivateTable
 
 _ALL = "SELECT SUM(salary) AS total FROM staff"
@@ -32,7 +33,7 @@ class DifferenceAt:
 
 
 @dataclass(frozen=True)
-class DifferenceFound:
+class DifferenceFound(AttackFinding):
     """One salary, as exact totals and as private ones tell it."""
 
     salary: int
@@ -42,7 +43,6 @@ class DifferenceFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         last = self.private[-1]
         return (
             f"Two exact totals tell a salary of {self.naive:,} to the last digit; two private ones "
@@ -51,16 +51,10 @@ class DifferenceFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("release", "salary told", "median error", "by theory")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """Exact totals, then each ε."""
-        exactly = ("exact totals", f"{self.naive:,}", "0", "0")
+    def table(self) -> tuple[Row, ...]:
         return (
-            exactly,
+            ("release", "salary told", "median error", "by theory"),
+            ("exact totals", f"{self.naive:,}", "0", "0"),
             *(
                 (
                     f"Deniable, ε = {at.epsilon:g}",
@@ -73,7 +67,6 @@ class DifferenceFound:
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the error over ε, beside the salary."""
         return lines(
             [at.epsilon for at in self.private],
             {
@@ -89,8 +82,8 @@ class DifferenceFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+@parameters
+class Difference(Attack):
     """SUM(salary) of all, less SUM(salary) of all but one.
 
     Through Deniable, both totals are asked of a session whose whole budget is ε, at ε/2 each; the
@@ -101,19 +94,12 @@ class Difference:
     name: ClassVar[str] = "difference"
     title: ClassVar[str] = "A total with one person, less the total without her"
 
-    people: int = 1_000
-    bound: int = 200_000
-    epsilons: tuple[float, ...] = (0.1, 1.0, 10.0)
-    rounds: int = 2_001
-
-    def __post_init__(self) -> None:
-        size(self.people, "people", least=2)
-        size(self.bound, "bound", least=1_000)
-        positives(self.epsilons, "epsilons")
-        size(self.rounds, "rounds")
+    people: int = parameter(size(2), default=1_000)
+    bound: int = parameter(size(1_000), default=200_000)
+    epsilons: tuple[float, ...] = parameter(several(above_zero), default=(0.1, 1.0, 10.0))
+    rounds: int = parameter(size(), default=2_001)
 
     def run(self) -> DifferenceFound:
-        """Make staff up and ask twice."""
         wages = self.bound / 4 * np.exp(0.4 * normals(self.people))
         salaries = wages.clip(0, self.bound).astype(np.int64)
         victim = int(below(self.people, 1)[0])
@@ -152,7 +138,7 @@ class Difference:
         missed = mechanism.release(total) - np.asarray(mechanism.release(rest))
         error = float(np.median(np.abs(missed - float(salaries[victim]))))
         at = DifferenceAt(
-            epsilon=float(epsilon),
+            epsilon=epsilon,
             estimate=with_her - without_her,
             median_error=error,
             expected_median=_MEDIAN * self.bound / float(half),

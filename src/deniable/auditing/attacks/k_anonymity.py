@@ -15,10 +15,18 @@ import pyarrow as pa
 from deniable.auditing.attacks.anonymity import candidates, is_k_anonymous, partition
 from deniable.auditing.attacks.desk import desk
 from deniable.auditing.attacks.made_up import Integers, below
-from deniable.auditing.attacks.story import Row, share, size, sizes
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    several,
+    share,
+    size,
+)
 from deniable.mechanisms.laplace import Geometric
 from deniable.plots import grouped_bars
-from deniable.privacy.exact import positive
+from deniable.privacy.parameters import parameter, parameters
 from deniable.privacy.units import ROW
 from deniable.tables import PrivateTable
 
@@ -85,7 +93,7 @@ class Intersected:
 
 
 @dataclass(frozen=True)
-class KAnonymityFound:
+class KAnonymityFound(AttackFinding):
     """The lecture's two tables, and two releases of made-up people."""
 
     lecture: Lecture
@@ -94,7 +102,6 @@ class KAnonymityFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         told, worst = self.lecture, max(self.intersected, key=lambda each: each.by_both)
         return (
             f"A {told.city_k}-anonymous and a {told.valley_k}-anonymous table leave a person of 28 "
@@ -105,27 +112,23 @@ class KAnonymityFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("k", "values", "pinned by one", "pinned by both", "DP, guessed", "limit")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """One row for each k and number of sensitive values."""
-        return tuple(
-            (
-                str(each.k),
-                str(each.values),
-                share(each.by_one),
-                share(each.by_both),
-                share(each.guessed_private),
-                share(each.guess_limit),
-            )
-            for each in self.intersected
+    def table(self) -> tuple[Row, ...]:
+        return (
+            ("k", "values", "pinned by one", "pinned by both", "DP, guessed", "limit"),
+            *(
+                (
+                    str(each.k),
+                    str(each.values),
+                    share(each.by_one),
+                    share(each.by_both),
+                    share(each.guessed_private),
+                    share(each.guess_limit),
+                )
+                for each in self.intersected
+            ),
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the share of people pinned, by k and number of values."""
         return grouped_bars(
             [f"{each.k}\n{each.values}" for each in self.intersected],
             {
@@ -142,8 +145,8 @@ class KAnonymityFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class KAnonymity:
+@parameters
+class KAnonymity(Attack):
     """Two releases, each generalised by Mondrian, with some people in both.
 
     The reader knows a person's age, zip code and sex, finds her group in both releases, and
@@ -156,25 +159,20 @@ class KAnonymity:
     name: ClassVar[str] = "k-anonymity"
     title: ClassVar[str] = "Two k-anonymous tables, one person"
 
-    people: int = 5_000
-    shared: int = 1_000
-    ks: tuple[int, ...] = (3, 5, 10)
-    values: tuple[int, ...] = (10, 50, 200)
-    epsilon: float = 0.5
-    rounds: int = 1
+    people: int = parameter(size(most=100_000), default=5_000)
+    shared: int = parameter(size(), default=1_000)
+    ks: tuple[int, ...] = parameter(several(size(2)), default=(3, 5, 10))
+    values: tuple[int, ...] = parameter(several(size(2, 1_000)), default=(10, 50, 200))
+    epsilon: float = parameter(above_zero, default=0.5)
+    rounds: int = parameter(size(most=1_000), default=1)
 
     def __post_init__(self) -> None:
-        size(self.people, "people", most=100_000)
-        size(self.shared, "shared", most=self.people)
-        sizes(self.ks, "ks", least=2, most=self.people)
-        sizes(self.values, "values", least=2, most=1_000)
-        positive(self.epsilon, "epsilon")
-        size(self.rounds, "rounds", most=1_000)
+        size(most=self.people)(self.shared, "shared")
+        size(most=self.people)(max(self.ks), "ks")
 
     def run(self) -> KAnonymityFound:
-        """Read the lecture's tables, then make people up."""
         found = tuple(self._intersected(k, values) for k in self.ks for values in self.values)
-        return KAnonymityFound(lecture(self.epsilon), found, float(self.epsilon))
+        return KAnonymityFound(lecture(self.epsilon), found, self.epsilon)
 
     def _intersected(self, k: int, values: int) -> Intersected:
         rounds = np.array([self._once(k, values) for _ in range(self.rounds)])

@@ -11,17 +11,25 @@ import numpy as np
 from scipy.special import betaincinv
 
 from deniable.auditing.attacks.made_up import Floats, Integers, uniforms
-from deniable.auditing.attacks.story import Row, share, size
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    chance,
+    share,
+    size,
+)
 from deniable.mechanisms.laplace import Laplace
 from deniable.plots import lines
-from deniable.privacy.exact import positive, probability
+from deniable.privacy.parameters import parameter, parameters
 
 _FINE = -54  # 1 + noise is a multiple of 2^-53; 0 + noise need not be
 _POINTS = 25
 
 
 @dataclass(frozen=True)
-class LastBitFound:
+class LastBitFound(AttackFinding):
     """How often the lowest set bit of an output tells the input, and how soon it is proved."""
 
     claimed_epsilon: float
@@ -38,7 +46,6 @@ class LastBitFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         return (
             f"{self.naive_tell:.0%} of outputs of floating-point noise name their input by their "
             f"last bits, and {self.samples} outputs of each input refute ε = "
@@ -47,15 +54,10 @@ class LastBitFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("noise", "samples of each", "input told", "wrongly", "claim refuted")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """Floating-point noise, then the lattice."""
+    def table(self) -> tuple[Row, ...]:
         broken = self.private_epsilon > self.claimed_epsilon
         return (
+            ("noise", "samples of each", "input told", "wrongly", "claim refuted"),
             (
                 "Laplace in floats",
                 f"{self.samples}",
@@ -73,7 +75,6 @@ class LastBitFound:
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the share of attacks that succeed over the number of samples."""
         return lines(
             self.grid,
             {
@@ -88,8 +89,8 @@ class LastBitFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LastBit:
+@parameters
+class LastBit(Attack):
     """Laplace noise of scale 1/ε on 0 and on 1, looked at in its lowest set bit (Mironov 2012).
 
     Naively noise is the logarithm of a 53-bit uniform number, added in floats. A sum 1 + noise is a
@@ -102,21 +103,13 @@ class LastBit:
     name: ClassVar[str] = "last-bit"
     title: ClassVar[str] = "The lowest bit of floating-point noise"
 
-    epsilon: float = 1.0
-    samples: int = 83
-    confidence: float = 0.95
-    rounds: int = 400
-    private_samples: int = 50_000
-
-    def __post_init__(self) -> None:
-        positive(self.epsilon, "epsilon")
-        probability(self.confidence, "confidence")
-        size(self.samples, "samples", most=10_000)
-        size(self.rounds, "rounds", most=10_000)
-        size(self.private_samples, "private_samples")
+    epsilon: float = parameter(above_zero, default=1.0)
+    samples: int = parameter(size(most=10_000), default=83)
+    confidence: float = parameter(chance, default=0.95)
+    rounds: int = parameter(size(most=10_000), default=400)
+    private_samples: int = parameter(size(), default=50_000)
 
     def run(self) -> LastBitFound:
-        """Draw outputs of both inputs and look at them."""
         most = 2 * self.samples
         fine = [
             lowest_bit(value + float_laplace(self.rounds * most, 1 / self.epsilon)) <= _FINE
@@ -134,7 +127,7 @@ class LastBit:
             for value in (0.0, 1.0)
         )
         return LastBitFound(
-            claimed_epsilon=float(self.epsilon),
+            claimed_epsilon=self.epsilon,
             samples=self.samples,
             naive_tell=float(fine[0].mean()),
             naive_mistakes=float(fine[1].mean()),

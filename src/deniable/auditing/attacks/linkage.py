@@ -13,11 +13,20 @@ import pyarrow as pa
 from deniable.auditing.attacks.anonymity import uniqueness
 from deniable.auditing.attacks.desk import desk, refused
 from deniable.auditing.attacks.made_up import below, fair, some_of, uniforms
-from deniable.auditing.attacks.story import Row, guess_limit, share, size, sizes
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    guess_limit,
+    several,
+    share,
+    size,
+)
 from deniable.errors import ParameterError
 from deniable.mechanisms.laplace import Geometric
 from deniable.plots import lines
-from deniable.privacy.exact import positive
+from deniable.privacy.parameters import parameter, parameters
 from deniable.tables import PrivateTable
 
 _QUASI = ("sex", "born", "area")
@@ -35,7 +44,7 @@ class KnownItems:
 
 
 @dataclass(frozen=True)
-class LinkageFound:
+class LinkageFound(AttackFinding):
     """Who is alone in tables without names."""
 
     people: int
@@ -51,7 +60,6 @@ class LinkageFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         few = self.ratings[0]
         return (
             f"Sex, birth date and area single out {self.unique_by_birth_date:.1%} of "
@@ -62,36 +70,26 @@ class LinkageFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("known", "unique", f"with dates ±{self.days} days", "secret told")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """Quasi-identifiers, then ratings, then Deniable."""
-        registers = (
-            (
-                "sex, birth date, area",
-                share(self.unique_by_birth_date),
-                "-",
-                share(self.told_naive),
-            ),
+    def table(self) -> tuple[Row, ...]:
+        by_date, told = share(self.unique_by_birth_date), share(self.told_naive)
+        private = f"{share(self.told_private)} (limit {share(self.limit)})"
+        return (
+            ("known", "unique", f"with dates ±{self.days} days", "secret told"),
+            ("sex, birth date, area", by_date, "-", told),
             ("sex, birth year, area", f"{self.unique_by_birth_year:.4f}", "-", "-"),
+            *(
+                (
+                    f"{each.items} rated items",
+                    share(each.unique),
+                    share(each.unique_with_dates),
+                    "-",
+                )
+                for each in self.ratings
+            ),
+            (f"Deniable, ε = {self.epsilon:g}", "no rows", "no rows", private),
         )
-        known = tuple(
-            (f"{each.items} rated items", share(each.unique), share(each.unique_with_dates), "-")
-            for each in self.ratings
-        )
-        private = (
-            f"Deniable, ε = {self.epsilon:g}",
-            "no rows",
-            "no rows",
-            f"{share(self.told_private)} (limit {share(self.limit)})",
-        )
-        return (*registers, *known, private)
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the share of unique users over the number of known items."""
         return lines(
             [each.items for each in self.ratings],
             {
@@ -107,8 +105,8 @@ class LinkageFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Linkage:
+@parameters
+class Linkage(Attack):
     """A medical table without names beside a named register; ratings beside a few known ones.
 
     People have a sex, a birth date within 70 years and one of `areas` (Sweeney 2000). Users have
@@ -122,31 +120,24 @@ class Linkage:
     name: ClassVar[str] = "linkage"
     title: ClassVar[str] = "Rows without names, joined to named ones"
 
-    people: int = 100_000
-    areas: int = 100
-    users: int = 20_000
-    items: int = 2_000
-    rated: int = 60
-    known: tuple[int, ...] = (2, 3, 4, 8)
-    days: int = 14
-    victims: int = 500
-    epsilon: float = 1.0
+    people: int = parameter(size(most=1_000_000), default=100_000)
+    areas: int = parameter(size(), default=100)
+    users: int = parameter(size(most=100_000), default=20_000)
+    items: int = parameter(size(most=10_000), default=2_000)
+    rated: int = parameter(size(), default=60)
+    known: tuple[int, ...] = parameter(several(size()), default=(2, 3, 4, 8))
+    days: int = parameter(size(0, 365), default=14)
+    victims: int = parameter(size(), default=500)
+    epsilon: float = parameter(above_zero, default=1.0)
 
     def __post_init__(self) -> None:
-        size(self.people, "people", most=1_000_000)
-        size(self.areas, "areas")
-        size(self.users, "users", most=100_000)
-        size(self.items, "items", most=10_000)
-        size(self.rated, "rated", most=self.items // 2)
-        sizes(self.known, "known", most=self.rated)
-        size(self.days, "days", least=0, most=365)
-        size(self.victims, "victims", most=self.users)
-        positive(self.epsilon, "epsilon")
+        size(most=self.items // 2)(self.rated, "rated")
+        size(most=self.rated)(max(self.known), "known")
+        size(most=self.users)(self.victims, "victims")
         if self.users * self.items > 10**8:
             raise ParameterError("users", self.users, "users times items is 1e8 at most")
 
     def run(self) -> LinkageFound:
-        """Make people and users up, and join."""
         born = below(int(70 * _YEAR), self.people)
         ill = fair(self.people)
         patients = pa.table(
@@ -167,7 +158,7 @@ class Linkage:
             told_naive=_told(patients),
             told_private=told,
             limit=guess_limit(self.epsilon),
-            epsilon=float(self.epsilon),
+            epsilon=self.epsilon,
             rows_refused=rows_refused,
             ratings=self._ratings(),
             days=self.days,

@@ -12,10 +12,20 @@ import numpy as np
 from scipy.special import ndtr
 
 from deniable.auditing.attacks.made_up import Bits, Floats, people_with, uniforms
-from deniable.auditing.attacks.story import Row, positives, share, size, sizes
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    chance,
+    several,
+    share,
+    size,
+)
 from deniable.mechanisms.gaussian import Gaussian
 from deniable.plots import lines
-from deniable.privacy.exact import probability, sqrt_up
+from deniable.privacy.exact import sqrt_up
+from deniable.privacy.parameters import parameter, parameters
 
 _POINTS = 101
 _Z_RARE = -2.3263478740408408  # Φ⁻¹(0.01)
@@ -35,7 +45,7 @@ class Traced:
 
 
 @dataclass(frozen=True)
-class MembershipFound:
+class MembershipFound(AttackFinding):
     """Members told from outsiders by published means."""
 
     members: int
@@ -43,7 +53,6 @@ class MembershipFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         worst = max((t for t in self.traced if t.auc_limit == 1), key=lambda t: t.auc)
         kept = next(t for t in self.traced if t.attributes == worst.attributes and t.auc_limit < 1)
         return (
@@ -54,27 +63,23 @@ class MembershipFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("attributes", "release", "AUC", "TPR at 1 % FPR", "AUC limit", "TPR limit")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """One row for each number of attributes and each release."""
-        return tuple(
-            (
-                f"{t.attributes:,}",
-                t.release,
-                share(t.auc),
-                share(t.tpr_at_1_percent),
-                share(t.auc_limit),
-                share(t.tpr_limit),
-            )
-            for t in self.traced
+    def table(self) -> tuple[Row, ...]:
+        return (
+            ("attributes", "release", "AUC", "TPR at 1 % FPR", "AUC limit", "TPR limit"),
+            *(
+                (
+                    f"{t.attributes:,}",
+                    t.release,
+                    share(t.auc),
+                    share(t.tpr_at_1_percent),
+                    share(t.auc_limit),
+                    share(t.tpr_limit),
+                )
+                for t in self.traced
+            ),
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the curves of true over false positives, for the most attributes."""
         most = max(t.attributes for t in self.traced)
         x = np.linspace(0, 1, _POINTS)
         curves = {t.release: np.array(t.roc) for t in self.traced if t.attributes == most}
@@ -88,8 +93,8 @@ class MembershipFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Membership:
+@parameters
+class Membership(Attack):
     """The average of each attribute over the members of a study, and one suspect at a time.
 
     The attacker knows the suspect's attributes and a reference sample as large as the study; the
@@ -104,23 +109,16 @@ class Membership:
     name: ClassVar[str] = "membership"
     title: ClassVar[str] = "Who was in the study, from many published means"
 
-    members: int = 100
-    outsiders: int = 500
-    attributes: tuple[int, ...] = (10, 100, 1_000, 5_000)
-    epsilons: tuple[float, ...] = (0.5, 1.0, 5.0)
-    delta: float = 1e-6
-    rounds: int = 5
-
-    def __post_init__(self) -> None:
-        size(self.members, "members", least=2, most=100_000)
-        size(self.outsiders, "outsiders", least=100, most=100_000)
-        sizes(self.attributes, "attributes", most=100_000)
-        positives(self.epsilons, "epsilons")
-        probability(self.delta, "delta")
-        size(self.rounds, "rounds", most=10_000)
+    members: int = parameter(size(2, 100_000), default=100)
+    outsiders: int = parameter(size(100, 100_000), default=500)
+    attributes: tuple[int, ...] = parameter(
+        several(size(most=100_000)), default=(10, 100, 1_000, 5_000)
+    )
+    epsilons: tuple[float, ...] = parameter(several(above_zero), default=(0.5, 1.0, 5.0))
+    delta: float = parameter(chance, default=1e-6)
+    rounds: int = parameter(size(most=10_000), default=5)
 
     def run(self) -> MembershipFound:
-        """Make people up, publish means, and score suspects."""
         traced = [each for attributes in self.attributes for each in self._traced(attributes)]
         return MembershipFound(self.members, tuple(traced))
 

@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from deniable.auditing.attacks.made_up import below
-from deniable.auditing.attacks.story import Row, size, sizes
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    chance,
+    several,
+    size,
+)
 from deniable.auditing.exact.verification import verify_channel
 from deniable.errors import ParameterError
 from deniable.mechanisms.histogram import StabilityHistogram
 from deniable.plots import lines
-from deniable.privacy.exact import exact, positive, probability
+from deniable.privacy.exact import Number
+from deniable.privacy.parameters import parameter, parameters
 
 _VERIFIED = 12
 
@@ -32,7 +41,7 @@ class Shamed:
 
 
 @dataclass(frozen=True)
-class NameAndShameFound:
+class NameAndShameFound(AttackFinding):
     """What a δ of 1/n means, and a small one."""
 
     people: int
@@ -43,7 +52,6 @@ class NameAndShameFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         last = self.shamed[-1]
         return (
             f"A release of one whole record is (0, 1/n)-DP, exactly, and after {last.releases:,} "
@@ -52,34 +60,30 @@ class NameAndShameFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
+    def table(self) -> tuple[Row, ...]:
         return (
-            "releases",
-            "exposed, whole records",
-            "by theory",
-            "Deniable, δ = 1/n",
-            f"Deniable, δ = {self.delta:g}",
-            "at most, on average",
-        )
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """One row for each number of releases."""
-        return tuple(
             (
-                f"{each.releases:,}",
-                f"{each.naive:,.0f}",
-                f"{each.expected_naive:,.1f}",
-                f"{each.large_delta:,.0f}",
-                f"{each.private:,.0f}",
-                f"{each.most_private:.2g}",
-            )
-            for each in self.shamed
+                "releases",
+                "exposed, whole records",
+                "by theory",
+                "Deniable, δ = 1/n",
+                f"Deniable, δ = {self.delta:g}",
+                "at most, on average",
+            ),
+            *(
+                (
+                    f"{each.releases:,}",
+                    f"{each.naive:,.0f}",
+                    f"{each.expected_naive:,.1f}",
+                    f"{each.large_delta:,.0f}",
+                    f"{each.private:,.0f}",
+                    f"{each.most_private:.2g}",
+                )
+                for each in self.shamed
+            ),
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw how many people are exposed over the number of releases."""
         return lines(
             [each.releases for each in self.shamed],
             {
@@ -95,8 +99,8 @@ class NameAndShameFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class NameAndShame:
+@parameters
+class NameAndShame(Attack):
     """One random person's record, whole; and a list of everybody's record under a small δ.
 
     Replacing one record changes the naive release with chance 1/n, so it is (0, 1/n)-DP, exactly
@@ -108,27 +112,22 @@ class NameAndShame:
     name: ClassVar[str] = "name-and-shame"
     title: ClassVar[str] = "One whole record at a time: why δ must be far below 1/n"
 
-    people: int = 500
-    releases: tuple[int, ...] = (1, 10, 100, 500)
-    epsilon: float = 1.0
-    delta: float = 1e-9
+    people: int = parameter(size(2, 100_000), default=500)
+    releases: tuple[int, ...] = parameter(several(size(most=100_000)), default=(1, 10, 100, 500))
+    epsilon: float = parameter(above_zero, default=1.0)
+    delta: float = parameter(chance, default=1e-9)
 
     def __post_init__(self) -> None:
-        size(self.people, "people", least=2, most=100_000)
-        sizes(self.releases, "releases", most=100_000)
-        positive(self.epsilon, "epsilon")
-        probability(self.delta, "delta")
         if self.people * max(self.releases) > 10**7:
             raise ParameterError("releases", self.releases, "people times releases is 1e7 at most")
 
     def run(self) -> NameAndShameFound:
-        """Publish, and count who is exposed."""
         few = min(self.people, _VERIFIED)
         return NameAndShameFound(
             people=self.people,
             verified_people=few,
             verified_delta=exact_delta(few),
-            delta=float(self.delta),
+            delta=self.delta,
             shamed=self._shamed(),
         )
 
@@ -137,7 +136,7 @@ class NameAndShame:
         named = below(self.people, most).tolist()
         naive = self._exposed([[each] for each in named])
         large = self._exposed(self._shown(Fraction(1, self.people), most))
-        small = self._exposed(self._shown(exact(self.delta, "delta"), most))
+        small = self._exposed(self._shown(self.delta, most))
         return tuple(
             Shamed(
                 releases=releases,
@@ -145,12 +144,12 @@ class NameAndShame:
                 expected_naive=self.people * (1 - (1 - 1 / self.people) ** releases),
                 large_delta=large[releases],
                 private=small[releases],
-                most_private=self.people * float(self.delta) * releases,
+                most_private=self.people * self.delta * releases,
             )
             for releases in self.releases
         )
 
-    def _shown(self, delta: Fraction, releases: int) -> list[list[Any]]:
+    def _shown(self, delta: Number, releases: int) -> list[list[Any]]:
         """The records that each release shows; everybody's record is a cell of one person."""
         mechanism = StabilityHistogram(epsilon=self.epsilon, delta=delta)
         records = dict.fromkeys(range(self.people), 1)

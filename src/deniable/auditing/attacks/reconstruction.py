@@ -13,12 +13,23 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.auditing.attacks.made_up import Bits, Floats, Integers, fair, uniforms
-from deniable.auditing.attacks.story import Row, guess_limit, share, size, sizes
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    chance,
+    guess_limit,
+    several,
+    share,
+    size,
+)
 from deniable.errors import ParameterError
 from deniable.mechanisms.gaussian import DiscreteGaussian
 from deniable.mechanisms.laplace import Geometric
 from deniable.plots import grouped_bars
-from deniable.privacy.exact import positive, probability, sqrt_up
+from deniable.privacy.exact import sqrt_up
+from deniable.privacy.parameters import parameter, parameters
 
 Release = Callable[[Integers], Floats]
 
@@ -36,7 +47,7 @@ class Reconstructed:
 
 
 @dataclass(frozen=True)
-class ReconstructionFound:
+class ReconstructionFound(AttackFinding):
     """How many bits come back from noisy subset counts."""
 
     bits: int
@@ -47,7 +58,6 @@ class ReconstructionFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         small, strict = self.bounded[1], self.private[0]
         return (
             f"Of {self.bits} secret bits, counts with noise {small.noise} give back "
@@ -56,26 +66,22 @@ class ReconstructionFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
+    def table(self) -> tuple[Row, ...]:
         squares = tuple(f"least squares, m = {factor}n" for factor in self.factors)
-        return ("noise", *squares, f"linear program, m = {self.program_factor}n", "limit")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """One row for each noise."""
-        return tuple(
-            (
-                each.noise,
-                *(share(right) for right in each.least_squares),
-                "-" if each.linear_program is None else share(each.linear_program),
-                "-" if each.limit is None else share(each.limit),
-            )
-            for each in (*self.bounded, *self.private)
+        return (
+            ("noise", *squares, f"linear program, m = {self.program_factor}n", "limit"),
+            *(
+                (
+                    each.noise,
+                    *(share(right) for right in each.least_squares),
+                    "-" if each.linear_program is None else share(each.linear_program),
+                    "-" if each.limit is None else share(each.limit),
+                )
+                for each in (*self.bounded, *self.private)
+            ),
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the share of right bits by noise."""
         every = (*self.bounded, *self.private)
         return grouped_bars(
             [_two_lines(each.noise) for each in every],
@@ -90,8 +96,8 @@ class ReconstructionFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reconstruction:
+@parameters
+class Reconstruction(Attack):
     """Counts over random subsets, solved for the bits by least squares and linear programming.
 
     Bounded noise is uniform within ±b (Dinur & Nissim 2003: b below √n protects nothing once there
@@ -103,28 +109,19 @@ class Reconstruction:
     name: ClassVar[str] = "reconstruction"
     title: ClassVar[str] = "Secret bits from many noisy subset counts"
 
-    bits: int = 128
-    factors: tuple[int, ...] = (1, 4, 16)
-    program_factor: int = 4
-    pure_epsilon: float = 1.0
-    gaussian_epsilons: tuple[float, ...] = (1.0, 10.0)
-    delta: float = 1e-6
-    rounds: int = 5
+    bits: int = parameter(size(8, 2_000), default=128)
+    factors: tuple[int, ...] = parameter(several(size(most=64)), default=(1, 4, 16))
+    program_factor: int = parameter(size(most=16), default=4)
+    pure_epsilon: float = parameter(above_zero, default=1.0)
+    gaussian_epsilons: tuple[float, ...] = parameter(several(above_zero), default=(1.0, 10.0))
+    delta: float = parameter(chance, default=1e-6)
+    rounds: int = parameter(size(most=10_000), default=5)
 
     def __post_init__(self) -> None:
-        size(self.bits, "bits", least=8, most=2_000)
-        sizes(self.factors, "factors", most=64)
-        size(self.program_factor, "program_factor", most=16)
-        size(self.rounds, "rounds", most=10_000)
-        positive(self.pure_epsilon, "pure_epsilon")
-        for epsilon in self.gaussian_epsilons:
-            positive(epsilon, "gaussian_epsilons")
-        probability(self.delta, "delta")
         if self.bits * max(self.factors) > 100_000:
             raise ParameterError("factors", self.factors, "bits times factor is 100,000 at most")
 
     def run(self) -> ReconstructionFound:
-        """Make bits up, count subsets, and solve."""
         root = math.sqrt(self.bits)
         bounded = {
             "none": 0.0,
@@ -135,7 +132,7 @@ class Reconstruction:
         }
         return ReconstructionFound(
             bits=self.bits,
-            factors=tuple(self.factors),
+            factors=self.factors,
             program_factor=self.program_factor,
             bounded=tuple(
                 self._reconstructed(name, partial(_bounded, within), program=True)

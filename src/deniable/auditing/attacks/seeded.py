@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.auditing.attacks.made_up import Floats, Integers, below
-from deniable.auditing.attacks.story import Row, share, size
+from deniable.auditing.attacks.story import Attack, AttackFinding, Row, above_zero, share, size
 from deniable.mechanisms.laplace import Laplace
 from deniable.plots import grouped_bars
-from deniable.privacy.exact import positive
+from deniable.privacy.parameters import parameter, parameters
 
 Words = npt.NDArray[np.uint64]
 
@@ -24,7 +24,7 @@ _WHOLE = 1e-6  # how near to a whole number a count must come once the right noi
 
 
 @dataclass(frozen=True)
-class SeededFound:
+class SeededFound(AttackFinding):
     """Seeds tried, and counts told exactly."""
 
     seeds: int
@@ -37,7 +37,6 @@ class SeededFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         return (
             f"Trying all {self.seeds:,} seeds on {self.counts} noisy counts, which must be whole, "
             f"finds the seed in {self.naive_found:.0%} of attacks and {self.naive_exact:.0%} of "
@@ -45,21 +44,15 @@ class SeededFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("noise", "seed found", "counts told exactly", "by chance")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The seeded generator, then Deniable."""
+    def table(self) -> tuple[Row, ...]:
         chance = share(self.expected_exact)
         return (
+            ("noise", "seed found", "counts told exactly", "by chance"),
             ("seeded generator", share(self.naive_found), share(self.naive_exact), chance),
             ("Deniable, no seed", "none fits", share(self.private_exact), chance),
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the share of counts that are told exactly."""
         return grouped_bars(
             ["seeded generator", "Deniable, no seed"],
             {
@@ -73,8 +66,8 @@ class SeededFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Seeded:
+@parameters
+class Seeded(Attack):
     """Laplace noise from a linear congruential generator, whose seed is one of a few million.
 
     The attacker knows the program and that counts are whole: with the right seed's noise taken off,
@@ -85,19 +78,12 @@ class Seeded:
     name: ClassVar[str] = "seed"
     title: ClassVar[str] = "Noise from a seed that can be guessed"
 
-    seeds: int = 1 << 20
-    counts: int = 8
-    epsilon: float = 1.0
-    rounds: int = 50
-
-    def __post_init__(self) -> None:
-        size(self.seeds, "seeds", most=1 << 24)
-        size(self.counts, "counts", least=4, most=1_000)
-        positive(self.epsilon, "epsilon")
-        size(self.rounds, "rounds", most=10_000)
+    seeds: int = parameter(size(most=1 << 24), default=1 << 20)
+    counts: int = parameter(size(4, 1_000), default=8)
+    epsilon: float = parameter(above_zero, default=1.0)
+    rounds: int = parameter(size(most=10_000), default=50)
 
     def run(self) -> SeededFound:
-        """Publish counts with both kinds of noise, and try all seeds on both."""
         mechanism = Laplace(epsilon=self.epsilon, sensitivity=1)
         everything = self._noise(np.arange(self.seeds, dtype=np.uint64), 1)[:, 0]
         found, told, matches, rounded = [], [], [], []
@@ -119,7 +105,7 @@ class Seeded:
             naive_exact=float(np.mean(told)),
             private_matches=float(np.mean(matches)),
             private_exact=float(np.mean(rounded)),
-            expected_exact=1 - math.exp(-float(self.epsilon) / 2),
+            expected_exact=1 - math.exp(-self.epsilon / 2),
         )
 
     def _noise(self, states: Words, count: int) -> Floats:
@@ -129,7 +115,7 @@ class Seeded:
             states = states * _MULTIPLY + _ADD
             u = ((states >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
             rows[:, place] = np.where(u < 0.5, np.log(2 * u), -np.log(2 - 2 * u))
-        return rows / float(self.epsilon)
+        return rows / self.epsilon
 
     def _fitting(self, published: Floats, first: Floats) -> Words:
         """The seeds whose noise, taken off, leaves whole counts."""

@@ -9,14 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.auditing.attacks.made_up import Bits, Floats, fair
-from deniable.auditing.attacks.story import Row, guess_limit, share, size
+from deniable.auditing.attacks.story import (
+    Attack,
+    AttackFinding,
+    Row,
+    above_zero,
+    guess_limit,
+    share,
+    size,
+)
 from deniable.auditing.exact.streams import stream_channel
 from deniable.auditing.exact.verification import verify, verify_channel
 from deniable.errors import ParameterError
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.sparse_vector import SparseVector
 from deniable.plots import grouped_bars
-from deniable.privacy.exact import positive
+from deniable.privacy.parameters import parameter, parameters
 
 _HALF = 4  # values in each half of the streams that are verified
 _REACH = 8.0  # how far around the threshold the game looks, in units of 1/ε
@@ -54,7 +62,7 @@ class Streamed:
 
 
 @dataclass(frozen=True)
-class SparseVectorFound:
+class SparseVectorFound(AttackFinding):
     """Four broken variants, and ours, on the same streams."""
 
     claimed_epsilon: float
@@ -64,7 +72,6 @@ class SparseVectorFound:
 
     @property
     def sentence(self) -> str:
-        """What happened."""
         worst = max(self.broken, key=lambda each: each.guessed or 0)
         return (
             f"Four published sparse vectors that claim ε = {self.claimed_epsilon:g} are "
@@ -74,26 +81,22 @@ class SparseVectorFound:
         )
 
     @property
-    def columns(self) -> Row:
-        """The heads of the table."""
-        return ("variant", "claimed ε", "exact ε", "bit guessed right", "limit")
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The broken ones, then ours."""
-        return tuple(
-            (
-                each.variant,
-                f"{self.claimed_epsilon:g}",
-                f"{each.exact_epsilon:.3f}",
-                "-" if each.guessed is None else share(each.guessed),
-                share(self.limit),
-            )
-            for each in (*self.broken, self.ours)
+    def table(self) -> tuple[Row, ...]:
+        return (
+            ("variant", "claimed ε", "exact ε", "bit guessed right", "limit"),
+            *(
+                (
+                    each.variant,
+                    f"{self.claimed_epsilon:g}",
+                    f"{each.exact_epsilon:.3f}",
+                    "-" if each.guessed is None else share(each.guessed),
+                    share(self.limit),
+                )
+                for each in (*self.broken, self.ours)
+            ),
         )
 
     def plot(self, path: str | Path) -> Path:
-        """Draw how often the bit is guessed right, beside the limit of the claim."""
         played = [each for each in (*self.broken, self.ours) if each.guessed is not None]
         return grouped_bars(
             [each.variant.replace(": ", ":\n") for each in played],
@@ -108,8 +111,8 @@ class SparseVectorFound:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BrokenSparseVector:
+@parameters
+class BrokenSparseVector(Attack):
     """Wrong sparse vectors, verified on short streams and played with on long ones.
 
     Verified: four values at the threshold and four more, against four above and four below by the
@@ -122,26 +125,21 @@ class BrokenSparseVector:
     name: ClassVar[str] = "sparse-vector"
     title: ClassVar[str] = "Sparse vectors that are not private"
 
-    epsilon: float = 1.0
-    positives: int = 50
-    steps: int = 400
-    games: int = 1_000
-    private_games: int = 100
+    epsilon: float = parameter(above_zero, default=1.0)
+    positives: int = parameter(size(most=10_000), default=50)
+    steps: int = parameter(size(8, 10_000), default=400)
+    games: int = parameter(size(most=100_000), default=1_000)
+    private_games: int = parameter(size(most=10_000), default=100)
 
     def __post_init__(self) -> None:
-        if positive(self.epsilon, "epsilon") > 20:
+        if self.epsilon > 20:
             raise ParameterError("epsilon", self.epsilon, "must be 20 at most")
-        size(self.positives, "positives", most=10_000)
-        size(self.steps, "steps", least=8, most=10_000)
-        size(self.games, "games", most=100_000)
-        size(self.private_games, "private_games", most=10_000)
         if self.steps * self.games > 10**7:
             raise ParameterError("games", self.games, "steps times games is 1e7 at most")
 
     def run(self) -> SparseVectorFound:
-        """Verify and play."""
         return SparseVectorFound(
-            claimed_epsilon=float(self.epsilon),
+            claimed_epsilon=self.epsilon,
             limit=guess_limit(self.epsilon),
             broken=tuple(self._broken(variant) for variant in VARIANTS),
             ours=self._ours(),
@@ -155,7 +153,7 @@ class BrokenSparseVector:
         if variant.shows_values:
             # For an output v at the threshold the noise of the threshold was below v, where each
             # of m negative answers is e^(1/scale) times as likely on values that are lower by 1.
-            return 2 * _HALF * float(self.epsilon) / variant.value_scale
+            return 2 * _HALF * self.epsilon / variant.value_scale
         found = stream_channel(
             _streams(),
             threshold=0,
@@ -207,13 +205,13 @@ class BrokenSparseVector:
 
     def _ladder(self) -> Floats:
         """By how much values are lowered, the most first."""
-        reach = _REACH / float(self.epsilon)
+        reach = _REACH / self.epsilon
         return np.linspace(reach, -reach, self.steps)
 
     def _noise(self, scale: float, shape: tuple[int, ...]) -> Floats:
         if scale == 0:
             return np.zeros(shape)
-        wide = Laplace(scale=scale / float(self.epsilon), sensitivity=1)
+        wide = Laplace(scale=scale / self.epsilon, sensitivity=1)
         return np.asarray(wide.release(np.zeros(shape)))
 
 

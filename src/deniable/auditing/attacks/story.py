@@ -3,84 +3,96 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeVar
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, positive, whole
+from deniable.privacy.exact import Number, positive, probability, whole
 
 Row = tuple[str, ...]
+Value = TypeVar("Value")
 
-_MOST = 10**7
 
-
-class AttackFinding(Protocol):
+class AttackFinding(ABC):
     """What an attack found, on a naive release and on the same release through Deniable.
 
     The numbers are its fields.
     """
 
     @property
+    @abstractmethod
     def sentence(self) -> str:
         """What happened, in one sentence."""
-        ...
+
+    @property
+    @abstractmethod
+    def table(self) -> tuple[Row, ...]:
+        """The figures, as text: the heads, then the rows."""
 
     @property
     def columns(self) -> Row:
         """The heads of the table."""
-        ...
+        return self.table[0]
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The table, as text."""
-        ...
+        """The table without its heads."""
+        return self.table[1:]
 
+    @abstractmethod
     def plot(self, path: str | Path) -> Path:
         """Draw the picture."""
-        ...
 
 
-class Attack(Protocol):
+class Attack(ABC):
     """A frozen set of public parameters; the people are made up afresh on each run."""
 
     name: ClassVar[str]
     title: ClassVar[str]
 
+    @abstractmethod
     def run(self) -> AttackFinding:
         """Make people up, publish, attack, and tell."""
-        ...
 
 
-def size(value: int, argument: str, *, least: int = 1, most: int = _MOST) -> int:
-    """Read a size that a computer can hold."""
-    number = whole(value, argument, least=least)
-    if number > most:
-        raise ParameterError(argument, value, f"must be from {least} to {most:,}")
-    return number
+def size(least: int = 1, most: int = 10**7) -> Callable[[int, str], int]:
+    """Reads a size that a computer can hold."""
+
+    def read(value: int, argument: str) -> int:
+        number = whole(value, argument, least=least)
+        if number > most:
+            raise ParameterError(argument, value, f"must be from {least} to {most:,}")
+        return number
+
+    return read
 
 
-def sizes(values: Iterable[int], argument: str, *, least: int = 1, most: int = _MOST) -> None:
-    """Check a list of sizes."""
-    for value in _some(values, argument):
-        size(value, argument, least=least, most=most)
+def above_zero(value: Number, argument: str) -> float:
+    """Read a number above zero; what computes with floats needs no more of it."""
+    return float(positive(value, argument))
 
 
-def positives(values: Iterable[Number], argument: str) -> None:
-    """Check a list of numbers above zero."""
-    for value in _some(values, argument):
-        positive(value, argument)
+def chance(value: Number, argument: str) -> float:
+    """Read a number strictly between 0 and 1, as a float."""
+    return float(probability(value, argument))
 
 
-def _some(values: Any, argument: str) -> list[Any]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ParameterTypeError(argument, values, "must be a list of numbers")
-    listed = list(values)
-    if not listed:
-        raise ParameterError(argument, values, "must hold one number or more")
-    return listed
+def several(read: Callable[[Any, str], Value]) -> Callable[[object, str], tuple[Value, ...]]:
+    """Reads a list of one or more such values."""
+
+    def read_all(values: object, argument: str) -> tuple[Value, ...]:
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise ParameterTypeError(argument, values, "must be a list of numbers")
+        found = tuple(read(value, argument) for value in values)
+        if not found:
+            raise ParameterError(argument, values, "must hold one number or more")
+        return found
+
+    return read_all
 
 
 def guess_limit(epsilon: Number, delta: Number = 0) -> float:
