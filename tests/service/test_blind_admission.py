@@ -13,11 +13,11 @@ from deniable.errors import AdmissionError, BudgetError, ParameterError
 from deniable.service.outcome import Outcome
 from deniable.service.store import SurveyStore
 from deniable.service.submission import read_submission
-from deniable.service.tokens import PublicKey
 from service.chromium import chromium
 from service.server import Server, body_of
 from service.surveys import NUMBER, YES_NO, survey
 from service.tokens.holder import blind, finalize, prepare
+from service.tokens.issuing import public_key
 from service.walking import Watched, walk
 
 BLIND = survey([YES_NO, NUMBER], admission="blind tokens")
@@ -40,7 +40,7 @@ def store(folder):
 
 
 def token_of(store, document, code):
-    public = PublicKey.from_pem(store.tokens(document).public)
+    public = public_key(store.tokens(document).public)
     blinding = blind(public, prepare(document.id.encode()))
     return blinding, finalize(public, blinding, store.issue(document, code, blinding.blinded))
 
@@ -64,7 +64,7 @@ def test_a_token_admits_one_submission(store):
 
 def test_an_invitation_buys_one_token_and_a_lost_answer_is_given_again(store):
     (code,) = store.invite(BLIND, [None])
-    public = PublicKey.from_pem(store.tokens(BLIND).public)
+    public = public_key(store.tokens(BLIND).public)
     first, second = (blind(public, prepare(BLIND.id.encode())) for _ in range(2))
     signed = store.issue(BLIND, code, first.blinded)
     assert store.issue(BLIND, code, first.blinded) == signed
@@ -79,7 +79,7 @@ def test_an_invitation_buys_one_token_and_a_lost_answer_is_given_again(store):
 
 def test_a_race_for_one_invitation_signs_one_token(store):
     (code,) = store.invite(BLIND, [None])
-    public = PublicKey.from_pem(store.tokens(BLIND).public)
+    public = public_key(store.tokens(BLIND).public)
     asked = [blind(public, prepare(BLIND.id.encode())) for _ in range(6)]
     signed, start = [], threading.Barrier(len(asked))
 
@@ -177,7 +177,7 @@ def test_a_token_may_be_spent_after_the_server_was_killed(tmp_path):
     store = SurveyStore(server.store, keys=Path(server.store).with_suffix(".keys"))
     try:
         (code,) = store.invite(document, [None])
-        public = PublicKey.from_pem(store.tokens(document).public)
+        public = public_key(store.tokens(document).public)
         blinding = blind(public, prepare(document.id.encode()))
         ask = json.dumps({"invitation": code, "blinded": blinding.blinded.hex()})
         path, kind = f"/s/{document.id}/tokens", {"Content_Type": "application/json"}

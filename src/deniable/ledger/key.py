@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from deniable.errors import LedgerError
+from deniable.secret_file import write_secret
 
 VARIABLE = "DENIABLE_LEDGER_KEY"
 _FORM = re.compile(r"[0-9a-fA-F]{64}")
@@ -51,20 +53,9 @@ def default_path() -> Path:
 
 
 def _create(file: Path) -> None:
-    """Write it whole under another name first: nobody ever reads half a key."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as out:
-            out.write(secrets.token_hex(32) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(draft, file)
-    except FileExistsError:  # another process was faster
-        pass
-    finally:
-        draft.unlink()
+    with suppress(FileExistsError):  # another process was faster
+        write_secret(file, f"{secrets.token_hex(32)}\n".encode())
 
 
 def _read(text: str, where: str) -> bytes:

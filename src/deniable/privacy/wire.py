@@ -25,6 +25,7 @@ from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.privacy.losses.sampled import SampledLoss
 from deniable.privacy.losses.selection import ExponentialLoss
 from deniable.privacy.parallel import Parallel, parallel
+from deniable.strict_json import read_json
 
 VERSION = 1
 
@@ -62,13 +63,9 @@ def loss_from_json(text: str | bytes) -> Loss:
     if len(text) > _LONGEST:
         raise LossFormatError(f"a stored loss has at most {_LONGEST} characters")
     try:
-        data = json.loads(text, object_pairs_hook=_no_duplicates)
-    except LossFormatError:
-        raise
-    except RecursionError:
-        raise LossFormatError("a stored loss is nested too deeply") from None
+        data = read_json(text)
     except ValueError as cause:
-        raise LossFormatError("a stored loss must be JSON") from cause
+        raise LossFormatError(f"a stored loss cannot be read: {cause}") from None
     if not isinstance(data, dict):
         raise LossFormatError("a stored loss must be a JSON object")
     version = data.pop("version", None)
@@ -182,13 +179,6 @@ def _decode_value(name: str, kept: str, value: object) -> object:
     if not isinstance(value, str):
         raise LossFormatError(f"{name} must be text")
     return value
-
-
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise LossFormatError("a stored loss gives a field twice")
-    return data
 
 
 def _short(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,9 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from deniable.errors import AdmissionError, ParameterError, TokenError
-from deniable.service.tokens import PSS_RANDOMIZED, IssuerKey, blind_sign, verify
+from deniable.secret_file import write_secret
+from deniable.service.token_keys import IssuerKey
+from deniable.service.tokens import PREFIX, blind_sign, verify
 
 _SECRET_BYTES = 32
 
@@ -52,7 +53,7 @@ class BlindTokens:
     ) -> None:
         """The message is of this survey, and the signature of this message."""
         del connection
-        if message[PSS_RANDOMIZED.prefix_length :] != survey.encode():
+        if message[PREFIX:] != survey.encode():
             raise AdmissionError("this token was made for another survey")
         try:
             verify(self.key.public, message, signature)
@@ -67,15 +68,8 @@ def paper_secret(folder: Path | None) -> bytes:
     file = folder / "paper.secret"
     if not file.exists():
         folder.mkdir(mode=0o700, exist_ok=True)
-        draft = folder / f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as made:
-            made.write(secrets.token_bytes(_SECRET_BYTES))
-            made.flush()
-            os.fsync(made.fileno())
         with suppress(FileExistsError):  # another process was faster
-            os.link(draft, file)  # whole or not at all
-        draft.unlink()
+            write_secret(file, secrets.token_bytes(_SECRET_BYTES))
     secret = file.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise ParameterError("keys", file.name, f"must hold {_SECRET_BYTES} bytes; restore it")

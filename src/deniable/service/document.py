@@ -29,6 +29,7 @@ from deniable.service.item import (
     rounded_epsilon,
     said,
 )
+from deniable.strict_json import read_json
 
 FORMAT, VERSION = "deniable survey", 1
 ADMISSIONS = ("linkable codes", "blind tokens")
@@ -118,11 +119,9 @@ def read_document(text: str | bytes) -> SurveyDocument:
     if len(text) > LONGEST:
         raise ParameterError("document", len(text), f"must be {LONGEST:,} signs at most")
     try:
-        data = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-    except ParameterError:
-        raise
-    except (ValueError, RecursionError):
-        raise ParameterError("document", "unreadable", "must be JSON") from None
+        data = read_json(text)
+    except ValueError as cause:
+        raise ParameterError("document", "unreadable", f"must be JSON: {cause}") from None
     given = _fields(data, _FIELDS, "document")
     if given["format"] != FORMAT or type(given["version"]) is not int:
         raise ParameterError("format", given["format"], f'must be "{FORMAT}" with a version')
@@ -265,14 +264,3 @@ def _one_of(given: object, allowed: tuple[str, ...], what: str) -> str:
     if not isinstance(given, str) or given not in allowed:
         raise ParameterError(what, given, f"must be one of {list(allowed)}")
     return given
-
-
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ParameterError("document", "a field", "is given twice")
-    return data
-
-
-def _no_constant(constant: str) -> object:
-    raise ParameterError("document", constant, "is no number")

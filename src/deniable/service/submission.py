@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from deniable.errors import ReportError
 from deniable.lazy import lazy
 from deniable.service.document import SurveyDocument
+from deniable.strict_json import read_json
 
 VERSION = 1
 LONGEST = 8_192
@@ -56,11 +57,9 @@ def read_submission(document: SurveyDocument, body: bytes) -> Submission:
     if len(body) > LONGEST:
         raise ReportError(f"a submission has {LONGEST:,} bytes at most")
     try:
-        data = json.loads(body, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-    except ReportError:
-        raise
-    except (ValueError, RecursionError):
-        raise ReportError("a submission is JSON in UTF-8") from None
+        data = read_json(body)
+    except ValueError as cause:
+        raise ReportError(f"a submission is JSON in UTF-8: {cause}") from None
     if not isinstance(data, dict) or data.keys() != _FIELDS:
         raise ReportError(f"a submission is an object of exactly {', '.join(sorted(_FIELDS))}")
     if type(data["version"]) is not int or data["version"] != VERSION:
@@ -103,14 +102,3 @@ def _hex(given: object, what: str, *, least: int, most: int) -> bytes:
     ):
         raise ReportError(f"the {what} must be {least} to {most} bytes as hexadecimal digits")
     return bytes.fromhex(given)
-
-
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ReportError("a submission gives a field twice")
-    return data
-
-
-def _no_constant(constant: str) -> object:
-    raise ReportError(f"{constant} is no number")

@@ -18,6 +18,7 @@ from typing import Any
 
 from deniable.errors import DeniableError, ParameterError, ParameterTypeError, ReportError
 from deniable.lazy import lazy
+from deniable.strict_json import read_json
 from deniable.survey.bit_flip import BitFlip
 from deniable.survey.hadamard import HadamardResponse
 from deniable.survey.heavy_hitters import HeavyHitters
@@ -194,24 +195,9 @@ def load(text: str | bytes) -> object:
     if len(text) > _LONGEST:
         raise ReportError(f"a text of {_LONGEST:,} signs at most is read")
     try:
-        # json.loads guesses UTF-16 and UTF-32 from bytes; what is hashed is UTF-8.
-        plain = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(plain, object_pairs_hook=_no_duplicates, parse_constant=_refuse)
-    except ReportError:
-        raise
-    except (ValueError, RecursionError):
-        raise ReportError("this is not JSON") from None
-
-
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ReportError("a text gives a field twice")
-    return data
-
-
-def _refuse(constant: str) -> object:
-    raise ReportError(f"{constant} is no number")
+        return read_json(text)
+    except ValueError as cause:
+        raise ReportError(f"this text cannot be read: {cause}") from None
 
 
 def _dump(data: object) -> str:

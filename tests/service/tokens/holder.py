@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 
 from deniable.errors import TokenError
 from deniable.randomness.source import SECURE
-from deniable.service.tokens.checks import read_number, require_bytes, uniform_unit
-from deniable.service.tokens.keys import EXPONENT, PublicKey
-from deniable.service.tokens.variants import PSS_RANDOMIZED, Variant
-from deniable.service.tokens.verifying import verify
+from deniable.service.token_keys import EXPONENT, PublicKey
+from deniable.service.tokens import read_number, require_bytes, uniform_unit, verify
 from service.tokens.pss import encode
+from service.tokens.variants import PSS_RANDOMIZED, Variant
 
 
 @dataclass(frozen=True)
@@ -59,5 +58,5 @@ def finalize(
     n = public.modulus
     number = read_number("blind signature", blind_signature, public.length)
     signature = (number * blinding.inverse % n).to_bytes(public.length, "big")
-    verify(public, blinding.prepared, signature, variant)
+    verify(public, blinding.prepared, signature, variant.salt_length)
     return signature

@@ -9,8 +9,8 @@ from scipy import stats
 
 from chance import FALSE_ALARM
 from deniable.service import tokens
-from deniable.service.tokens.checks import uniform_unit
-from service.tokens import holder
+from deniable.service.tokens import uniform_unit
+from service.tokens import holder, variants
 from service.tokens.holder import _blind
 from service.tokens.issuing import issuer, one_in_node
 from service.tokens.pss import encode
@@ -38,7 +38,7 @@ def test_blinded_messages_are_uniform_whatever_the_message(message):
 
 
 def test_blinded_messages_of_a_variant_without_randomness_are_uniform():
-    variant = tokens.PSSZERO_DETERMINISTIC
+    variant = variants.PSSZERO_DETERMINISTIC
     assert looks_uniform([holder.blind(PUBLIC, b"one", variant).blinded for _ in range(2000)])
 
 

@@ -81,7 +81,7 @@ def test_a_token_is_made_in_the_browser(run, name, bits):
         do="finalize", blindSignature=signed.hex(), inverse=blinded["inverse"], **step, **made
     )
     token = Token.from_text(done["token"])
-    tokens.verify(key.public, token.prepared, token.signature, VARIANTS[name])
+    tokens.verify(key.public, token.prepared, token.signature, VARIANTS[name].salt_length)
     altered = signed[:-1] + bytes([signed[-1] ^ 1])
     refused = run(
         do="finalize", blindSignature=altered.hex(), inverse=blinded["inverse"], **step, **made

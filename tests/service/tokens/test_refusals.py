@@ -8,8 +8,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 import deniable as dp
 from deniable.service import tokens
+from deniable.service.token_keys import IssuerKey
 from service.tokens import holder
-from service.tokens.issuing import VECTORS, issuer, one_in_node, private_key
+from service.tokens.issuing import VECTORS, issuer, one_in_node, private_key, public_key
 from service.tokens.token import Token
 
 MESSAGE = b"survey 7f3a"
@@ -176,21 +177,21 @@ def test_keys_of_other_kinds_are_refused_on_both_sides():
         (KEY.public.pem[:200], "public key"),
     ]:
         with pytest.raises(dp.errors.TokenError, match=said):
-            tokens.PublicKey.from_pem(pem)
+            public_key(pem)
         found = one_in_node(do="key", pem=pem)
         assert found["error"] == "TokenError"
         assert said in found["message"]
     with pytest.raises(dp.errors.ParameterTypeError, match="must be text"):
-        tokens.PublicKey.from_pem(KEY.public.pem.encode())
+        public_key(KEY.public.pem.encode())
     for key in (small, three):
         with pytest.raises(dp.errors.TokenError, match="bits and the exponent"):
-            tokens.IssuerKey(key)
+            IssuerKey(key)
 
 
 @pytest.mark.parametrize("bits", [0, -2048, 1024, 2047, 8193, 2048.0, True, "2048"])
 def test_key_sizes_are_bounded(bits):
     with pytest.raises(dp.ParameterError, match="must be from 2048 to 8192"):
-        tokens.IssuerKey.generate(bits)
+        IssuerKey.generate(bits)
 
 
 def test_key_files_are_kept_from_others_and_never_replaced(tmp_path):
@@ -203,15 +204,15 @@ def test_key_files_are_kept_from_others_and_never_replaced(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
     file.chmod(0o640)
     with pytest.raises(dp.errors.TokenError, match="chmod 600"):
-        tokens.IssuerKey.load(file)
+        IssuerKey.load(file)
     with pytest.raises(dp.errors.TokenError, match="cannot be read"):
-        tokens.IssuerKey.load(tmp_path / "none.pem")
+        IssuerKey.load(tmp_path / "none.pem")
     with pytest.raises(dp.errors.TokenError, match="cannot be written"):
         KEY.save(tmp_path / "no folder" / "survey.pem")
     file.write_bytes(before[:300])
     file.chmod(0o600)
     with pytest.raises(dp.errors.TokenError, match="no private key"):
-        tokens.IssuerKey.load(file)
+        IssuerKey.load(file)
     curve = ec.generate_private_key(ec.SECP256R1())
     file.write_bytes(
         curve.private_bytes(
@@ -221,13 +222,13 @@ def test_key_files_are_kept_from_others_and_never_replaced(tmp_path):
         )
     )
     with pytest.raises(dp.errors.TokenError, match="another kind"):
-        tokens.IssuerKey.load(file)
+        IssuerKey.load(file)
 
 
 def test_a_wrong_result_is_not_handed_out():
     """A processor that errs modulo p alone would give p away: gcd(s^e - m, n) = q."""
     p, q, n, e, d = (int(VECTORS["key"][name], 16) for name in "pqned")
-    broken = tokens.IssuerKey(private_key(p, q, n, e, d, fault=4))
+    broken = IssuerKey(private_key(p, q, n, e, d, fault=4))
     blinded = holder.blind(broken.public, holder.prepare(MESSAGE)).blinded
     with pytest.raises(dp.errors.TokenError, match="nothing is handed out"):
         tokens.blind_sign(broken, blinded)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from deniable.errors import ParameterTypeError, TokenError
-from deniable.service.tokens.checks import require_bytes
+from deniable.service.tokens import require_bytes
 
 _FORM = re.compile(r"([A-Za-z0-9_-]{1,4096})\.([A-Za-z0-9_-]{1,2048})")
 

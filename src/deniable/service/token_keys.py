@@ -8,8 +8,6 @@ the signer does not see what it signs, so the key alone says what a token is goo
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +15,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from deniable.errors import ParameterError, ParameterTypeError, TokenError
+from deniable.errors import ParameterError, TokenError
+from deniable.secret_file import write_secret
 
 EXPONENT = 65537
 LEAST_BITS, MOST_BITS = 2048, 8192
@@ -61,20 +60,6 @@ class PublicKey:
         )
         return hashlib.sha256(der).hexdigest()
 
-    @classmethod
-    def from_pem(cls, text: str) -> PublicKey:
-        """The key that `pem` wrote."""
-        given: object = text
-        if not isinstance(given, str):
-            raise ParameterTypeError("text", type(given).__name__, "must be text in PEM")
-        try:
-            found = serialization.load_pem_public_key(given.encode("ascii"))
-        except (ValueError, UnsupportedAlgorithm):
-            raise TokenError("this is no public key in PEM") from None
-        if not isinstance(found, rsa.RSAPublicKey):
-            raise TokenError("tokens are signed with RSA; this is a key of another kind")
-        return cls(found)
-
 
 @dataclass(frozen=True)
 class IssuerKey:
@@ -100,22 +85,13 @@ class IssuerKey:
     def save(self, path: str | Path) -> None:
         """Write it to a new file that only its owner may read; no file is ever replaced."""
         file = Path(path)
-        draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
         text = self.rsa.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
         try:
-            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                with os.fdopen(handle, "wb") as out:
-                    out.write(text)
-                    out.flush()
-                    os.fsync(out.fileno())
-                os.link(draft, file)  # whole or not at all
-            finally:
-                draft.unlink()
+            write_secret(file, text)
         except FileExistsError:
             raise TokenError(f"{file} exists; a survey keeps its key to its end") from None
         except OSError as cause:

@@ -1,6 +1,4 @@
-"""The four named variants of RFC 9474, section 5: SHA-384, with or without salt and prefix."""
-
-from __future__ import annotations
+"""The four named variants of RFC 9474, section 5; surveys use the first, the script knows all."""
 
 from dataclasses import dataclass
 
@@ -14,7 +12,6 @@ class Variant:
     prefix_length: int
 
 
-# Surveys use this one: its prefix keeps a token blind even to a key that was made to leak.
 PSS_RANDOMIZED = Variant("RSABSSA-SHA384-PSS-Randomized", 48, 32)
 PSSZERO_RANDOMIZED = Variant("RSABSSA-SHA384-PSSZERO-Randomized", 0, 32)
 PSS_DETERMINISTIC = Variant("RSABSSA-SHA384-PSS-Deterministic", 48, 0)
