@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from deniable.errors import ParameterError
 from deniable.randomness.source import SECURE, bits
-from deniable.service.item import FormItem, NumberLine
+from deniable.service.item import FormItem
 from deniable.survey.number_laws import INPUTS
 from deniable.survey.thresholds import WORD
 
@@ -42,7 +42,7 @@ def respond(item: FormItem, answer: int | Fraction, words: Words = device_words)
         ParameterError: the place is none of the question's. Nothing was thrown then.
     """
     threshold = int(item.truth * WORD)
-    if isinstance(item, NumberLine):
+    if item.is_number:
         place = _place(item, Fraction(answer))
         bit = int((words() >> 2) < place)
         return _coin(bit, threshold, words)
@@ -86,8 +86,8 @@ def _below(count: int, words: Words) -> int:
     return word % count
 
 
-def _place(item: NumberLine, number: Fraction) -> int:
+def _place(item: FormItem, number: Fraction) -> int:
     """The number's place on the grid of 2^30 parts; what lies outside is moved to the end."""
-    inside = min(max(number, item.low), item.high)
-    share = (inside - item.low) / (item.high - item.low)
+    low, high = item.values
+    share = (min(max(number, low), high) - low) / (high - low)
     return int(share * INPUTS + Fraction(1, 2))

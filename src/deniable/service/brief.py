@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.privacy.channel import worst_of_all
-from deniable.privacy.exact import show
 from deniable.service.document import SurveyDocument
-from deniable.service.item import FormItem, NumberLine, rounded_up, said
+from deniable.service.item import FormItem, rounded_up, said
 from deniable.service.words import Words, words_of
 
 
@@ -43,8 +42,8 @@ def _item(item: FormItem, language: str, words: Words) -> dict[str, Any]:
         "kind": item.kind,
         "text": said(item.text, language),
         "options": options,
-        "low": show(item.low) if isinstance(item, NumberLine) else None,
-        "high": show(item.high) if isinstance(item, NumberLine) else None,
+        "low": item.labels[0] if item.is_number else None,
+        "high": item.labels[1] if item.is_number else None,
         "law": json.loads(item.wire.text),
     }
 

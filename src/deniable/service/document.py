@@ -19,16 +19,7 @@ from typing import Any
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.exact import exact, log_up, positive, sum_up
-from deniable.service.item import (
-    Choice,
-    FormItem,
-    NumberLine,
-    Scale,
-    Text,
-    YesNo,
-    rounded_epsilon,
-    said,
-)
+from deniable.service.item import FormItem, ItemKind, Text, rounded_epsilon, said, scale_steps
 from deniable.strict_json import read_json
 
 FORMAT, VERSION = "deniable survey", 1
@@ -48,10 +39,10 @@ _FIELDS = {
 _SPACES = "\n\u00a0\u202f\u200c\u200d"
 _UNSEEN = "\u115f\u1160"  # letters that show nothing, to which all such are decomposed
 _ITEM_FIELDS = {
-    "yes/no": set[str](),
-    "choice": {"options"},
-    "scale": {"low", "high"},
-    "number": {"low", "high"},
+    ItemKind.YES_NO: set[str](),
+    ItemKind.CHOICE: {"options"},
+    ItemKind.SCALE: {"low", "high"},
+    ItemKind.NUMBER: {"low", "high"},
 }
 
 
@@ -169,25 +160,24 @@ def plain(text: str) -> str:
 
 
 def _item(given: object, languages: tuple[str, ...]) -> FormItem:
-    kind = given.get("kind") if isinstance(given, dict) else None
-    _one_of(kind, tuple(_ITEM_FIELDS), "kind")
-    data = _fields(given, {"id", "kind", "text", "epsilon", *_ITEM_FIELDS[str(kind)]}, "question")
+    asked = given.get("kind") if isinstance(given, dict) else None
+    kind = ItemKind(_one_of(asked, tuple(map(str, ItemKind)), "kind"))
+    data = _fields(given, {"id", "kind", "text", "epsilon", *_ITEM_FIELDS[kind]}, "question")
     name = _match(data["id"], _NAME, "id", "small letters, digits and hyphens, 60 at most")
     text = _texts(data["text"], languages, f"text of {name}", 1_000)
     epsilon = _epsilon(data["epsilon"], f"epsilon of {name}")
-    if kind == "yes/no":
-        return YesNo(name, text, epsilon)
-    if kind == "choice":
-        options = data["options"]
-        if not isinstance(options, list):
-            raise ParameterError("options", name, "must be a list of texts")
-        read = tuple(_texts(each, languages, f"options of {name}", 200) for each in options)
-        return Choice(name, text, epsilon, read)
-    low, high = data["low"], data["high"]
-    if kind == "scale":
-        ends = [_whole(end, f"ends of {name}", -1_000_000, 1_000_000) for end in (low, high)]
-        return Scale(name, text, epsilon, *ends)
-    return NumberLine(name, text, epsilon, *(_number(end, name) for end in (low, high)))
+    options, values = data.get("options", []), None
+    if not isinstance(options, list):
+        raise ParameterError("options", name, "must be a list of texts")
+    read = tuple(_texts(each, languages, f"options of {name}", 200) for each in options)
+    if kind == ItemKind.SCALE:
+        low, high = (
+            _whole(data[end], f"ends of {name}", -1_000_000, 1_000_000) for end in ("low", "high")
+        )
+        values = scale_steps(low, high)
+    if kind == ItemKind.NUMBER:
+        values = (_number(data["low"], name), _number(data["high"], name))
+    return FormItem(kind, name, text, epsilon, read, values)
 
 
 def _fields(data: object, wanted: set[str], what: str) -> Mapping[str, Any]:

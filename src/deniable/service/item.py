@@ -1,13 +1,12 @@
-"""The four kinds of questions, each with its protocol, its design and how its share is read."""
+"""A question of a form, with its protocol, its design and how its share is read."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
@@ -41,18 +40,39 @@ def rounded_up(value: Fraction, places: int) -> str:
     return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")
 
 
+class ItemKind(StrEnum):
+    """The kinds of questions."""
+
+    YES_NO = "yes/no"
+    """Report 1 is YES."""
+    CHOICE = "choice"
+    """One of several options; a report is an option's place."""
+    SCALE = "scale"
+    """A whole number from low to high; a report is its place."""
+    NUMBER = "number"
+    """A number between bounds; report 0 is the lower bound, 1 the upper one.
+
+    The device moves the number at random to one of the bounds, and that bit goes through the coins
+    (Duchi, Jordan & Wainwright 2018): the mean is estimated as a share of the way.
+    """
+
+
 @dataclass(frozen=True)
-class FormItem(ABC):
+class FormItem:
     """One question. A report is a whole number, 0 to `reports` - 1.
 
     Formal guarantee: one report is ε-DP for its sender under "replace", ε being `epsilon`, that
     of the rounded probabilities that the device draws; it is never above the ε asked for.
     """
 
-    kind: ClassVar[str]
+    kind: ItemKind
     id: str
     text: Text
     asked: Fraction
+    options: tuple[Text, ...] = ()
+    """The texts of a choice."""
+    values: tuple[Fraction, ...] | None = None
+    """Numbers of the answers, where their mean has a meaning: the steps of a scale, or bounds."""
 
     def __post_init__(self) -> None:
         if self.asked > MOST_EPSILON:
@@ -61,22 +81,31 @@ class FormItem(ABC):
                 rounded_epsilon(self.asked),
                 f"must be {MOST_EPSILON} at most: beyond it a report all but tells the answer",
             )
+        if self.kind == ItemKind.CHOICE and not 2 <= len(self.options) <= MOST_OPTIONS:
+            raise ParameterError("options", len(self.options), f"must be 2 to {MOST_OPTIONS}")
+        for language, _ in self.text:
+            if len({said(option, language) for option in self.options}) != len(self.options):
+                raise ParameterError("options", self.id, "must differ from each other")
         _ = self.protocol  # a size that cannot be served is refused here
 
-    @property
-    @abstractmethod
+    @lazy
     def protocol(self) -> KaryResponse | OneBitMean:
         """What the device draws."""
+        if self.values is not None and self.is_number:
+            return OneBitMean(epsilon=self.asked, bounds=(self.values[0], self.values[1]))
+        return KaryResponse(k=self.reports, epsilon=self.asked)
 
     @property
-    @abstractmethod
+    def is_number(self) -> bool:
+        """Whether any number between two bounds is an answer, not one of a few categories."""
+        return self.kind == ItemKind.NUMBER
+
+    @lazy
     def labels(self) -> tuple[Hashable, ...]:
         """The true answers of the design, in the order of the reports."""
-
-    @property
-    def values(self) -> tuple[Fraction, ...] | None:
-        """Numbers of the answers, where their mean has a meaning."""
-        return None
+        if self.values is None:
+            return tuple(option[0][1] for option in self.options) or (False, True)
+        return tuple(show(each) if self.is_number else int(each) for each in self.values)
 
     @lazy
     def wire(self) -> Item:
@@ -95,7 +124,7 @@ class FormItem(ABC):
         ends = (
             protocol.channel()
             if isinstance(protocol, KaryResponse)
-            else protocol.channel([_ZERO, _ONE])
+            else protocol.channel([Fraction(0), Fraction(1)])
         )
         return designs.from_matrix(ends.rows, self.labels, method=protocol.kind)
 
@@ -112,7 +141,7 @@ class FormItem(ABC):
     @property
     def truth(self) -> Fraction:
         """The probability that the true report is sent."""
-        return self.protocol.truth
+        return self.protocol.law.truth
 
     @property
     def told(self) -> Fraction:
@@ -122,128 +151,17 @@ class FormItem(ABC):
 
     def option(self, report: int, language: str) -> str | None:
         """The text of a report where the document gives one."""
-        del report, language
-        return None
+        if self.values is not None:
+            return show(self.values[report])
+        return said(self.options[report], language) if self.options else None
 
     def shown_epsilon(self) -> str:
         """ε for the eye, rounded up at the fourth decimal."""
         return rounded_epsilon(self.loss_epsilon)
 
 
-_ZERO, _ONE = Fraction(0), Fraction(1)
-
-
-@dataclass(frozen=True)
-class YesNo(FormItem):
-    """Yes or no; report 1 is YES."""
-
-    kind: ClassVar[str] = "yes/no"
-
-    @lazy
-    def protocol(self) -> KaryResponse:
-        """k-ary response of two."""
-        return KaryResponse(k=2, epsilon=self.asked)
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """NO, YES."""
-        return (False, True)
-
-
-@dataclass(frozen=True)
-class Choice(FormItem):
-    """One of several options; a report is an option's place."""
-
-    kind: ClassVar[str] = "choice"
-    options: tuple[Text, ...]
-
-    def __post_init__(self) -> None:
-        if not 2 <= len(self.options) <= MOST_OPTIONS:
-            raise ParameterError("options", len(self.options), f"must be 2 to {MOST_OPTIONS}")
-        for language, _ in self.text:
-            if len({said(option, language) for option in self.options}) != len(self.options):
-                raise ParameterError("options", self.id, "must differ from each other")
-        super().__post_init__()
-
-    @lazy
-    def protocol(self) -> KaryResponse:
-        """k-ary response."""
-        return KaryResponse(k=len(self.options), epsilon=self.asked)
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """The options in the first language."""
-        return tuple(option[0][1] for option in self.options)
-
-    def option(self, report: int, language: str) -> str:
-        """The option's text."""
-        return said(self.options[report], language)
-
-
-@dataclass(frozen=True)
-class Scale(FormItem):
-    """A whole number from low to high; a report is its place."""
-
-    kind: ClassVar[str] = "scale"
-    low: int
-    high: int
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.high - self.low + 1 <= MOST_OPTIONS:
-            raise ParameterError(
-                "scale", f"{self.low} to {self.high}", f"must have 2 to {MOST_OPTIONS} steps"
-            )
-        super().__post_init__()
-
-    @lazy
-    def protocol(self) -> KaryResponse:
-        """k-ary response."""
-        return KaryResponse(k=self.high - self.low + 1, epsilon=self.asked)
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """The steps."""
-        return tuple(range(self.low, self.high + 1))
-
-    @property
-    def values(self) -> tuple[Fraction, ...]:
-        """The steps."""
-        return tuple(Fraction(step) for step in range(self.low, self.high + 1))
-
-    def option(self, report: int, language: str) -> str:
-        """The step."""
-        del language
-        return str(self.low + report)
-
-
-@dataclass(frozen=True)
-class NumberLine(FormItem):
-    """A number between bounds; report 0 is the lower bound, 1 the upper one.
-
-    The device moves the number at random to one of the bounds, and that bit goes through the coins
-    (Duchi, Jordan & Wainwright 2018): the mean is estimated as a share of the way.
-    """
-
-    kind: ClassVar[str] = "number"
-    low: Fraction
-    high: Fraction
-
-    @lazy
-    def protocol(self) -> OneBitMean:
-        """One bit."""
-        return OneBitMean(epsilon=self.asked, bounds=(self.low, self.high))
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """The bounds."""
-        return (show(self.low), show(self.high))
-
-    @property
-    def values(self) -> tuple[Fraction, ...]:
-        """The bounds."""
-        return (self.low, self.high)
-
-    def option(self, report: int, language: str) -> str:
-        """The bound."""
-        del language
-        return show(self.values[report])
+def scale_steps(low: int, high: int) -> tuple[Fraction, ...]:
+    """The answers of a scale."""
+    if not 2 <= high - low + 1 <= MOST_OPTIONS:
+        raise ParameterError("scale", f"{low} to {high}", f"must have 2 to {MOST_OPTIONS} steps")
+    return tuple(Fraction(step) for step in range(low, high + 1))

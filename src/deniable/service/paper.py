@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from deniable.service.item import FormItem, NumberLine, said
+from deniable.service.item import FormItem, said
 from deniable.service.words import Words
 
 _SIDES = 6
@@ -31,7 +31,7 @@ def paper_item(item: FormItem, language: str, words: Words) -> PaperItem | None:
     second one chooses among all k reports alike. Together that is the device's law, to within
     2^-60.
     """
-    if isinstance(item, NumberLine) or item.reports > _SIDES:
+    if item.is_number or item.reports > _SIDES:
         return None
     truthful = round(item.told * _SIDES)
     if not 1 <= truthful < _SIDES or abs(item.told - Fraction(truthful, _SIDES)) > _ROUNDING:

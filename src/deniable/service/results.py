@@ -14,7 +14,7 @@ from deniable.privacy.amplification import shuffled
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.units import Relation
 from deniable.service.document import SurveyDocument
-from deniable.service.item import FormItem, NumberLine, Scale, rounded_epsilon
+from deniable.service.item import FormItem, rounded_epsilon
 from deniable.survey.crosstab import CrossTab, cross_tabulate
 from deniable.survey.estimates import ResponseEstimate, estimate_counts
 
@@ -71,24 +71,24 @@ def item_result(item: FormItem, reports: Sequence[int]) -> ItemResult:
 
 def _from_counts(item: FormItem, counts: npt.NDArray[np.int64]) -> ItemResult:
     found = estimate_counts(item.design, dict(zip(item.labels, counts.tolist(), strict=True)))
-    if isinstance(item, NumberLine):
+    if item.is_number:
         return ItemResult(item, found.n, (), _number(item, found))
     lines = tuple(
         Line(_shown(label), found.share(label), *found.interval(label)) for label in item.labels
     )
-    mean = _scale(item, found) if isinstance(item, Scale) else None
+    mean = _scale(item, found) if item.values else None
     return ItemResult(item, found.n, lines, mean)
 
 
-def _number(item: NumberLine, found: ResponseEstimate) -> Line:
-    high = item.labels[1]
-    low, span = float(item.low), float(item.high - item.low)
+def _number(item: FormItem, found: ResponseEstimate) -> Line:
+    least, most = item.values or ()
+    low, span, high = float(least), float(most - least), item.labels[1]
     ends = (low + span * end for end in found.interval(high))
     return Line("mean", low + span * found.share(high), *ends)
 
 
-def _scale(item: Scale, found: ResponseEstimate) -> Line:
-    steps = np.array([float(value) for value in item.values])
+def _scale(item: FormItem, found: ResponseEstimate) -> Line:
+    steps = np.array([float(value) for value in item.values or ()])
     z, matrix = steps @ found.design.decoder, found.design.matrix
     # An answer alone spreads its reports by so much at least.
     least = float((matrix @ z**2 - (matrix @ z) ** 2).min())
@@ -112,7 +112,7 @@ def growth(item: FormItem, reports: Sequence[int]) -> list[tuple[int, Line]]:
 def crossed(document: SurveyDocument, reports: Reports, first: str, second: str) -> CrossTab:
     """Two questions against each other."""
     one, other = document.item(first), document.item(second)
-    if one is other or isinstance(one, NumberLine) or isinstance(other, NumberLine):
+    if one is other or one.is_number or other.is_number:
         raise ParameterError(
             "questions", f"{first}, {second}", "must be two different ones that have categories"
         )
