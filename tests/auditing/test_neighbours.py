@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 import deniable as dp
+from replayed import each_replayed
 
 TABLE = {"bounds": {"cost": (0, 50)}, "keys": {"ward": ["A", "B"]}, "unit": "patient"}
 
@@ -52,8 +53,7 @@ def test_two_neighbours_differ_in_one_unit(relation):
 
 
 def test_a_careful_pipeline_survives_them_all():
-    for pair in dp.auditing.nasty_neighbours(**TABLE):
-        found = dp.replay(careful, pair.data, pair.neighbour, time_limit=None)
+    for pair, found in each_replayed(careful, dp.auditing.nasty_neighbours(**TABLE)):
         assert found.ok, (pair.name, str(found))
 
 
@@ -77,12 +77,8 @@ def test_a_careful_pipeline_survives_them_all():
     ids=["many rows", "bad casts", "groups that appear", "empty tables"],
 )
 def test_a_careless_pipeline_is_caught(careless):
-    caught = [
-        pair.name
-        for pair in dp.auditing.nasty_neighbours(**TABLE)
-        if not dp.replay(careless, pair.data, pair.neighbour, time_limit=None)
-    ]
-    assert caught
+    pairs = dp.auditing.nasty_neighbours(**TABLE)
+    assert not all(found.ok for _, found in each_replayed(careless, pairs))
 
 
 def test_bad_input_is_refused():

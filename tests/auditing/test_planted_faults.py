@@ -8,21 +8,13 @@ import deniable as dp
 from auditing.faults import CORRECT, FAULTS, ONE, audited
 from chance import FALSE_ALARM
 
-MOST, MANY, ALARMS = 3, 50, 400
+MANY, ALARMS = 50, 400
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name):
-    """Most of five runs, as soon as three agree. A run misses with a chance below 1e-3, three of
-    five with one below 1e-8.
-    """
-    found = missed = 0
-    while max(found, missed) < MOST:
-        if audited(FAULTS[name]).violated:
-            found += 1
-        else:
-            missed += 1
-    assert found == MOST
+    """A run misses with a chance below 1e-3, three in a row with one below FALSE_ALARM."""
+    assert any(audited(FAULTS[name]).violated for _ in range(3))
 
 
 @pytest.mark.soak

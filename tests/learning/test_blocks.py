@@ -14,6 +14,7 @@ from deniable.learning.blocks import BlockAnswers, BlockSum, SubsampledEstimator
 from deniable.learning.rows import GRID
 from deniable.privacy.units import Relation
 from learning.models import made_up
+from replayed import each_replayed
 
 SHAPES = {"coef_": (3,), "intercept_": ()}
 BUDGETS = [dp.PureDP(1), dp.ApproxDP(1.0, 1e-6), dp.ZCDP(0.1), dp.GDP(0.5)]
@@ -115,8 +116,8 @@ def test_replay_finds_nothing_on_nasty_neighbours(relation):
         return model.estimator_.coef_, model.estimator_.intercept_
 
     ends = {"x0": (-1, 1), "x1": (-1, 1), "x2": (-1, 1)}
-    for pair in list(dp.auditing.nasty_neighbours(bounds=ends, relation=relation))[::12]:
-        found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
+    pairs = list(dp.auditing.nasty_neighbours(bounds=ends, relation=relation))[::12]
+    for pair, found in each_replayed(pipeline, pairs):
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases == 1
 

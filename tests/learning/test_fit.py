@@ -24,6 +24,7 @@ from engines.spark_session import local_spark
 from learning.models import made_up
 from learning.sources import chosen
 from postgres import Postgres
+from replayed import each_replayed
 
 WIDE = dp.ApproxDP(50.0, 1e-5)
 ENDS = {"x0": (-1, 1), "x1": (-1, 1), "x2": (-1, 1), "score": (-1, 1)}
@@ -457,8 +458,8 @@ def test_replay_of_the_gate_finds_nothing(name):
         fitted = dp.fit(opened, model, "people", x=["x0", "x1"], y=y)
         return [getattr(fitted, each) for each in sorted(vars(fitted)) if each.endswith("_")]
 
-    for pair in list(dp.auditing.nasty_neighbours(bounds=ends, keys=keys))[::14]:
-        found = dp.replay(pipeline, pair.data, pair.neighbour, factory=factory, time_limit=None)
+    pairs = list(dp.auditing.nasty_neighbours(bounds=ends, keys=keys))[::14]
+    for pair, found in each_replayed(pipeline, pairs, factory):
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases >= 1
 

@@ -10,6 +10,7 @@ import deniable as dp
 from deniable.learning.projected import Objective, Slopes
 from deniable.learning.rows import Rows
 from deniable.privacy.units import Relation
+from replayed import each_replayed
 
 OBJECTIVES = [each.value for each in Objective]
 PUBLIC = {"width": 3, "radius": 2, "size": 2_000}
@@ -142,8 +143,7 @@ def test_replay_finds_nothing_on_nasty_neighbours(relation):
 
     names = ("x0", "x1", "x2")
     pairs = dp.auditing.nasty_neighbours(bounds=dict.fromkeys(names, (-1, 1)), relation=relation)
-    for pair in list(pairs)[::4]:
-        found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
+    for pair, found in each_replayed(pipeline, list(pairs)[::4]):
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases == 2
 

@@ -21,6 +21,7 @@ from deniable.learning.solver import GRADIENT, derivatives, in_decimals, minimum
 from deniable.mechanisms.sampled_sum import SampledSum
 from deniable.privacy.units import Relation
 from learning.models import made_up
+from replayed import each_replayed
 
 BUDGET = dp.ApproxDP(1.0, 1e-6)
 
@@ -114,8 +115,7 @@ def test_replay_of_samples_finds_nothing(relation):
         return model.coef_, model.intercept_
 
     sgd(relation=relation).cost()
-    for pair in nasty(relation)[::5]:
-        found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
+    for pair, found in each_replayed(pipeline, nasty(relation)[::5]):
         assert found.ok, f"{pair.name}\n{found}"
 
 
@@ -296,8 +296,7 @@ def test_replay_of_minima_finds_nothing(method, relation):
         model = perturbed(method=str(method), allow_real_arithmetic=True, relation=relation)
         return model.fit(*table_of(table)).coef_
 
-    for pair in nasty(relation)[::6]:
-        found = dp.replay(pipeline, pair.data, pair.neighbour, time_limit=None)
+    for pair, found in each_replayed(pipeline, nasty(relation)[::6]):
         assert found.ok, f"{pair.name}\n{found}"
 
 

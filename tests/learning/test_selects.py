@@ -18,6 +18,7 @@ from deniable.query.read.compile import compile_rows, table_rows
 from deniable.query.read.resolve import parse
 from deniable.tables import ColumnType, Schema
 from learning.sources import chosen
+from replayed import each_replayed
 
 SUMS = {
     "moments": Moments(0.6**0.5, 0.1**0.5, 0.3**0.5),
@@ -451,8 +452,7 @@ def test_replay_of_a_fit_from_a_select_finds_nothing():
         return [fitted.coef_, fitted.intercept_]
 
     pairs = list(dp.auditing.nasty_neighbours(bounds=ends, keys={"ward": ["a", "b"]}))[::12]
-    for pair in pairs:
-        found = dp.replay(pipeline, pair.data, pair.neighbour, factory=factory, time_limit=None)
+    for pair, found in each_replayed(pipeline, pairs, factory):
         assert found.ok, f"{pair.name}\n{found}"
         assert found.releases >= 1
 

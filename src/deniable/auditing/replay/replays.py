@@ -9,7 +9,7 @@ pair of runs shows a breach that black-box statistics would need thousands for.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -135,11 +135,27 @@ def replay(
     The pipeline runs once more on the data, to see that it does the same twice. What its threads
     and processes release is not listened to, and such are findings.
     """
+    (found,) = replays(pipeline, data, (neighbour,), factory=factory, time_limit=time_limit)
+    return found
+
+
+def replays(
+    pipeline: Callable[[Any], object],
+    data: object,
+    neighbours: Sequence[object],
+    *,
+    factory: Factory | None = None,
+    time_limit: Number | None = 60,
+) -> list[Replay]:
+    """The same on several neighbours of one data set, on which the pipeline runs twice in all.
+
+    Each neighbour is given the released values of the one recorded run.
+    """
     for name, given in (("pipeline", pipeline), ("factory", factory)):
         if not callable(given) and not (name == "factory" and given is None):
             raise ParameterTypeError(name, type(given).__name__, "must be callable")
     if time_limit is None:
-        return _compared(lambda run: run(whole_process=False), pipeline, (data, neighbour), factory)
+        return _compared(lambda run: run(whole_process=False), pipeline, data, neighbours, factory)
     seconds = float(positive(time_limit, "time_limit"))
     if seconds > 10**6:
         raise ParameterError("time_limit", time_limit, "must be 1e6 seconds or less, or None")
@@ -150,15 +166,16 @@ def replay(
         assert isinstance(found, Run | Ended)
         return found
 
-    return _compared(alone, pipeline, (data, neighbour), factory)
+    return _compared(alone, pipeline, data, neighbours, factory)
 
 
 def _compared(
     perform: Callable[[Callable[..., Run]], Run | Ended],
     pipeline: Callable[[Any], object],
-    pair: tuple[object, object],
+    data: object,
+    neighbours: Sequence[object],
     factory: Factory | None,
-) -> Replay:
+) -> list[Replay]:
     def run(given: object, recorder: Recorder, *, whole_process: bool) -> Run:
         if factory is None:
             return observe(pipeline, given, recorder, whole_process=whole_process)
@@ -171,12 +188,12 @@ def _compared(
 
         return observe(with_ledger, given, recorder, whole_process=whole_process)
 
-    first = perform(partial(run, pair[0], Recorder()))
+    first = perform(partial(run, data, Recorder()))
     if isinstance(first, Ended):
-        return _ended_early(first, _STAGES[0])
-    again = perform(partial(run, pair[0], Replayer(first.events)))
+        return [_ended_early(first, _STAGES[0])] * len(neighbours)
+    again = perform(partial(run, data, Replayer(first.events)))
     if isinstance(again, Ended):
-        return _ended_early(again, _STAGES[1])
+        return [_ended_early(again, _STAGES[1])] * len(neighbours)
     releases = sum(isinstance(event, Call) for event in first.events)
     charged = _charged(first)
     twice = compare(first, again, same_data=True)
@@ -190,13 +207,17 @@ def _compared(
     if unlike:
         reasons = "; ".join(f"{each.kind} at {each.where}" for each in unlike[:3])
         alone.append(Finding(FindingKind.DETERMINISM, _STAGES[1], _UNLIKE.format(reasons)))
-        return Replay(tuple(dict.fromkeys(alone)), releases, _ended(first), charged)
-    second = perform(partial(run, pair[1], Replayer(first.events)))
-    if isinstance(second, Ended):
-        return _ended_early(second, _STAGES[2])
-    findings = compare(first, second)
-    found = tuple(dict.fromkeys(alone + findings))
-    return Replay(found, releases, _ended(first, second), charged)
+        found = Replay(tuple(dict.fromkeys(alone)), releases, _ended(first), charged)
+        return [found] * len(neighbours)
+
+    def on(neighbour: object) -> Replay:
+        second = perform(partial(run, neighbour, Replayer(first.events)))
+        if isinstance(second, Ended):
+            return _ended_early(second, _STAGES[2])
+        found = tuple(dict.fromkeys(alone + compare(first, second)))
+        return Replay(found, releases, _ended(first, second), charged)
+
+    return [on(each) for each in neighbours]
 
 
 def _charged(run: Run) -> tuple[Loss, ...]:
