@@ -21,6 +21,12 @@ def bare_laplace(scale: float) -> Callable[[float], float]:
     return lambda value: value + noise(law).one() / STEPS
 
 
+def rounded_laplace(scale: Fraction, steps: int) -> Callable[[float], float]:
+    """The same, rounded to so many steps a unit."""
+    law = LaplaceLaw(scale * steps)
+    return lambda value: value + noise(law).one() / steps
+
+
 def sparse_vector(*, threshold_noise: bool) -> Callable[[list[float]], list[bool]]:
     """The library's own, up to one positive answer, with or without noise on the threshold."""
     shares = dp.SparseVector(epsilon=1, threshold=0, sensitivity=1).shares
@@ -61,7 +67,25 @@ FAULTS = {
         sparse_vector(threshold_noise=False), ONE, STREAMS
     ),
     "keys without a threshold": Planted(all_keys, KEYS.loss, [({}, {"a": WEIGHT})]),
-    "Gaussian x 0.9": Planted(dp.Gaussian(sigma=0.9, sensitivity=1), dp.GDP(1), n=200_000),
+    "Gaussian x 0.9": Planted(dp.Gaussian(sigma=0.9, sensitivity=1), dp.GDP(1)),
+    # Whole numbers with wide noise, far from zero: hardly a value comes twice.
+    **{
+        f"whole Laplace of scale {9 * k}": Planted(
+            dp.Geometric(scale=9 * k, sensitivity=10 * k), ONE, [(1000, 1000 + 10 * k)]
+        )
+        for k in (1, 3, 10)
+    },
+    "whole Gaussian of deviation 90": Planted(
+        dp.DiscreteGaussian(sigma=90, sensitivity=100), dp.GDP(1), [(1000, 1100)]
+    ),
+    "Laplace x 0.9, rounded to 1/64": Planted(
+        rounded_laplace(Fraction(9, 10), 64), ONE, [(100.0, 101.0)]
+    ),
+    "Laplace x 0.9, as a fraction": Planted(
+        lambda value: value + Fraction(noise(LaplaceLaw(Fraction(189, 10))).one(), 21),
+        ONE,
+        [(100, 101)],
+    ),
     "discrete Gaussian x 0.9, zCDP": Planted(
         dp.DiscreteGaussian(sigma=18, sensitivity=20), dp.ZCDP(0.5), n=200_000
     ),

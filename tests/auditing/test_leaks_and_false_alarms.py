@@ -69,6 +69,8 @@ LEAKS = {
     "a large numpy int": lambda x: np.uint64(2**60 + x),
     "the last bits of a long double": lambda x: np.longdouble(1) + np.longdouble(2) ** -60 * x,
     "digits of a decimal": lambda x: decimal.Decimal("1.0" + "0" * x),
+    "the sign of a decimal that is none": lambda x: decimal.Decimal("-NaN" if x else "NaN"),
+    "the last digit of a long fraction": lambda x: Fraction(10**40 + x, 10**40 + 2),
     "a cycle": cycle,
 }
 
@@ -102,7 +104,7 @@ def test_output_nested_too_deeply_ends_no_audit():
 
 
 def test_calls_of_a_generator_that_children_inherit_are_not_counted_twice():
-    """A learned event would remember half A; half B must not be half A once more."""
+    """A learned event would remember what it was learned on, which must not come once more."""
     kept = np.random.default_rng()
 
     def response(value):

@@ -1,14 +1,17 @@
 """The black-box audit: call a mechanism on neighbours, and see whether its claim can stand.
 
 In this order: one replayed pair of runs, the exact channel where there is one, noise that repeats
-in forked children, the fixed battery, a learned event. Each may end the audit.
+in forked children, and sampled events: of the fixed battery, half-lines of every number, and what
+is learned. Each may end the audit.
 
-Soundness. Half A of the calls chooses, for the battery and for what is learned, one pair, one event
-and one direction each. Given A these are fixed, and half B, made afterwards and independent of A,
-is a sample of independent coins for them: Clopper & Pearson's bounds hold at their level, whatever
-was tried on A. The levels of the tests sum to α, so that by the union bound all hold together
-with probability 1 - α, and then none exceeds what a true claim allows. Replay and exact channels
-draw no sample and spend nothing.
+Soundness. Calls come in three parts. On the first, features are fitted and events of the battery
+proposed; from the first two, each strategy chooses one pair, one event and one direction, and how
+α is shared among them. Given these, all of that is fixed, and the third part, made afterwards and
+independent of them, is a sample of independent coins: Clopper & Pearson's bounds hold at their
+level, whatever was tried before. The levels of the tests sum to α, so that by the union bound all
+hold together with probability 1 - α, and then none exceeds what a true claim allows. Replay and
+exact channels draw no sample and spend nothing; whether children are forked is decided by calls
+that are thrown away.
 """
 
 from __future__ import annotations
@@ -32,11 +35,18 @@ from deniable.auditing.sampled.claims import (
     read_claim,
     refuted,
 )
+from deniable.auditing.sampled.curves import Curves, curves
 from deniable.auditing.sampled.divergence import LearnedRatio
-from deniable.auditing.sampled.events import Candidate, battery, best
+from deniable.auditing.sampled.events import (
+    Candidate,
+    Coming,
+    battery,
+    best,
+    best_again,
+)
 from deniable.auditing.sampled.forks import EVENT, repeated_noise
-from deniable.auditing.sampled.learned import learned, learned_score, telling
-from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes
+from deniable.auditing.sampled.learned import half_lines, learned, learned_score, telling
+from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes, Sides
 from deniable.auditing.sampled.sampling import Call, Sampled, sample
 from deniable.auditing.sampled.targets import Pair, Progress, many_calls, one_call, read_pairs
 from deniable.auditing.sampled.verdict import (
@@ -44,7 +54,6 @@ from deniable.auditing.sampled.verdict import (
     VIOLATED,
     AuditReport,
     AuditWitness,
-    Curves,
     Tested,
 )
 from deniable.errors import ParameterError, ParameterTypeError
@@ -52,12 +61,16 @@ from deniable.mechanisms.base import read_confidence
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import Number, positive, whole
 
-# They sum to one.
-_SHARES = {"forked children": 1 / 8, "battery": 1 / 4, "learned": 3 / 8, "divergence": 1 / 4}
+_FORKED = 1 / 8  # of α, where children are forked
+_PART = 1 / 5  # of the calls; two such parts choose, the others test
+_BATTERY, _HALF_LINE, _LEARNED = "battery", "half-line", "learned"
+_DIVERGENCE = "divergence"
+_FAVOURED = 3  # times as much of α for the event that looks best
 _REHEARSALS = 12  # calls on each side that are thrown away
 _LOSSY = 400  # calls, where they cost a process each
 _REPLAYED, _REPEATED = 20, 7
 _LEAST, _MOST = 40, 100_000_000
+_LEAST_PART = 10
 _LAST_ATTEMPT = 60
 
 
@@ -82,7 +95,7 @@ def audit(
     `mechanism` is a function of the data, a mechanism of this library, or a `Channel`; `claim` a
     guarantee, a loss (its whole curve) or a channel (to tell no more than it does). `pairs` are
     neighbours under the claim's relation; mechanisms of this library suggest their own. `n` calls
-    are made on each side, half of them to choose events, spread over the pairs, half of them to
+    are made on each side, two fifths of them to choose events, spread over the pairs, the others to
     test. A session is made by `factory(data, ledger)`, each time with a fresh ledger in memory.
 
     Audits that are repeated until one of them finds something are numbered: `attempt=k` spends
@@ -148,20 +161,25 @@ class _Plan:
     time_limit: float
     progress: Progress
 
-    def level(self, strategy: str) -> float:
-        share = _SHARES[strategy]
-        if strategy == "learned" and not isinstance(self.claim, ConcentratedClaim):
-            share += _SHARES["divergence"]  # which is tested for zCDP alone
-        return self.alpha * share
+    @property
+    def tests(self) -> int:
+        """The calls that test, on each side of the pair that was chosen."""
+        return self.n - 2 * int(self.n * _PART)
+
+    @property
+    def favoured(self) -> float:
+        """The level of the event that looks best, where no children are forked."""
+        return self.alpha * _FAVOURED / (_FAVOURED + 2 + isinstance(self.claim, ConcentratedClaim))
 
 
 @dataclass(frozen=True)
-class _Half:
-    """The calls of one half on one pair."""
+class _Chosen:
+    """What one strategy chose, and the calls that it was chosen on."""
 
+    strategy: str
+    candidate: Candidate
     pair: Pair
-    data: Outcomes
-    neighbour: Outcomes
+    first: Sides
 
 
 class _Audit:
@@ -173,6 +191,7 @@ class _Audit:
         self._findings: list[str] = []
         self._lossy: set[str] = set()
         self._several = False  # one call makes many releases, on as many neighbours at once
+        self._forked = 0.0  # of α
         self._seconds: tuple[float, float] | None = None
         self._curves: Curves | None = None
 
@@ -312,86 +331,100 @@ class _Audit:
     def _forks(self, pair: Pair) -> Tested | None:
         assert self._single is not None
         self._plan.progress("forked children", 0.0)
-        level = self._plan.level("forked children")
+        level = self._plan.alpha * _FORKED
         limit = self._plan.time_limit
         counted = repeated_noise(self._single, pair, self._plan.claim, level, limit)
         if counted is None:
             return None
+        self._forked = level
         return self._judged("forked children", EVENT, pair, True, counted)
 
     def _sampled(self, pairs: list[Pair]) -> Tested | None:
-        halves = self._first_halves(pairs)
-        second: dict[str, _Half] = {}
-        for strategy, features in (("battery", battery), ("learned", learned)):
-            chosen: tuple[Candidate, _Half] | None = None
-            for half in halves:
-                self._plan.progress(f"choosing, {strategy}", 0.0)
-                level = self._plan.level(strategy)
-                candidate = best(
-                    features(half.data, half.neighbour),
-                    half.data,
-                    half.neighbour,
-                    self._plan.claim,
-                    level,
-                )
-                if candidate and (chosen is None or candidate.margin > chosen[0].margin):
-                    chosen = candidate, half
-            if chosen is None:
-                continue
-            candidate, half = chosen
-            if half.pair.name not in second:
-                done = len(half.data)
-                fresh = self._half(half.pair, self._share(half.pair, 1), "testing", skip=done)
+        chosen = self._chosen(pairs)
+        levels = self._levels(chosen)
+        tests: dict[str, Sides] = {}
+        for each in sorted(chosen, key=lambda each: -each.candidate.margin):
+            if each.pair.name not in tests:
+                done = 2 * len(each.first)
+                fresh = self._part(each.pair, self._plan.tests, "testing", skip=done)
                 if fresh is None:
                     continue
-                second[half.pair.name] = fresh
-            fresh = second[half.pair.name]
-            counted = candidate.count(fresh.data, fresh.neighbour, level)
-            self._draw(candidate, fresh)
-            found = self._judged(
-                strategy, str(candidate.event), half.pair, candidate.forward, counted
-            )
+                tests[each.pair.name] = fresh
+            fresh = tests[each.pair.name]
+            candidate, level = each.candidate, levels[each.strategy]
+            self._curves = curves(candidate, fresh)
+            counted = candidate.count(fresh, level)
+            event = str(candidate.event)
+            found = self._judged(each.strategy, event, each.pair, candidate.forward, counted)
             if found is not None:
                 return found
-            if strategy == "learned" and isinstance(self._plan.claim, ConcentratedClaim):
-                return self._divergence(self._plan.claim.rho, half, fresh)
+            if each.strategy == _LEARNED and isinstance(self._plan.claim, ConcentratedClaim):
+                found = self._divergence(self._plan.claim.rho, each, fresh, levels[_DIVERGENCE])
+                if found is not None:
+                    return found
         return None
 
-    def _divergence(self, rho: float, chosen_on: _Half, fresh: _Half) -> Tested | None:
-        """For zCDP: all outputs at once, by a log ratio that half A teaches."""
-        places = telling(chosen_on.data, chosen_on.neighbour)
-        ratio = LearnedRatio(learned_score(chosen_on.data, chosen_on.neighbour, places))
-        level = self._plan.level("divergence")
+    def _chosen(self, pairs: list[Pair]) -> list[_Chosen]:
+        """For each strategy the clearest event of all pairs."""
+        plan = self._plan
+        coming = Coming(plan.claim, plan.favoured, plan.tests)
+        found: dict[str, _Chosen] = {}
+        for pair in pairs:
+            both = self._part(pair, 2 * self._share(_PART, pairs), f"choosing on {pair.name}")
+            if both is None:
+                continue
+            self._time(both)
+            first, second = both.halves()
+            for strategy, candidate in (
+                (_BATTERY, best_again(battery(first), first, second, coming)),
+                (_HALF_LINE, best(half_lines(both), both, coming)),
+                (_LEARNED, best(learned(first), second, coming)),
+            ):
+                known = found.get(strategy)
+                if candidate and (not known or candidate.margin > known.candidate.margin):
+                    found[strategy] = _Chosen(strategy, candidate, pair, first)
+        return list(found.values())
+
+    def _levels(self, chosen: list[_Chosen]) -> dict[str, float]:
+        """What is left of α, most of it for what looks best before the tests."""
+        weights = {each.strategy: 1 for each in chosen}
+        if _LEARNED in weights and isinstance(self._plan.claim, ConcentratedClaim):
+            weights[_DIVERGENCE] = 1
+        if chosen:
+            clearest = max(chosen, key=lambda each: each.candidate.margin)
+            weights[clearest.strategy] = _FAVOURED
+        left, total = self._plan.alpha - self._forked, sum(weights.values())
+        return {strategy: left * weight / total for strategy, weight in weights.items()}
+
+    def _divergence(self, rho: float, chosen: _Chosen, fresh: Sides, level: float) -> Tested | None:
+        """For zCDP: all outputs at once, by a log ratio that the first part teaches."""
+        ratio = LearnedRatio(learned_score(chosen.first, telling(chosen.first)))
         lower, forward = ratio.divergence_at_least(fresh.data, fresh.neighbour, level)
         side = "the data" if forward else "the neighbour"
-        event = f"the mean of a learned log ratio over {len(fresh.data):,} calls on each side"
-        witness = AuditWitness("divergence", event, fresh.pair.name, side)
+        event = f"the mean of a learned log ratio over {len(fresh):,} calls on each side"
+        witness = AuditWitness(_DIVERGENCE, event, chosen.pair.name, side)
         return self._keep(Tested(witness, lower, rho, level, lower > rho))
 
-    def _first_halves(self, pairs: list[Pair]) -> list[_Half]:
-        halves = []
-        for pair in pairs:
-            half = self._half(pair, self._share(pair, len(pairs)), f"choosing on {pair.name}")
-            if half is not None:
-                halves.append(half)
-                if self._seconds is None:
-                    sides = (half.data, half.neighbour)
-                    here, there = (float(np.median(side.seconds)) for side in sides)
-                    self._seconds = here, there
-        return halves
+    def _time(self, seen: Sides) -> None:
+        if self._seconds is None:
+            self._seconds = (
+                float(np.median(seen.data.seconds)),
+                float(np.median(seen.neighbour.seconds)),
+            )
 
-    def _share(self, pair: Pair, among: int) -> int:
-        calls = max(_LEAST // 2, self._plan.n // (2 * among))
-        return min(calls, _LOSSY) if pair.name in self._lossy else calls
+    def _share(self, of_calls: float, pairs: list[Pair]) -> int:
+        return max(_LEAST_PART, int(self._plan.n * of_calls) // len(pairs))
 
-    def _half(self, pair: Pair, count: int, stage: str, *, skip: int = 0) -> _Half | None:
+    def _part(self, pair: Pair, count: int, stage: str, *, skip: int = 0) -> Sides | None:
+        if pair.name in self._lossy:
+            count = min(count, _LOSSY)
         sides = []
         for given, side in ((pair.data, "data"), (pair.neighbour, "neighbour")):
             sides.append(self._sample(given, count, stage=f"{stage}, {side}", skip=skip))
             if sides[-1].hung:
                 self._hung(pair, [*sides, *[Sampled(Outcomes(()))] * (2 - len(sides))])
                 return None
-        return _Half(pair, sides[0].outcomes, sides[1].outcomes)
+        return Sides(sides[0].outcomes, sides[1].outcomes)
 
     def _judged(
         self, strategy: str, event: str, pair: Pair, forward: bool, counted: EventCounts
@@ -424,13 +457,9 @@ class _Audit:
         most = float(claim.allowed(np.array([less]))[0])
         return lower_bound(claim, most, less)
 
-    def _draw(self, candidate: Candidate, half: _Half) -> None:
-        self._curves = curves(candidate, half.data, half.neighbour)
-
     def _report(self, found: Tested | None) -> AuditReport:
         plan = self._plan
-        level = plan.level("learned")
-        ceiling = lower_bound(plan.claim, *perfect(max(1, plan.n // 2), level))
+        ceiling = lower_bound(plan.claim, *perfect(plan.tests, plan.favoured))
         exact = any(each.level == 0.0 and math.isinf(each.lower) for each in self._tests)
         return AuditReport(
             verdict=NOTHING if found is None else VIOLATED,
@@ -448,29 +477,3 @@ class _Audit:
             seconds=self._seconds,
             curves=self._curves,
         )
-
-
-def curves(candidate: Candidate, data: Outcomes, neighbour: Outcomes) -> Curves:
-    """How far the candidate's feature tells the sides apart at every threshold, to be drawn."""
-    read = candidate.event.feature.read
-    sides = (data, neighbour) if candidate.forward else (neighbour, data)
-    more, less = (np.nan_to_num(read(side), nan=-math.inf) for side in sides)
-    pooled = np.unique(np.concatenate([more, less]))
-    cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, 200), method="nearest"))
-    sign = 1 if candidate.event.at_least else -1
-    at = [((sign * less >= sign * cut).mean(), (sign * more >= sign * cut).mean()) for cut in cuts]
-    points = sorted([(0.0, 0.0), *((float(q), float(p)) for q, p in at), (1.0, 1.0)])
-    finite = pooled[np.isfinite(pooled)]
-    low, high = np.quantile(finite, [0.005, 0.995]) if finite.size else (0.0, 1.0)
-    edges = np.linspace(low, max(high, low + 1e-9), 41)
-    shares = [
-        tuple((np.histogram(read(side), edges)[0] / len(side)).tolist())
-        for side in (data, neighbour)
-    ]
-    return Curves(
-        less=tuple(q for q, _ in points),
-        more=tuple(p for _, p in points),
-        places=tuple(((edges[1:] + edges[:-1]) / 2).tolist()),
-        on_data=shares[0],
-        on_neighbour=shares[1],
-    )

@@ -3,8 +3,8 @@
 A single event shows little of a divergence: of two Gaussians, most of it is spread over all
 outputs. So for zCDP one more test is made. For every bounded g, KL(P‖Q) >= E_P[g] - ln E_Q[e^g]
 (Donsker & Varadhan 1983), and ρ-zCDP implies KL <= ρ, the limit of its orders towards 1 (Bun &
-Steinke 2016, Def. 1.1). g is learned on half A; on half B both means are bounded by the empirical
-Bernstein inequality (Maurer & Pontil 2009, Thm 4).
+Steinke 2016, Def. 1.1). g is learned on the first calls; on those that test, both means are bounded
+by the empirical Bernstein inequality (Maurer & Pontil 2009, Thm 4).
 """
 
 from __future__ import annotations

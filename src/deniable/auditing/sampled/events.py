@@ -2,16 +2,17 @@
 
 A feature turns outputs into numbers; an event is a feature at or above a threshold, or below it.
 The battery is fixed: which features there are follows from no data. Which value, threshold and
-direction of them to test is chosen on half A, and everything chosen there is free.
+direction of them to test is chosen on calls of which none tests it.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from deniable.auditing.sampled.bounds import Counts, EventCounts, above, below
 from deniable.auditing.sampled.claims import Claim
-from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes
+from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes, Sides
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -27,8 +28,9 @@ Flags = npt.NDArray[np.bool_]
 _MOST_CUTS = 256
 _MOST_VALUES = 60
 _MOST_WORDS = 20
+_MOST_PROPOSED = 40
 _USELESS = 1e9
-_CLEAR, _SURE = 0.9, 2.0
+_CLEAR, _SURE = 0.9, 4.0
 _NO_BITS = 5000.0  # the place of the lowest set bit of zero
 
 
@@ -73,15 +75,18 @@ class Candidate:
     forward: bool
     margin: float
 
-    def count(self, data: Outcomes, neighbour: Outcomes, level: float) -> EventCounts:
+    def count(self, calls: Sides, level: float) -> EventCounts:
         """How often it happens in new calls."""
-        more, less = (data, neighbour) if self.forward else (neighbour, data)
+        more, less = calls.data, calls.neighbour
+        if not self.forward:
+            more, less = less, more
         hits = [int(self.event.happens(each).sum()) for each in (more, less)]
-        return EventCounts(hits[0], hits[1], len(data), level)
+        return EventCounts(hits[0], hits[1], len(calls), level)
 
 
-def battery(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
-    """The fixed features, and one for each common form, text and value that half A shows."""
+def battery(calls: Sides) -> Iterator[Feature]:
+    """The fixed features, and one for each common form, text and value that these calls show."""
+    data, neighbour = calls.data, calls.neighbour
     yield Feature("an exception is raised", _starts_with(RAISES), yes_or_no=True)
     yield Feature("the process ends", _starts_with(GONE), yes_or_no=True)
     yield Feature("a number is NaN", lambda o: o.has_nan.astype(float), yes_or_no=True)
@@ -199,64 +204,85 @@ def lowest_bits(outcomes: Outcomes) -> Floats:
     return found
 
 
-def best(
-    features: Iterator[Feature],
-    data: Outcomes,
-    neighbour: Outcomes,
-    claim: Claim,
-    level: float,
-) -> Candidate | None:
-    """The event that exceeds what is allowed most clearly on half A.
+@dataclass(frozen=True)
+class Coming:
+    """The test for which an event is chosen: of which claim, at which level, on how many calls."""
 
-    Clearly: the excess, in the claim's parameter, is compared with how far the bounds at the level
-    of the coming test lie off. Where nothing is clear, or much is, the event with the largest lower
-    bound is taken. An event that the claim allows to be certain comes after all others.
+    claim: Claim
+    level: float
+    trials: int
+
+
+def best(features: Iterable[Feature], calls: Sides, coming: Coming) -> Candidate | None:
+    """The event that exceeds what is allowed most clearly on these calls.
+
+    Clearly: the excess, in the claim's parameter, is compared with how far the bounds of the coming
+    test will lie off. Where nothing is clear, or much is, the event with the largest lower bound is
+    taken. An event that the claim allows to be certain comes after all others.
     """
-    found: Candidate | None = None
+    return max(_candidates(features, calls, coming), key=_by_margin, default=None)
+
+
+def best_again(
+    features: Iterable[Feature], first: Sides, second: Sides, coming: Coming
+) -> Candidate | None:
+    """The best on the second calls of those that are best on the first.
+
+    The best of hundreds of events looks better than it is on the calls that made it the best; on
+    others each looks as it is.
+    """
+    proposed = heapq.nlargest(_MOST_PROPOSED, _candidates(features, first, coming), key=_by_margin)
+    return max((_seen(each, second, coming) for each in proposed), key=_by_margin, default=None)
+
+
+def _by_margin(candidate: Candidate) -> float:
+    return candidate.margin
+
+
+def _seen(candidate: Candidate, calls: Sides, coming: Coming) -> Candidate:
+    counted = candidate.count(calls, coming.level)
+    more, less = np.array([counted.more]), np.array([counted.less])
+    return replace(candidate, margin=float(_clearness(more, less, len(calls), coming)[0]))
+
+
+def _candidates(features: Iterable[Feature], calls: Sides, coming: Coming) -> Iterator[Candidate]:
+    """For each feature the best threshold in each direction. NaN is at or above nothing."""
     for feature in features:
-        here, there = feature.read(data), feature.read(neighbour)
+        here, there = feature.read(calls.data), feature.read(calls.neighbour)
         if not (np.isfinite(here).any() and np.isfinite(there).any()) and not feature.yes_or_no:
             continue
-        for candidate in _cuts(feature, here, there, claim, level):
-            if found is None or candidate.margin > found.margin:
-                found = candidate
-    return found
+        pooled = np.concatenate([here, there])
+        pooled = pooled[~np.isnan(pooled)]
+        thresholds = np.unique(pooled)
+        if thresholds.size > _MOST_CUTS:
+            at = np.linspace(0, 1, _MOST_CUTS)
+            thresholds = np.unique(np.quantile(pooled, at, method="nearest"))
+        high = [_at_least(scores, thresholds) for scores in (here, there)]
+        low = [len(calls) - counts for counts in high]
+        for at_least, (on_data, on_neighbour) in ((True, high), (False, low)):
+            for forward, more, less in (
+                (True, on_data, on_neighbour),
+                (False, on_neighbour, on_data),
+            ):
+                margins = _clearness(more, less, len(calls), coming)
+                place = int(margins.argmax())
+                event = Event(feature, float(thresholds[place]), at_least)
+                yield Candidate(event, forward, float(margins[place]))
 
 
-def _cuts(
-    feature: Feature, here: Floats, there: Floats, claim: Claim, level: float
-) -> Iterator[Candidate]:
-    """The best threshold for each direction. NaN is at or above nothing."""
-    pooled = np.concatenate([here, there])
-    thresholds = np.unique(pooled[~np.isnan(pooled)])
-    if thresholds.size > _MOST_CUTS:
-        at = np.linspace(0, 1, _MOST_CUTS)
-        thresholds = np.unique(np.quantile(pooled[~np.isnan(pooled)], at, method="nearest"))
-    trials = len(here)
-    high = [_at_least(scores, thresholds) for scores in (here, there)]
-    low = [trials - counts for counts in high]
-    for at_least, (on_data, on_neighbour) in ((True, high), (False, low)):
-        for forward, more, less in (
-            (True, on_data, on_neighbour),
-            (False, on_neighbour, on_data),
-        ):
-            margins = _clearness(claim, more, less, trials, level)
-            place = int(margins.argmax())
-            event = Event(feature, float(thresholds[place]), at_least)
-            yield Candidate(event, forward, float(margins[place]))
-
-
-def _clearness(claim: Claim, more: Counts, less: Counts, trials: int, level: float) -> Floats:
-    """Excess over width; above one, half A would certify by itself."""
+def _clearness(more: Counts, less: Counts, trials: int, coming: Coming) -> Floats:
+    """Excess over width; above one, the coming test would certify if it saw the same."""
+    claim, level = coming.claim, coming.level
     p, q = (more + 0.5) / (trials + 1), (less + 0.5) / (trials + 1)
     seen = claim.scale(p, q)
-    sure = claim.scale(below(more, trials, level / 2), above(less, trials, level / 2))
+    bound = claim.scale(below(more, trials, level / 2), above(less, trials, level / 2))
+    width = np.maximum((seen - bound) * math.sqrt(trials / coming.trials), 1e-12)
     most = claim.chosen_by(q)
-    allowed = claim.scale(most, q)
-    clear = (seen - allowed) / np.maximum(seen - sure, 1e-12)
-    found = np.where(clear > _CLEAR, clear, np.minimum(_CLEAR, _CLEAR + sure - allowed))
-    found = np.where(clear > _SURE, _SURE + np.maximum(0.0, sure - allowed), found)
-    return np.where(most < 1, found, sure - _USELESS)
+    excess = seen - claim.scale(most, q)
+    clear = excess / width
+    found = np.where(clear > _CLEAR, clear, np.minimum(_CLEAR, _CLEAR + excess - width))
+    found = np.where(clear > _SURE, _SURE + np.maximum(0.0, excess - width), found)
+    return np.where(most < 1, found, excess - width - _USELESS)
 
 
 def _at_least(scores: Floats, thresholds: Floats) -> Counts:

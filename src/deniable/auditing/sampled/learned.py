@@ -1,4 +1,4 @@
-"""Features that are learned on half A: half-lines of each number, and a score for all together."""
+"""Features that are learned: the log ratio of the two laws, by value, by bin, and by regression."""
 
 from __future__ import annotations
 
@@ -11,42 +11,49 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.auditing.sampled.events import Feature
-from deniable.auditing.sampled.outcomes import Outcomes
+from deniable.auditing.sampled.outcomes import Outcomes, Sides
 
 Floats = npt.NDArray[np.float64]
 
 _MOST_NUMBERS = 24  # of which each gets half-lines and enters the score
 _MOST_FORMS = 12
 _MOST_VALUES = 2000
+_MOST_BINS, _IN_A_BIN, _PRIOR = 64, 40, 2.0
 _STEPS = 30
 _RIDGE = 1.0  # prior precision of each weight, in units of one output
 _FAR = 8.0  # standardised numbers are cut here, so that tails do not rule the score
 
 
-def learned(data: Outcomes, neighbour: Outcomes) -> Iterator[Feature]:
-    """Half-lines of the numbers that differ most; then two scores, fitted to half A."""
-    places = telling(data, neighbour)
-    for place in places:
+def half_lines(calls: Sides) -> Iterator[Feature]:
+    """The numbers themselves, those that differ most."""
+    only = max(calls.data.numbers.shape[1], calls.neighbour.numbers.shape[1]) == 1
+    for place in telling(calls):
 
         def number(outcomes: Outcomes, place: int = place) -> Floats:
             return outcomes.column(place)
 
-        only = data.numbers.shape[1] == 1
         yield Feature("the number" if only else f"number {place + 1}", number)
-    ratios = value_scores(data, neighbour)
+
+
+def learned(calls: Sides) -> Iterator[Feature]:
+    """Scores that are fitted to these calls, and so are to be judged on others."""
+    places = telling(calls)
+    ratios = value_scores(calls)
     if ratios is not None:
         yield ratios
-    if places or len(np.unique(data.forms)) > 1:
-        yield learned_score(data, neighbour, places)
+    yield from bin_scores(calls, places)
+    if places or len(np.unique(calls.data.forms)) > 1:
+        yield learned_score(calls, places)
 
 
-def learned_score(data: Outcomes, neighbour: Outcomes, places: list[int]) -> Feature:
+def learned_score(calls: Sides, places: list[int]) -> Feature:
     """The log ratio of the two laws, as far as a logistic regression learns it."""
-    return Feature("the learned score", logistic_score(data, neighbour, places).read)
+    return Feature("the learned score", logistic_score(calls, places).read)
 
 
-def telling(data: Outcomes, neighbour: Outcomes) -> list[int]:
+def telling(calls: Sides) -> list[int]:
     """The places whose numbers differ most in mean rank, or in spread, between the sides."""
+    data, neighbour = calls.data, calls.neighbour
     width = min(data.numbers.shape[1], neighbour.numbers.shape[1])
     if width <= _MOST_NUMBERS:
         return list(range(width))
@@ -60,14 +67,14 @@ def telling(data: Outcomes, neighbour: Outcomes) -> list[int]:
     return sorted(np.argsort(apart)[::-1][:_MOST_NUMBERS].tolist())
 
 
-def value_scores(data: Outcomes, neighbour: Outcomes) -> Feature | None:
+def value_scores(calls: Sides) -> Feature | None:
     """The log ratio of how often each whole output was seen, where there are not too many."""
 
     def keys(outcomes: Outcomes) -> list[tuple[object, ...]]:
         return [(call[0], tuple(call[1]), call[2]) for call in outcomes.calls]
 
-    here, there = Counter(keys(data)), Counter(keys(neighbour))
-    if not 1 < len(here.keys() | there.keys()) <= min(_MOST_VALUES, len(data) // 4):
+    here, there = Counter(keys(calls.data)), Counter(keys(calls.neighbour))
+    if not 1 < len(here.keys() | there.keys()) <= min(_MOST_VALUES, len(calls) // 4):
         return None
     score = {
         key: float(np.log((here[key] + 0.5) / (there[key] + 0.5)))
@@ -78,6 +85,54 @@ def value_scores(data: Outcomes, neighbour: Outcomes) -> Feature | None:
         return np.array([score.get(key, 0.0) for key in keys(outcomes)])
 
     return Feature("the log ratio of the output, as learned,", read)
+
+
+@dataclass(frozen=True, eq=False)
+class BinScore:
+    """The log ratio of how often a number fell into its bin, learned with a prior."""
+
+    place: int
+    edges: Floats
+    scores: Floats
+
+    def read(self, outcomes: Outcomes) -> Floats:
+        """The score of each output."""
+        found: Floats = self.scores[_bins(outcomes.column(self.place), self.edges)]
+        return found
+
+
+def bin_scores(calls: Sides, places: list[int]) -> Iterator[Feature]:
+    """One for each number, and their sum; bins hold equal shares, however numbers are spread."""
+    read = [bin_score(calls, place) for place in places]
+    for score in read:
+        where = f" of number {score.place + 1}" if len(read) > 1 else ""
+        yield Feature(f"the log ratio of the bin{where}, as learned,", score.read)
+    if len(read) > 1:
+
+        def total(outcomes: Outcomes) -> Floats:
+            found: Floats = np.sum([score.read(outcomes) for score in read], axis=0)
+            return found
+
+        yield Feature("the sum of the log ratios of the bins, as learned,", total)
+
+
+def bin_score(calls: Sides, place: int) -> BinScore:
+    """Learn the bins and their scores."""
+    here, there = calls.data.column(place), calls.neighbour.column(place)
+    both = np.concatenate([here, there])
+    both = both[~np.isnan(both)]
+    count = int(np.clip(len(calls) // _IN_A_BIN, 2, _MOST_BINS))
+    at = np.linspace(0, 1, count + 1)[1:-1]
+    edges = np.unique(np.quantile(both, at, method="nearest")) if both.size else np.zeros(0)
+    seen = [np.bincount(_bins(side, edges), minlength=edges.size + 2) for side in (here, there)]
+    scores = np.log((seen[0] + _PRIOR) / (seen[1] + _PRIOR))
+    return BinScore(place, edges, scores)
+
+
+def _bins(numbers: Floats, edges: Floats) -> npt.NDArray[np.int64]:
+    """The bin of each number; NaN has the last one to itself."""
+    found = np.searchsorted(edges, numbers, side="right")
+    return np.where(np.isnan(numbers), edges.size + 1, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +168,9 @@ class LogisticScore:
         return np.column_stack(columns)
 
 
-def logistic_score(data: Outcomes, neighbour: Outcomes, places: list[int]) -> LogisticScore:
+def logistic_score(calls: Sides, places: list[int]) -> LogisticScore:
     """Fit which side an output came from, by Newton's method with a ridge."""
+    data, neighbour = calls.data, calls.neighbour
     middles, spreads, ranks = [], [], []
     for place in places:
         both = np.concatenate([data.column(place), neighbour.column(place)])

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,9 @@ Plain = tuple[str, list[float], str, str, float]
 
 MOST = 500
 _WHOLE, _MODULUS = 1 << 53, 10**18
+_NUMBERS = {float, int, bool, Fraction, Decimal}
+_DIGITS = 15  # of a decimal that its double tells from all others
+_TOLD_APART = 1 << 51  # fractions a/b and c/d lie 1/bd apart, doubles of size x about x 2^-53
 RAISES, GONE = "raises ", "ends its process: "
 _LONGEST = 300  # of a form or a text that is kept as it is
 _DEEPEST = 50  # from there on by the tree, which knows what it has met
@@ -97,11 +102,8 @@ def _describe(
     kind = type(value)
     if depth > _DEEPEST:
         _walk(tree(value), form, numbers, texts)
-    elif kind is float or kind is int or kind is bool:
-        form.append(kind.__name__)
-        numbers.append(_double(value))
-        if kind is int and abs(value) > _WHOLE:
-            texts.append(str(value % _MODULUS))
+    elif kind in _NUMBERS:
+        _describe_number(value, form, numbers, texts)
     elif kind is str or value is None:
         form.append(kind.__name__)
         texts.append(value or "")
@@ -130,11 +132,28 @@ def _describe(
         _walk(tree(value), form, numbers, texts)
 
 
-def _double(value: float) -> float:
+def _describe_number(value: Any, form: list[str], numbers: list[float], texts: list[str]) -> None:
+    """Its double, and where others have the same double, all of it."""
+    kind = type(value)
+    exponent = f" {value.as_tuple().exponent}" if kind is Decimal else ""
+    form.append(kind.__name__ + exponent)
+    numbers.append(_double(value))
+    if kind is int and abs(value) > _WHOLE:
+        texts.append(str(value % _MODULUS))
+    elif kind is Fraction:
+        if value.denominator**2 * max(1, abs(numbers[-1])) > _TOLD_APART:
+            texts.append(str(value))
+    elif kind is Decimal and (value.is_nan() or len(value.as_tuple().digits) > _DIGITS):
+        texts.append(str(value))
+
+
+def _double(value: float | Fraction | Decimal) -> float:
     try:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+    except ValueError:  # a decimal that signals
+        return math.nan
 
 
 def _walk(node: Tree, form: list[str], numbers: list[float], texts: list[str]) -> None:
@@ -216,3 +235,23 @@ class Outcomes:
             found: Floats = self.numbers[:, place]
             return found
         return np.full(len(self.calls), np.nan)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """As many calls on the data as on the neighbour."""
+
+    data: Outcomes
+    neighbour: Outcomes
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def halves(self) -> tuple[Sides, Sides]:
+        """The earlier half of the calls, and the later one."""
+        middle = len(self) // 2
+        data, neighbour = self.data.calls, self.neighbour.calls
+        return (
+            Sides(Outcomes(data[:middle]), Outcomes(neighbour[:middle])),
+            Sides(Outcomes(data[middle:]), Outcomes(neighbour[middle:])),
+        )

@@ -13,6 +13,7 @@ import numpy as np
 
 from deniable.auditing.report import Report, save
 from deniable.auditing.sampled.claims import Claim
+from deniable.auditing.sampled.curves import Curves
 from deniable.errors import MissingExtraError
 from deniable.plots import lines
 
@@ -44,17 +45,6 @@ class Tested:
     allowed: float
     level: float
     violated: bool
-
-
-@dataclass(frozen=True)
-class Curves:
-    """What was seen of the best learned feature on half B, to be drawn."""
-
-    less: tuple[float, ...]
-    more: tuple[float, ...]
-    places: tuple[float, ...]
-    on_data: tuple[float, ...]
-    on_neighbour: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -101,7 +91,7 @@ class AuditReport:
             facts |= _described(self.witness)
         facts[f"{sign} is at least"] = f"{self.lower:.4g}, with confidence {self.confidence:g}"
         facts[f"{sign} that this n can certify at most"] = f"{self.ceiling:.4g}"
-        facts["calls on each side"] = f"{self.n:,}, half of them to choose events"
+        facts["calls on each side"] = f"{self.n:,}, two fifths of them to choose events"
         facts["pairs of neighbours"] = self.pairs
         facts["α"] = f"{self.alpha_spent:.4g} spent of {self.alpha:.4g}"
         if self.seconds is not None:
@@ -200,7 +190,7 @@ class AuditReport:
                     {
                         "no information": grid.tolist(),
                         "the claim allows": allowed.tolist(),
-                        "seen on half B": found.tolist(),
+                        "seen by the test": found.tolist(),
                     },
                     "What an observer can tell",
                     "probability of an event on one side",
@@ -209,8 +199,8 @@ class AuditReport:
                 _svg(
                     seen.places,
                     {"the data": seen.on_data, "the neighbour": seen.on_neighbour},
-                    "Outputs on half B",
-                    "learned feature",
+                    "Outputs of the calls that test",
+                    "the feature that was tested",
                     "share of calls",
                 ),
             ]
