@@ -10,4 +10,5 @@ from .exact.search import WorstPair as WorstPair, sensitivity_search as sensitiv
 from .exact.verification import Verified as Verified
 from .replay.neighbours import NeighbourPair as NeighbourPair, nasty_neighbours as nasty_neighbours
 from .replay.replays import Replay as Replay
+from .sampled.one_run import OneRunReport as OneRunReport
 from .sampled.verdict import AuditReport as AuditReport

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -46,7 +46,9 @@ from deniable.auditing.sampled.events import (
 )
 from deniable.auditing.sampled.forks import EVENT, repeated_noise
 from deniable.auditing.sampled.learned import half_lines, learned, learned_score, telling
+from deniable.auditing.sampled.one_run import OneRunReport, Train, one_run_audit
 from deniable.auditing.sampled.outcomes import GONE, RAISES, Outcomes, Sides
+from deniable.auditing.sampled.power import power
 from deniable.auditing.sampled.sampling import Call, Sampled, sample
 from deniable.auditing.sampled.targets import Pair, Progress, many_calls, one_call, read_pairs
 from deniable.auditing.sampled.verdict import (
@@ -65,6 +67,7 @@ _FORKED = 1 / 8  # of α, where children are forked
 _PART = 1 / 5  # of the calls; two such parts choose, the others test
 _BATTERY, _HALF_LINE, _LEARNED = "battery", "half-line", "learned"
 _DIVERGENCE = "divergence"
+Pairs = Iterable[tuple[Any, Any] | NeighbourPair]
 _FAVOURED = 3  # times as much of α for the event that looks best
 _REHEARSALS = 12  # calls on each side that are thrown away
 _LOSSY = 400  # calls, where they cost a process each
@@ -74,10 +77,11 @@ _LEAST_PART = 10
 _LAST_ATTEMPT = 60
 
 
+@overload
 def audit(
     mechanism: Any,
     claim: Any,
-    pairs: Iterable[tuple[Any, Any] | NeighbourPair] | None = None,
+    pairs: Pairs | None = None,
     n: int = 50_000,
     confidence: Number = 0.95,
     *,
@@ -85,7 +89,36 @@ def audit(
     factory: Factory | None = None,
     time_limit: Number = 10,
     progress: Progress | None = None,
-) -> AuditReport:
+    one_run: Literal[False] = False,
+) -> AuditReport: ...
+
+
+@overload
+def audit(
+    mechanism: Train,
+    claim: Any,
+    *,
+    confidence: Number = 0.95,
+    attempt: int = 0,
+    one_run: Literal[True],
+    canaries: int = 1_000,
+) -> OneRunReport: ...
+
+
+def audit(
+    mechanism: Any,
+    claim: Any,
+    pairs: Pairs | None = None,
+    n: int = 50_000,
+    confidence: Number = 0.95,
+    *,
+    attempt: int = 0,
+    factory: Factory | None = None,
+    time_limit: Number = 10,
+    progress: Progress | None = None,
+    one_run: bool = False,
+    canaries: int = 1_000,
+) -> AuditReport | OneRunReport:
     """Try to refute a claim about anything that can be called.
 
     Formal guarantee. If the claim holds for all pairs that are given and calls are independent, the
@@ -104,7 +137,18 @@ def audit(
     Calls happen in child processes. One that takes longer than `time_limit` seconds ends the audit
     of its pair and is a finding; how long calls take is reported and not judged. What is printed
     or warned of, exceptions and ended processes are outputs like others.
+
+    With `one_run`, `mechanism(included)` trains once, on made-up units (`canaries`) of which it
+    puts in those that the list says, and gives a score for each; see `sampled/one_run.py`.
     """
+    alpha = float(1 - read_confidence(confidence)) / 2 ** _attempt(attempt)
+    if one_run:
+        if pairs is not None or factory is not None or not callable(mechanism):
+            raise ParameterTypeError(
+                "one_run", one_run, "takes a callable on a list of coins, and no pairs or factory"
+            )
+        level = float(read_confidence(confidence))
+        return one_run_audit(mechanism, claim, canaries, level, alpha)
     if progress is not None and not callable(progress):
         raise ParameterTypeError("progress", progress, "must be callable: (stage, share) -> None")
     single = None if isinstance(mechanism, Channel) else one_call(mechanism, factory)
@@ -113,7 +157,7 @@ def audit(
         pairs=read_pairs(mechanism, pairs),
         n=_calls(n),
         confidence=float(read_confidence(confidence)),
-        alpha=float(1 - read_confidence(confidence)) / 2 ** _attempt(attempt),
+        alpha=alpha,
         time_limit=_limit(time_limit),
         progress=progress or (lambda _stage, _share: None),
     )
@@ -444,6 +488,7 @@ class _Audit:
             self._allowed(less),
             counted.level,
             refuted(claim, more, less),
+            power(claim, *counted.shares, counted.trials, counted.level),
         )
         return self._keep(tested)
 

@@ -45,6 +45,11 @@ class EventCounts:
     level: float
 
     @property
+    def shares(self) -> tuple[float, float]:
+        """How often it happened, on the side where it is said to be likelier and on the other."""
+        return self.more / self.trials, self.less / self.trials
+
+    @property
     def sure_more(self) -> float:
         """A lower bound on the event's probability where it is said to be likelier."""
         return float(below(self.more, self.trials, self.level / 2))

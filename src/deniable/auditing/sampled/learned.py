@@ -19,6 +19,7 @@ _MOST_NUMBERS = 24  # of which each gets half-lines and enters the score
 _MOST_FORMS = 12
 _MOST_VALUES = 2000
 _MOST_BINS, _IN_A_BIN, _PRIOR = 64, 40, 2.0
+_MOST_FITTED = 6_000  # calls on each side
 _STEPS = 30
 _RIDGE = 1.0  # prior precision of each weight, in units of one output
 _FAR = 8.0  # standardised numbers are cut here, so that tails do not rule the score
@@ -170,7 +171,9 @@ class LogisticScore:
 
 def logistic_score(calls: Sides, places: list[int]) -> LogisticScore:
     """Fit which side an output came from, by Newton's method with a ridge."""
-    data, neighbour = calls.data, calls.neighbour
+    data, neighbour = (
+        Outcomes(side.calls[:_MOST_FITTED]) for side in (calls.data, calls.neighbour)
+    )
     middles, spreads, ranks = [], [], []
     for place in places:
         both = np.concatenate([data.column(place), neighbour.column(place)])

@@ -38,13 +38,18 @@ class AuditWitness:
 
 @dataclass(frozen=True)
 class Tested:
-    """One event, tested on calls that had no part in choosing it."""
+    """One event, tested on calls that had no part in choosing it.
+
+    `power` is the chance that as many new calls would refute the claim, were the event as likely as
+    it was seen: an estimate, not a bound. None where no events are counted.
+    """
 
     witness: AuditWitness
     lower: float
     allowed: float
     level: float
     violated: bool
+    power: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class AuditReport:
                     for part in (
                         _counts(each.witness),
                         f"{sign} >= {each.lower:.4g}, allowed {each.allowed:.4g}",
+                        "" if each.power is None else f"power {each.power:.2f}",
                     )
                     if part
                 ),
@@ -156,6 +162,7 @@ class AuditReport:
                     "lower": _number(each.lower),
                     "allowed": _number(each.allowed),
                     "level": each.level,
+                    "power": each.power,
                 }
                 for each in self.tests
             ],
