@@ -304,21 +304,19 @@ def public(folder: Path, runs: int) -> list[tuple[str, Tally]]:
     tallies: dict[str, Tally] = {}
     with TemporaryDirectory() as work:
         for bounded, _ in itertools.product((False, True), range(runs)):
-            for told in asked(folder, Path(work), (1.0, 0.2), bounded=bounded):
+            for number in asked(folder, Path(work), (1.0, 0.2), bounded=bounded):
                 declared = "columns' bounds declared" if bounded else "nothing declared"
-                name = f"{told.table.split('_')[0]}, {declared}, ε {told.epsilon:g}"
+                name = f"{number.table.split('_')[0]}, {declared}, ε {number.epsilon:g}"
                 tally = tallies.setdefault(name, Tally())
                 tally.asked += 1
-                if told.sentence:
+                if number.sentence:
                     tally.refused += 1
                     continue
-                tally.add(told.low, told.high, told.truth, abs(told.truth) / 4)
-                if not told.low <= told.truth <= told.high:
-                    print(
-                        f"missed: {name}: {told.question} {told.key}: {told.truth:,.5g} is not ",
-                        end="",
-                    )
-                    print(f"in [{told.low:,.5g}, {told.high:,.5g}]")
+                tally.add(number.low, number.high, number.truth, abs(number.truth) / 4)
+                if not number.low <= number.truth <= number.high:
+                    ends = f"[{number.low:,.5g}, {number.high:,.5g}]"
+                    what = f"{number.question} {number.key}"
+                    print(f"missed: {name}: {what}: {number.truth:,.5g} is not in {ends}")
     return list(tallies.items())
 
 
@@ -362,6 +360,7 @@ def unbounded(runs: int, seed: int, folder: Path | None) -> list[tuple[str, Tall
             (row,) = answer.intervals().to_pylist()
             tally.seconds += time.process_time() - began
             tally.add(row["v_low"], row["v_high"], float(x.mean()), 0.5)
+        told(name, tally)
         found.append((name, tally))
     return found
 
@@ -383,6 +382,11 @@ def row_of(tally: Tally) -> list[str]:
         f"{np.nanmedian(tally.widths):.2f}" if np.isfinite(tally.widths).any() else "-",
         f"{tally.seconds / max(1, tally.asked):.2f}",
     ]
+
+
+def told(name: str, tally: Tally) -> None:
+    """A line for whoever waits."""
+    print(name, *row_of(tally), sep=" | ", file=sys.stderr, flush=True)
 
 
 def report(listed: Sequence[tuple[str, Tally]], title: str) -> None:
@@ -408,12 +412,14 @@ def main() -> int:
     found, short = [], list[str]()
     for cell in cells(arguments.seed, arguments.cells):
         tally = measured(cell, arguments.runs, arguments.seed)
+        told(cell.name, tally)
         found.append((cell.name, tally))
         short += [f"{cell.name}: {bar}" for bar in missed(cell, tally)]
     report(found, "made-up tables")
     bounded = []
     for cell in declared()[: arguments.cells]:
         tally = measured(cell, arguments.runs, arguments.seed)
+        told(f"max_rows=20, {cell.name}", tally)
         bounded.append((cell.name, tally))
         short += [f"max_rows=20, {cell.name}: {bar}" for bar in missed(cell, tally)]
     report(bounded, "max_rows=20 declared")

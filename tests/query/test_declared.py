@@ -140,6 +140,20 @@ def test_explain_knows_the_noise_beforehand():
         assert told.columns[0].half_width == pytest.approx((high - low) / 2, rel=1e-6)
         assert told.cost.rho == answer.cost.rho
         assert "how many have more is estimated first" in told.contributions
+        assert "clipped comes on top" in told.columns[0].condition
+
+
+def test_explain_knows_what_is_clipped_once_it_is_estimated():
+    """Thousands of rows are clipped, noise is less than fifty: that is no ± 50."""
+    with session(HEAVY) as asked:
+        answer = asked.sql(COUNT, epsilon=1)
+        (told,) = asked.explain(COUNT, epsilon=1).columns
+    low, high = ends(answer)
+    shown = max(high - answer["n"][0], answer["n"][0] - low)
+    assert told.condition == "about the truth"
+    assert told.half_width == pytest.approx(shown, rel=0.05)
+    least, most = ends(answer, kind="noise")
+    assert told.half_width > most - least
 
 
 @pytest.mark.parametrize("keys", [{"g": [0, 1]}, {}])

@@ -297,6 +297,25 @@ def test_a_wide_sum_is_answered_or_refused_before_it_is_charged(epsilon):
                 assert row["s_low"] <= data["x"].to_numpy().sum() <= row["s_high"]
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("HAVING COUNT(*) > 5", True),
+        ("ORDER BY n DESC LIMIT 2", True),
+        ("ORDER BY COUNT(*) LIMIT 1 OFFSET 1", True),
+        ("ORDER BY n DESC", False),
+        ("ORDER BY g LIMIT 2", False),
+        ("HAVING g <> 'b'", False),
+    ],
+)
+def test_rows_that_noise_picks_are_said_to_be_picked(end, said):
+    data = pa.table({"who": range(300), "g": list("abc") * 100})
+    table = dp.PrivateTable(data, unit="who", population="p", keys={"g": list("abc")}, cap_rows=1)
+    with dp.Session({"t": table}, budget=dp.ApproxDP(100, 1e-6), ledger=dp.Ledger()) as session:
+        answer = session.sql(f"SELECT g, COUNT(*) AS n FROM t GROUP BY g {end}", epsilon=1)
+    assert any("decide which rows" in label for label in answer.labels) == said
+
+
 def test_a_rollup_has_a_profile_of_its_own():
     """What was estimated for groups is not what their total needs."""
     rng = np.random.default_rng(11)

@@ -61,6 +61,16 @@ class Shown:
     notes: tuple[str, ...] = ()
     """What an answer is to say of itself, from public facts alone."""
 
+    @property
+    def picks_by_noise(self) -> bool:
+        """Whether noisy numbers decide which rows are shown."""
+        deciding = [] if self.having is None else [self.having]
+        deciding += self.order if self.limit is not None or self.offset else ()
+        names = {f"m{place}" for place in range(len(self.measures))}
+        names |= {each.name for each in self.outputs if each.group is None}
+        columns = (column for each in deciding for column in each.find_all(exp.Column))
+        return any(column.name in names for column in columns)
+
     def measure_of(self, output: Output) -> Measure | None:
         """The measure behind a column, if its interval is known."""
         return measure_form(output.sql, self.measures)

@@ -31,7 +31,7 @@ class RowsAbove:
     plan: Plan
     histogram: NoisyHistogram
     left: Amount
-    parts = ("norms", "rows above what is declared")
+    parts = ("contributions above what is declared",)
     subject = ""
 
     @classmethod

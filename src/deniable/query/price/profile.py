@@ -90,8 +90,8 @@ class ProfileOfUnits:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Norms of units, and means of columns that are summed."""
-        return ("norms",) if self.values is None else ("means", "norms")
+        """What units add, and means of columns that are summed."""
+        return ("contributions",) if self.values is None else ("means", "contributions")
 
     subject = ""
 

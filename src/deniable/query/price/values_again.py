@@ -41,10 +41,10 @@ class ValuesAgain:
 
     @classmethod
     def of(cls, plan: Plan, amount: Amount, compiled: Recompile) -> ValuesAgain:
-        """Of the first column that waits for it; all of them have a quarter of what is left."""
+        """Of the first column that waits for it; all of them have two fifths of what is left."""
         summed = [each for each in plan.contribution.reaches.values() if not each.ranked]
         waiting = [each.again for each in summed if each.again is not None]
-        price = finer_share(amount, Fraction(1, 3 * len(summed) + len(waiting)))
+        price = finer_share(amount, Fraction(2, 3 * len(summed) + 2 * len(waiting)))
         left = less(amount, price)
         return cls(
             plan,

@@ -298,7 +298,7 @@ class Answering:
     def _part(self, estimate: PrivateEstimate) -> Second:
         """An estimate as a part of a question, with what is held for those after it."""
         rest = _held(estimate)
-        purpose = f"sql: {' and '.join(estimate.parts)} of units"
+        purpose = f"sql: estimates {' and '.join(estimate.parts)}"
         return Second(estimate.loss, self._digest_of(estimate), purpose, rest)
 
     def _secret(self, digest: Mapping[str, object]) -> str:

@@ -11,10 +11,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from sqlglot import exp
 
 from deniable.intervals import Ends, Floats, Interval
 from deniable.query.plan.above import Above
 from deniable.query.plan.measures import ColumnNoise, Linear, Measure
+from deniable.query.plan.plan import Plan
+from deniable.query.price.price import Priced
+from deniable.query.price.profile import single
 from deniable.query.show.ends import Measured
 from deniable.query.show.truth import WIDE, quantile_of
 
@@ -92,6 +96,12 @@ class ClippedSum:
         opened = self._open(low, high, *row)
         return np.where(silent, opened[0], low), np.where(silent, opened[1], high)
 
+    def expected(self, confidence: float) -> float:
+        """How far the farther end will be from the number that is shown, with what is put back."""
+        lost, tail = self.clipped.above.lost, (1 - confidence) / 2
+        low, high = self._end(lost.least, tail), self._end(lost.most, 1 - tail)
+        return max(high - self.clipped.likely, self.clipped.likely - low)
+
     def _each(self, row: tuple[float, float]) -> tuple[Floats, Floats]:
         """What one row that is lost adds, at least and at most.
 
@@ -115,6 +125,7 @@ class ClippedSum:
     def _open(low: Floats, high: Floats, least: float, most: float) -> Interval:
         small = 1e-3 * max(abs(least), abs(most))  # of bounds that are rounded
         below = np.full_like(low, -math.inf) if least < -small else low
+        below = np.maximum(below, 0.0) if least >= 0 else below  # as no such sum is less
         return below, np.full_like(high, math.inf) if most > small else high
 
 
@@ -132,8 +143,28 @@ class OfCutRows:
         low, high = self.before.at(confidence)
         if self.clipped.nothing or self.clipped.is_seldom:
             return low, high
-        below = low if self.rises else np.full_like(low, -math.inf)
+        below = np.maximum(low, 0.0) if self.rises else np.full_like(low, -math.inf)
         return below, np.full_like(high, math.inf)
+
+
+def clipped_of(priced: Priced) -> Clipped | None:
+    """What a declared bound took away of a question, where that was estimated."""
+    plan = priced.plan
+    above, counted = plan.contribution.above, plan.counted
+    if above is None:
+        return None
+    every = [each for each in counted.statistics if isinstance(each.sql, exp.Literal)]
+    alone = single(plan) and bool(every) and not (counted.distinct or counted.ranks)
+    counts = next(iter(counts_of_rows(plan)), None)
+    l2 = priced.joint is not None and priced.joint.norm == "l2"
+    row = 1.0 if counts is None else plan.bound(l2=l2) / above.rows / plan.weights[counts]
+    return Clipped(above, restores=alone, counts=counts, row=max(1.0, row))
+
+
+def counts_of_rows(plan: Plan) -> list[int]:
+    """The statistics that count rows."""
+    listed = enumerate(plan.counted.statistics)
+    return [place for place, each in listed if each.counts and not each.missing]
 
 
 def about(measure: Measure, x: Floats, noise: tuple[ColumnNoise, ...], clipped: Clipped) -> Ends:

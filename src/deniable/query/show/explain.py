@@ -26,6 +26,10 @@ from deniable.query.plan.tail import farther_end
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import share_of_lost
 from deniable.query.run.emit import KEY_PLACEHOLDER
+from deniable.query.show.clipped import ClippedSum, clipped_of
+from deniable.query.show.rows import many
+
+_ON_TOP = "of noise alone; what is clipped comes on top"
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,10 @@ class Explanation:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
-        yield Text(f"cost: {self.cost}; {self.guarantee}")
+        if self.free:
+            yield Text(f"cost: nothing, for it was given before; {self.guarantee}")
+        else:
+            yield Text(f"cost: {self.cost}; {self.guarantee}")
         table = Table("column", "noise", "95 % half-width")
         for column in self.columns:
             table.add_row(Text(column.name), column.noise, str(column))
@@ -110,7 +117,7 @@ class Explanation:
 
     def _budget(self) -> str:
         if self.free:
-            return "given before: free"
+            return "is not touched"
         if not self.covered:
             return "does not cover it: ask for less, or have the owner top it up"
         return f"covers it; {self.more:,} like it at this price, this one included"
@@ -143,7 +150,7 @@ def explain(
             return _by_row(priced, name, measure)
         law = _law(priced, measure)
         if isinstance(measure, Linear):
-            return _expected(priced, name, measure)
+            return _expected(priced, name, measure, above=bool(unknown))
         if rows is None or isinstance(measure, Located):
             return ColumnError(name, law, None, "")
         x = np.zeros((1, len(noise)))
@@ -191,22 +198,36 @@ def _by_row(priced: Priced, name: str, measure: Measure) -> ColumnError:
     if not (isinstance(measure, Linear) and counted and not (asked.distinct or asked.ranks)):
         return ColumnError(name, noise, None, "")
     wide, each = measure.half_width(priced.noise, 0.95), "for each row that a person counts with"
-    return ColumnError(name, noise, wide, f"or more {each}: how many is estimated first")
+    return ColumnError(name, noise, wide, f"or more {each}; how many rows is estimated first")
 
 
-def _expected(priced: Priced, name: str, measure: Linear) -> ColumnError:
-    """A count or a sum: noise, and what an estimated bound takes away from one group."""
+def _expected(priced: Priced, name: str, measure: Linear, *, above: bool) -> ColumnError:
+    """A count or a sum: noise, and what a bound takes away from one group.
+
+    `above` says that it is still to be estimated how much a declared one does.
+    """
     unit, statistics = priced.plan.contribution, priced.plan.counted.statistics
     law, wide = _law(priced, measure), measure.half_width(priced.noise, 0.95)
+    if above:
+        return ColumnError(name, law, wide, _ON_TOP)
+    clipped = clipped_of(priced)
+    if clipped is not None and not clipped.nothing:
+        if clipped.above.unknown:
+            return ColumnError(name, law, wide, "below it alone: too few people for an upper end")
+        if not clipped.restores:
+            return ColumnError(name, law, wide, _ON_TOP)
+        sums = ClippedSum(measure, np.zeros((1, len(priced.noise))), priced.noise, clipped)
+        return ColumnError(name, law, sums.expected(0.95), "about the truth")
     told = unit.by_rows is not None and max(measure.columns(), default=0) >= len(statistics)
     profile = unit.profile
     if not told and (profile is None or unit.norm is None or wide == 0):
         return ColumnError(name, law, wide, "")
     counts = all(each.counts and not each.missing for each in statistics)
     if told or not counts or profile is None or unit.norm is None:
-        return ColumnError(name, law, wide, "of noise; what is clipped is beside it")
+        return ColumnError(name, law, wide, _ON_TOP)
     if profile.few or profile.open_above:
-        return ColumnError(name, law, wide, "below it alone: too few people for an upper end")
+        why = "too few people" if profile.few else "some people have too many rows"
+        return ColumnError(name, law, wide, f"below it alone: {why} for an upper end")
     cap = math.inf if unit.cap is None else unit.cap * profile.largest_row / profile.least_row
     lost = profile.tail.beyond(unit.norm / profile.least_row, cap)
     expected = farther_end(lost, wide, share_of_lost(priced.plan))
@@ -273,9 +294,10 @@ def _told(priced: Priced, unknown: Sequence[Unknown]) -> str:
 
 
 def _bought(unknown: Sequence[Unknown]) -> str:
-    listed = " and ".join(part for each in unknown for part in each.parts)
+    *most, last = (part for each in unknown for part in each.parts)
+    listed = f"{', '.join(most)} and {last}" if most else last
     cost = compose(*(each.loss for each in unknown)).price
-    return f"its bounds are estimated privately, by {listed} of units, for {cost}"
+    return f"its bounds are estimated privately first, by {listed}, for {cost}"
 
 
 def _contributions(priced: Priced) -> str:
@@ -286,15 +308,16 @@ def _contributions(priced: Priced) -> str:
         return "counts once"
     parts = []
     if unit.profile is not None and unit.norm is not None:
-        rows = unit.norm / unit.profile.largest_row
-        parts.append(f"counts with at most {rows:,.4g} rows, as was estimated privately before")
+        rows = many(unit.norm / unit.profile.largest_row)
+        parts.append(f"counts with at most {rows}, as was estimated privately before")
     if unit.by_rows is not None:
-        parts.append(f"is ranked or told apart with at most {unit.rows:,} rows, estimated before")
+        rows = many(unit.rows)
+        parts.append(f"is ranked or told apart with at most {rows}, estimated privately before")
     if parts:
         return "; ".join(parts)
     return (
-        f"counts in full with up to {unit.rows:,} rows; one with more is scaled down to what "
-        f"{unit.rows:,} rows can add, all its numbers together"
+        f"counts in full with up to {many(unit.rows)}; one with more is scaled down to what "
+        f"{many(unit.rows)} can add, all its numbers together"
     )
 
 

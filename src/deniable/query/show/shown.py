@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sqlglot import exp
 
 from deniable.answer import Answer
 from deniable.intervals import Floats
@@ -15,14 +14,16 @@ from deniable.privacy.price import Price
 from deniable.query.plan.levels import Norms
 from deniable.query.plan.measures import ColumnNoise, Linear, Located
 from deniable.query.plan.plan import SCALE, Plan
+from deniable.query.plan.reach import Reach
 from deniable.query.plan.tail import UPPER_END, Profile
 from deniable.query.price.estimate import as_released
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import single
 from deniable.query.show.beyond import Beyond, Heavy, beyond_groupings, beyond_groups, beyond_one
-from deniable.query.show.clipped import Clipped
+from deniable.query.show.clipped import Clipped, clipped_of, counts_of_rows
 from deniable.query.show.columns import beyond_columns
 from deniable.query.show.ends import Cut
+from deniable.query.show.rows import many
 from deniable.query.show.shape import Noisy, shape
 from deniable.release import Release
 
@@ -40,7 +41,7 @@ def shown(priced: Priced, recorded: Release, paid: Sequence[Price] = ()) -> Answ
     for place, column in enumerate(value["columns"]):
         x[:, place] = [math.nan if each is None else each for each in column]
     cut, beyond = _cut(priced, x, value), _beyond(priced, x, value)
-    clipped = _clipped(priced)
+    clipped = clipped_of(priced)
     labels = dict.fromkeys((*_labels(priced, x, value, beyond), *_of_clipped(plan, x, clipped)))
     shaped = shape(plan, Noisy(keys, x, priced.noise, cut, beyond, clipped))
     return Answer(
@@ -94,21 +95,12 @@ def _labels(
         yield from _of_rows(plan, unit.by_rows)
     if unit.left_out and unit.cap is None:  # else that is promised not to happen
         yield unit.rows_left_out
+    if plan.shown.picks_by_noise:
+        yield (
+            "noisy numbers decide which rows are shown: intervals of rows near that limit miss "
+            "more often than 1 in 20"
+        )
     yield from plan.shown.notes
-
-
-def _clipped(priced: Priced) -> Clipped | None:
-    """What a declared bound took away."""
-    plan = priced.plan
-    above, counted = plan.contribution.above, plan.counted
-    if above is None:
-        return None
-    every = [each for each in counted.statistics if isinstance(each.sql, exp.Literal)]
-    alone = single(plan) and bool(every) and not (counted.distinct or counted.ranks)
-    counts = next(iter(_counts(plan)), None)
-    l2 = priced.joint is not None and priced.joint.norm == "l2"
-    row = 1.0 if counts is None else plan.bound(l2=l2) / above.rows / plan.weights[counts]
-    return Clipped(above, restores=alone, counts=counts, row=max(1.0, row))
 
 
 def _of_clipped(plan: Plan, x: Floats, clipped: Clipped | None) -> Iterator[str]:
@@ -116,7 +108,7 @@ def _of_clipped(plan: Plan, x: Floats, clipped: Clipped | None) -> Iterator[str]
     if clipped is None:
         return
     above = clipped.above
-    rows = "1 row" if above.rows == 1 else f"{above.rows:,} rows"
+    rows = many(above.rows)
     sums = any(isinstance(each, Linear) for each in plan.shown.measures)
     others = any(not isinstance(each, Linear) for each in plan.shown.measures)
     advice = "promise cap_rows=, or ask with profile=True"
@@ -141,10 +133,7 @@ def _of_clipped(plan: Plan, x: Floats, clipped: Clipped | None) -> Iterator[str]
     elif clipped.is_seldom and not clipped.restores:
         yield "what they have beyond that is taken to be like the rest"
     if clipped.most(0.975) >= 1 and above.cap is None:
-        yield (
-            f"upper ends hold if beyond {_few(above.tail.seen)} rows the number of people falls "
-            "at least as fast as x^-1.2 and as just before, and nobody has more than a quarter"
-        )
+        yield _assumed(above.tail.seen)
 
 
 def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iterator[str]:
@@ -158,12 +147,11 @@ def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iter
     kept = _kept(plan, profile, x)
     part = None if kept is None else lost / max(1.0, lost + kept)
     restored = " and put back" if any(isinstance(m, Linear) for m in plan.shown.measures) else ""
-    usual = " of usual values" if plan.buys_norm else ""
-    of = " of one group" if plan.counted.groups and profile.norms != Norms.WHOLE else ""
+    usual = " of usual size" if plan.buys_norm else ""
+    of = " in one group" if plan.counted.groups and profile.norms != Norms.WHOLE else ""
     share = f", about {part:.1%} of rows clipped{restored}" if part is not None else ""
     yield (
-        f"each person counts with at most {_few(rows)} rows{usual}{of} (estimated privately); "
-        "about "
+        f"each person counts with at most {many(rows)}{usual}{of} (estimated privately); about "
         f"{people:,.0f} have more{share}"
     )
     if beyond.one_sided:
@@ -183,10 +171,10 @@ def _without_ends(plan: Plan, profile: Profile) -> str:
             f"{what} needs max_rows=, or a larger epsilon, or about "
             f"{UPPER_END * profile.deviation:,.0f} people at this one"
         )
+    rows = many(profile.open_from * profile.least_row / profile.largest_row)
     return (
-        f"{what} needs max_rows=, or a larger epsilon: people stand out in the last bin, from "
-        f"{_few(profile.open_from * profile.least_row / profile.largest_row)} rows on, and nothing "
-        "tells how many rows they have"
+        f"{what} needs max_rows=: people are visible above the noise in the last bin, from {rows} "
+        "on, and nothing tells how many rows they have"
     )
 
 
@@ -197,7 +185,7 @@ def _of_rows(plan: Plan, profile: Profile) -> Iterator[str]:
     what = " and ".join(each for each, there in parts if there)
     lost = profile.tail.beyond(rows)
     yield (
-        f"{what}: each person counts with at most {rows:,} rows (estimated privately); about "
+        f"{what}: each person counts with at most {many(rows)} (estimated privately); about "
         f"{np.median(lost.beyond):,.0f} have more"
     )
     if profile.few or profile.open_above:
@@ -212,8 +200,8 @@ def _of_rows(plan: Plan, profile: Profile) -> Iterator[str]:
 def _assumed(rows: float) -> str:
     """What upper ends rest on."""
     return (
-        f"upper ends hold if beyond {_few(rows)} rows the number of people falls at least as fast "
-        "as x^-1.2 and as just before, and nobody has more than a quarter"
+        f"upper ends assume that beyond {many(rows)} the number of people falls at least as fast "
+        "as x^-1.2 and as just before, and that nobody has more than a quarter of all rows"
     )
 
 
@@ -241,7 +229,7 @@ def _of_reaches(plan: Plan) -> Iterator[str]:
         if reach.usual is not None:
             yield (
                 f"{reach.name}: no bounds are declared; what a person adds is bounded as a whole, "
-                f"about {float(reach.centre):,.6g} (estimated privately); {declare}"
+                f"around {float(reach.centre):,.6g} (estimated privately); {declare}"
             )
             continue
         if reach.sides is None:
@@ -255,31 +243,32 @@ def _of_reaches(plan: Plan) -> Iterator[str]:
             f"{above:,.0f} are above and {below:,.0f} below; {declare}"
         )
         if any(reach.open):
-            yield f"{reach.name}: values reach farther than can be told; no interval holds them"
+            yield _open(reach)
             continue
         yield (
-            f"intervals of {reach.name} hold if beyond what is seen the number of values falls at "
-            "least as fast as x^-1.2 and as just before, and nobody has more than a quarter"
+            f"intervals of {reach.name} assume that beyond what is visible above the noise the "
+            "number of values falls at least as fast as x^-1.2 and as just before, and that none "
+            "is more than a quarter of the total"
         )
 
 
-def _few(rows: float) -> str:
-    return f"{math.floor(rows):,}" if rows >= 10 else f"{rows:.3g}"
+def _open(reach: Reach) -> str:
+    """On which sides nothing tells how far values reach."""
+    above, below = reach.open
+    side = "above and below" if above and below else "above" if above else "below"
+    return (
+        f"{reach.name}: {side}, values are visible above the noise beyond all that was looked at; "
+        "nothing tells how far they reach, so no interval ends there"
+    )
 
 
 def _kept(plan: Plan, profile: Profile, x: Floats) -> float | None:
     """How much was kept, in norms of one row, where rows are counted."""
-    counts = _counts(plan)
+    counts = counts_of_rows(plan)
     if not counts:
         return None
     kept = float(np.maximum(x[:, counts[0]], 0.0).sum())
     return kept * plan.weights[counts[0]] / profile.least_row
-
-
-def _counts(plan: Plan) -> list[int]:
-    """The statistics that count rows."""
-    listed = enumerate(plan.counted.statistics)
-    return [place for place, each in listed if each.counts and not each.missing]
 
 
 def _beyond(priced: Priced, x: Floats, stored: Mapping[str, Any]) -> Beyond | None:
@@ -327,7 +316,7 @@ def _cut(priced: Priced, x: Any, stored: Mapping[str, Any]) -> Cut | None:
 
 def _cut_share(priced: Priced, x: Any, stored: Mapping[str, Any]) -> float:
     """The share of rows that a declared bound surely cuts off, where that was bought."""
-    counts = _counts(priced.plan)
+    counts = counts_of_rows(priced.plan)
     if priced.cut is None or not counts:
         return 0.0
     least = float(stored["cut"]) - priced.cut.error(0, confidence=0.95) / SCALE

@@ -48,6 +48,8 @@ class TruthOfSum:
         unknown = self.beyond.one_sided | silent
         if self.signed:  # what is lost may be on either side
             below = np.where(unknown, -math.inf, below)
+        elif self.measure.row is not None and self.measure.row[0] >= 0:  # as no such sum is below 0
+            below = np.where(unknown, np.maximum(below, 0.0), below)
         return below, np.where(unknown, math.inf, above)
 
     def value(self) -> Floats:
@@ -134,7 +136,7 @@ class TruthOfDistinct:
         lost = lost_rows(self.profile, self.rows, self.cap, confidence)
         above = high + (math.inf if lost is None else lost)
         silent = above - low > WIDE * np.abs((low + high) / 2)
-        return low, np.where(silent, math.inf, above)
+        return np.where(silent, np.maximum(low, 0.0), low), np.where(silent, math.inf, above)
 
 
 def quantile_of(draws: Floats, spread: float, level: float, *, gaussian: bool) -> Floats:
