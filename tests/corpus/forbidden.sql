@@ -26,7 +26,7 @@ SELECT ward, COUNT(*) AS n FROM visits;
 WITH some_rows AS (SELECT cost FROM visits) SELECT cost FROM some_rows;
 
 -- name: grouping_by_the_unit
--- says: rows of private tables are not shown
+-- says: each of these groups would be of one person
 SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id;
 
 -- name: grouping_by_the_unit_disguised

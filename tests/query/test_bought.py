@@ -153,6 +153,28 @@ def test_bounds_are_bought_once_and_paid_for_once():
 
 
 @pytest.mark.parametrize(
+    ("declared", "missing"),
+    [
+        ({}, "estimated privately first"),
+        ({"max_rows": 50}, "how many have more is estimated first"),
+    ],
+)
+def test_what_is_known_of_a_count_serves_no_sum(declared, missing):
+    """Norms are of what is counted and summed, by its weights: others have other bounds."""
+    count, other = (f"SELECT g, {what} AS n FROM t GROUP BY g" for what in ("COUNT(*)", "SUM(x)"))
+    with opened(**declared) as session:
+        session.sql(count, epsilon=2)
+        assert missing not in session.explain(f"{count} ORDER BY n", epsilon=2).contributions
+        assert missing in session.explain(other, epsilon=2).contributions
+        assert (
+            missing
+            in session.explain(
+                count.replace("t GROUP", "t WHERE x > 1 GROUP"), epsilon=2
+            ).contributions
+        )
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "SELECT COUNT(DISTINCT x) AS n FROM t",

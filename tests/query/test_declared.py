@@ -140,7 +140,7 @@ def test_explain_knows_the_noise_beforehand():
         assert told.columns[0].half_width == pytest.approx((high - low) / 2, rel=1e-6)
         assert told.cost.rho == answer.cost.rho
         assert "how many have more is estimated first" in told.contributions
-        assert "clipped comes on top" in told.columns[0].condition
+        assert "of noise, and what is clipped" in told.columns[0].condition
 
 
 def test_explain_knows_what_is_clipped_once_it_is_estimated():

@@ -63,7 +63,7 @@ def digest_of_estimate(estimate: PrivateEstimate, catalogue: Catalogue) -> dict[
     plan = estimate.plan
     found = digest_of(plan, catalogue)
     apart = {"distinct", "ranks"}
-    if "norms" not in estimate.parts:
+    if not estimate.by_statistics:
         apart |= {"statistics", "weights"}
     selects = "keys" in estimate.parts
     if selects:  # however many rows of a person count later

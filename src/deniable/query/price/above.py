@@ -31,8 +31,9 @@ class RowsAbove:
     plan: Plan
     histogram: NoisyHistogram
     left: Amount
-    parts = ("contributions above what is declared",)
+    parts = ("norms", "rows above what is declared")
     subject = ""
+    by_statistics = True
 
     @classmethod
     def of(cls, plan: Plan, amount: Amount) -> RowsAbove:

@@ -35,6 +35,7 @@ _MOST_ROWS = 33  # bits: more rows than an engine can hold
 _BY_CHANCE = Fraction(1, 10_000)  # that noise alone makes a bin count, in one histogram
 _RANKS = 4.0  # how many units lie beyond a bound, in units of the noise on all groups together
 _USUAL_GROUPS = 100
+_WORDS = {"norms": "contributions", "rows above what is declared": "who has more than max_rows"}
 
 
 class PrivateEstimate(Protocol):
@@ -46,11 +47,15 @@ class PrivateEstimate(Protocol):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What is estimated, in words."""
+        """What is estimated: it is found by that in ledgers."""
 
     @property
     def subject(self) -> str:
         """Of which column, where it is of one."""
+
+    @property
+    def by_statistics(self) -> bool:
+        """Whether it hangs on what is counted and summed, and on the weight of each."""
 
     @property
     def loss(self) -> Loss:
@@ -71,6 +76,12 @@ class PrivateEstimate(Protocol):
 
     def assumed(self) -> Plan:
         """The plan with something made up, to see that it can be run."""
+
+
+def in_words(parts: Sequence[str]) -> str:
+    """What is estimated, for people."""
+    *most, last = (_WORDS.get(part, part) for part in parts)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def rounded_share(amount: Amount, share: Fraction) -> Amount:
@@ -145,6 +156,7 @@ class RowsOfUnits:
     """How many units may lie beyond the bound."""
     parts = ("rows",)
     subject = ""
+    by_statistics = False
 
     @classmethod
     def of(cls, plan: Plan, amount: Amount, share: Fraction = _SHARE) -> RowsOfUnits:
@@ -198,6 +210,7 @@ class Keys:
     left: Amount
     parts = ("keys",)
     subject = ""
+    by_statistics = False
 
     @property
     def loss(self) -> Loss:

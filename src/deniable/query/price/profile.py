@@ -90,10 +90,11 @@ class ProfileOfUnits:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What units add, and means of columns that are summed."""
-        return ("contributions",) if self.values is None else ("means", "contributions")
+        """Norms of units, and means of columns that are summed."""
+        return ("norms",) if self.values is None else ("means", "norms")
 
     subject = ""
+    by_statistics = True
 
     @property
     def loss(self) -> Loss:

@@ -59,6 +59,7 @@ class ProfileOfRows:
     """The most rows for which noise can be drawn at this price."""
     parts = ("rows",)
     subject = ""
+    by_statistics = False
 
     @classmethod
     def of(cls, plan: Plan, amount: Amount) -> ProfileOfRows:

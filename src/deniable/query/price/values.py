@@ -118,6 +118,8 @@ class ValuesOfColumn:
         """In words."""
         return (f"values of {self.column.name}",)
 
+    by_statistics = False
+
     @property
     def subject(self) -> str:
         """The column."""

@@ -60,6 +60,8 @@ class ValuesAgain:
         """In words."""
         return (f"the farthest values of {self.column.name}",)
 
+    by_statistics = False
+
     @property
     def subject(self) -> str:
         """The column, and where it was looked before."""

@@ -101,6 +101,12 @@ def _planned(asked: Resolved, catalogue: Catalogue, options: Options) -> Plan:
     if isinstance(found, RowSet):
         if not found.private:
             raise QueryError("the question names no private table; ask the public one directly")
+        if named.args.get("group"):
+            raise QueryError(
+                "rows of private tables are not shown, and each of these groups would be of one "
+                "person; ask for aggregates of them: SELECT AVG(n) AS mean FROM (SELECT ..., "
+                "COUNT(*) AS n ... GROUP BY ...) AS each"
+            )
         raise QueryError(
             "rows of private tables are not shown; ask for aggregates: COUNT, SUM, AVG ... with "
             "GROUP BY"

@@ -24,7 +24,7 @@ from deniable.query.plan.digest import digest_of, digest_of_estimate, wider
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.planner import Asked, Planner
 from deniable.query.price.above import RowsAbove
-from deniable.query.price.estimate import Keys, PrivateEstimate, to_hold
+from deniable.query.price.estimate import Keys, PrivateEstimate, in_words, to_hold
 from deniable.query.price.needed import needed, unseen
 from deniable.query.price.price import price
 from deniable.query.read.build import Spend
@@ -298,7 +298,7 @@ class Answering:
     def _part(self, estimate: PrivateEstimate) -> Second:
         """An estimate as a part of a question, with what is held for those after it."""
         rest = _held(estimate)
-        purpose = f"sql: estimates {' and '.join(estimate.parts)}"
+        purpose = f"sql: estimates {in_words(estimate.parts)}"
         return Second(estimate.loss, self._digest_of(estimate), purpose, rest)
 
     def _secret(self, digest: Mapping[str, object]) -> str:

@@ -23,13 +23,14 @@ from deniable.privacy.price import Price
 from deniable.query.plan.measures import Linear, Located, Measure
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.plan.tail import farther_end
+from deniable.query.price.estimate import in_words
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import share_of_lost
 from deniable.query.run.emit import KEY_PLACEHOLDER
 from deniable.query.show.clipped import ClippedSum, clipped_of
 from deniable.query.show.rows import many
 
-_ON_TOP = "of noise alone; what is clipped comes on top"
+_ON_TOP = "of noise, and what is clipped"
 
 
 @dataclass(frozen=True)
@@ -294,8 +295,7 @@ def _told(priced: Priced, unknown: Sequence[Unknown]) -> str:
 
 
 def _bought(unknown: Sequence[Unknown]) -> str:
-    *most, last = (part for each in unknown for part in each.parts)
-    listed = f"{', '.join(most)} and {last}" if most else last
+    listed = in_words([part for each in unknown for part in each.parts])
     cost = compose(*(each.loss for each in unknown)).price
     return f"its bounds are estimated privately first, by {listed}, for {cost}"
 
