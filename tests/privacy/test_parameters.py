@@ -19,8 +19,8 @@ from deniable.privacy.parameters import (
     one_of,
     parameter,
     parameters,
-    related,
 )
+from deniable.privacy.units import read_relation
 
 
 class Way(StrEnum):
@@ -37,7 +37,7 @@ class Plain:
     way: Parameter[Way | str, Way] = parameter(one_of(Way), default="slow")
     sure: Parameter[bool, bool] = parameter(flag, default=False)
     relation: Parameter[dp.Relation | str, dp.Relation] = parameter(
-        related, default=dp.Relation.ADD_REMOVE
+        read_relation, default=dp.Relation.ADD_REMOVE
     )
 
 

@@ -33,8 +33,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         return made
 
     def predict_proba(self, X: Any) -> Floats:
-        made: Floats = np.exp(self.predict_log_proba(X))
-        return made
+        return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> Any:
         """The likeliest class."""

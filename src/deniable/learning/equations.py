@@ -19,8 +19,7 @@ def shrunken_mean(sums: Floats, count: float, noise: float, longest: float = 1.0
 
     Means of single columns lie in ±`longest`.
     """
-    made: Floats = sums * count / (count**2 + noise**2 / (_TYPICAL * longest**2))
-    return made
+    return sums * count / (count**2 + noise**2 / (_TYPICAL * longest**2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +88,7 @@ class Equations:
 
     def _variance(self, values: Floats, spread: float, residual: float) -> Floats:
         fixed = self.right_noise**2 + self.noise**2 * spread * len(values)
-        made: Floats = fixed + residual * values
-        return made
+        return fixed + residual * values
 
     @staticmethod
     def _doubt(values: Floats, variance: Floats, spread: float) -> float:

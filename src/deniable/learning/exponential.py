@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from deniable.errors import ParameterError
 from deniable.learning.reals import normals, uniforms
 from deniable.learning.rows import Floats, read_numbers
 from deniable.mechanisms.selection import Exponential
-from deniable.privacy.exact import Number, positive, whole
+from deniable.privacy.exact import Number, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters, related
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
 from deniable.privacy.units import Relation, read_relation
 from deniable.trace import traced
 
@@ -40,10 +41,6 @@ class Label(StrEnum):
     SAMPLED = "(ε, δ) with δ_sampling, real-arithmetic model"
 
 
-def _read_cells(cells: int, argument: str) -> int:
-    return whole(cells, argument, least=2)
-
-
 @parameters
 class LineExponential:
     """The minimiser of Σ|w - x| over an interval, by the exponential mechanism on a fine grid.
@@ -55,9 +52,9 @@ class LineExponential:
     """
 
     epsilon: Parameter[Number, Fraction] = parameter(positive)
-    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
-    cells: Parameter[int, int] = parameter(_read_cells, default=1024)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(read_bounds)
+    cells: Parameter[int, int] = parameter(partial(whole, least=2), default=1024)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     @property
     def label(self) -> Label:

@@ -108,8 +108,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """The model's values, within the bounds of the target."""
         values = self._known(X)
-        made: Floats = np.clip(values @ self.coef_ + self.intercept_, *self._ends)
-        return made
+        return np.clip(values @ self.coef_ + self.intercept_, *self._ends)
 
 
 def _about(matrix: Floats, mean: Floats, mean_y: float) -> tuple[Floats, Floats, float]:

@@ -32,8 +32,16 @@ from deniable.privacy.composition import repeat
 from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.guarantees import Guarantee
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.parameters import Parameter, keep, one_of, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import (
+    Parameter,
+    Related,
+    keep,
+    one_of,
+    optional,
+    parameter,
+    parameters,
+)
+from deniable.privacy.units import Relation, read_relation
 
 
 class Objective(StrEnum):
@@ -62,14 +70,6 @@ class Slopes(GradientSums):
 
     def most(self, columns: int) -> int:
         return most_steps(math.sqrt(columns), columns, GRID)
-
-
-def _read_guarantee(guarantee: Guarantee, _argument: str) -> Guarantee:
-    return read_alone(guarantee=guarantee)
-
-
-def _read_rate(rate: Number | None, argument: str) -> Fraction | None:
-    return None if rate is None else probability(rate, argument)
 
 
 @parameters
@@ -108,13 +108,15 @@ class ProjectedDescent:
     """
 
     objective: Parameter[Objective | str, Objective] = parameter(one_of(Objective))
-    guarantee: Parameter[Guarantee, Guarantee] = parameter(_read_guarantee)
+    guarantee: Parameter[Guarantee, Guarantee] = parameter(
+        lambda kept, _: read_alone(guarantee=kept)
+    )
     width: Parameter[int, int] = parameter(whole)
     radius: Parameter[Number, Fraction] = parameter(positive)
     size: Parameter[int, int] = parameter(whole)
     steps: Parameter[int, int] = parameter(whole)
-    rate: Parameter[Number | None, Fraction | None] = parameter(_read_rate)
-    relation: Parameter[Relation | str, Relation] = parameter(related)
+    rate: Parameter[Number | None, Fraction | None] = parameter(optional(probability))
+    relation: Related = parameter(read_relation)
 
     def __init__(
         self,
@@ -238,5 +240,4 @@ def _slope(objective: Objective, at: Floats, target: Floats) -> Floats:
         found = np.sign(at - target)
     else:
         found = target
-    made: Floats = np.asarray(found, np.float64)
-    return made
+    return np.asarray(found, np.float64)

@@ -148,8 +148,7 @@ class Exponent:
 
     def slope(self, x: Floats) -> Floats:
         wrong = 1 / (1 + np.exp(np.clip(self.signed @ x, -700, 700)))
-        made: Floats = -self.weight * (wrong @ self.signed) + self.curvature * x
-        return made
+        return -self.weight * (wrong @ self.signed) + self.curvature * x
 
 
 class _Oracle:

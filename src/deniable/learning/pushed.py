@@ -223,8 +223,7 @@ class Pushed:
             place, values = (int(row[0]), row[1:]) if self.plan.counted.groups else (0, row)
             found[place] = [int(value or 0) for value in values]
         limits = np.iinfo(np.int64)
-        made: Integers = np.clip(found.ravel(), limits.min, limits.max).astype(np.int64)
-        return made
+        return np.clip(found.ravel(), limits.min, limits.max).astype(np.int64)
 
 
 @singledispatch

@@ -10,8 +10,7 @@ from deniable.randomness.source import SECURE, words
 
 def uniforms(count: int) -> Floats:
     """Numbers in (0, 1), multiples of 2^-53 and half of one."""
-    made: Floats = ((words(SECURE, count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return made
+    return ((words(SECURE, count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def normals(count: int) -> Floats:
@@ -19,13 +18,11 @@ def normals(count: int) -> Floats:
     pairs = (count + 1) // 2
     radius = np.sqrt(-2 * np.log(uniforms(pairs)))
     angle = 2 * np.pi * uniforms(pairs)
-    made: Floats = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-    return made
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
 
 
 def spherical_laplace(width: int, scale: float) -> Floats:
     """A vector with density proportional to exp(-|b|/scale): its length is Gamma(width, scale)."""
     length = -float(np.log(uniforms(width)).sum()) * scale
     direction = normals(width)
-    made: Floats = direction * (length / max(float(np.linalg.norm(direction)), 1e-300))
-    return made
+    return direction * (length / max(float(np.linalg.norm(direction)), 1e-300))

@@ -185,8 +185,7 @@ def added(rows: Floats) -> Floats:
 
 def lengths(rows: Floats) -> Floats:
     """The length of each row, by the same additions in the same order."""
-    made: Floats = np.sqrt(added(np.square(rows)))
-    return made
+    return np.sqrt(added(np.square(rows)))
 
 
 def on_grid(
@@ -205,8 +204,7 @@ def on_grid(
         kept = present & (square <= float(grid) ** 2)
         if most is not None:
             kept &= np.abs(whole).sum(axis=1) <= most
-    made: Floats = np.where(kept[:, None], whole, 0.0)
-    return made
+    return np.where(kept[:, None], whole, 0.0)
 
 
 def most_steps(size: float, width: int, grid: int) -> int:

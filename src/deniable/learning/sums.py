@@ -111,8 +111,7 @@ class Moments:
         k = self.width(columns)
         scale = np.array([self.row] * columns + [self.one] + [self.target] * (self.target > 0))
         full = from_weighted_triangle(noisy, k) / float(steps(k, SQUARE_GRID)) ** 2
-        made: Floats = full / np.outer(scale, scale)
-        return made
+        return full / np.outer(scale, scale)
 
     def noise(self, deviation: float, columns: int) -> float:
         """The deviation of the noise off the diagonal of vv', v of length 1."""
@@ -235,8 +234,7 @@ class Gradients(GradientSums):
     def inputs(self, units: Floats) -> Floats:
         """The rows in the coordinates of the optimiser, of length 1 at most."""
         rows = times(np.hstack([units, np.ones((len(units), 1))]), self.transform)
-        made: Floats = rows / np.maximum(lengths(rows), 1.0)[:, None]
-        return made
+        return rows / np.maximum(lengths(rows), 1.0)[:, None]
 
     def most(self, columns: int) -> int:
         """Σ|p - e_y| is 2 at most."""
@@ -293,8 +291,7 @@ def from_weighted_triangle(flat: Integers, size: int) -> Floats:
     above = np.triu_indices(size)
     matrix = np.zeros((size, size))
     matrix[above] = flat / np.where(above[0] == above[1], DIAGONAL, OFF_DIAGONAL)
-    made: Floats = matrix + np.triu(matrix, 1).T
-    return made
+    return matrix + np.triu(matrix, 1).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,14 +319,12 @@ class CellCounts:
     def cells(self, units: Floats) -> Labels:
         along = times(units - self.origin, self.axes.T) / self.width
         place = np.clip(np.floor(along + self.bins / 2), 0, self.bins - 1).astype(np.int64)
-        flat: Labels = place @ self.bins ** np.arange(len(self.axes))
-        return flat
+        return place @ self.bins ** np.arange(len(self.axes))
 
     def middles(self) -> Floats:
         """The middle of each cell, as a row."""
         place = np.arange(self.size)[:, None] // self.bins ** np.arange(len(self.axes)) % self.bins
-        made: Floats = self.origin + ((place + 0.5 - self.bins / 2) * self.width) @ self.axes
-        return made
+        return self.origin + ((place + 0.5 - self.bins / 2) * self.width) @ self.axes
 
     def moved(self, relation: Relation) -> int:
         """One row is in one cell; exchanged, it may leave one and enter another.

@@ -28,8 +28,8 @@ from deniable.privacy.exact import Number, float_above, positive, show
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import Noise, noise
 from deniable.trace import traced
@@ -41,7 +41,7 @@ class Additive(ABC):
 
     norm: ClassVar[Norm]
     sensitivity: Parameter[Number, Fraction] = parameter(positive)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     @property
     @abstractmethod

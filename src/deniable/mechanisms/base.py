@@ -24,11 +24,9 @@ class Mechanism(Protocol[Result_co]):
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        ...
 
     def release(self, value: Any) -> Result_co:
         """Release one private value. Unledgered: the caller keeps the budget."""
-        ...
 
 
 Pairs = list[tuple[Any, Any]]
@@ -44,11 +42,9 @@ class Compared(Protocol):
 
     def gap(self, x: Any, y: Any, /) -> Gap:
         """How far two values lie apart, beside what is charged for."""
-        ...
 
     def neighbours(self) -> Pairs | None:
         """Values as far apart as is charged for; None where only the caller knows any."""
-        ...
 
 
 @runtime_checkable
@@ -57,7 +53,6 @@ class Viewed(Protocol):
 
     def view(self, value: Any, plain: Plain, /) -> Any:
         """What `gap` compares."""
-        ...
 
 
 @runtime_checkable
@@ -66,7 +61,6 @@ class Coded(Protocol):
 
     def without_code(self) -> object:
         """The same parameters without that code: it survives pickling."""
-        ...
 
 
 @runtime_checkable
@@ -76,7 +70,6 @@ class Labelled(Protocol):
     @property
     def labels(self) -> tuple[Hashable, ...]:
         """All of them."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
 from deniable.privacy.parameters import (
     Parameter,
+    Related,
     flag,
     keep,
     one_of,
+    optional,
     parameter,
     parameters,
-    related,
 )
-from deniable.privacy.units import Relation
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
@@ -49,9 +50,7 @@ def _read_offset(offset: int, argument: str) -> int:
     return offset
 
 
-def _read_prior(prior: Sequence[int] | None, argument: str) -> tuple[int, ...] | None:
-    if prior is None:
-        return None
+def _read_prior(prior: Sequence[int], argument: str) -> tuple[int, ...]:
     read = tuple(whole(each, argument) for each in prior)
     if sum(read) >= _WORD:
         raise ParameterError(argument, len(read), "must be below 2^62 together")
@@ -91,9 +90,9 @@ class GridQuantile:
     bound: Parameter[int, int] = parameter(whole)
     cells: Parameter[int, int] = parameter(whole)
     ends: Parameter[bool, bool] = parameter(flag)
-    relation: Parameter[Relation | str, Relation] = parameter(related)
+    relation: Related = parameter(read_relation)
     prior: Parameter[Sequence[int] | None, tuple[int, ...] | None] = parameter(
-        _read_prior, default=None
+        optional(_read_prior), default=None
     )
 
     def __init__(

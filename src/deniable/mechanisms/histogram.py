@@ -18,8 +18,8 @@ from deniable.privacy.exact import Number, probability, whole
 from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.losses.laplace import DiscreteLaplaceLoss
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import traced
 
@@ -43,7 +43,7 @@ class Histogram:
 
     epsilon: Parameter[Number, Fraction] = parameter(ratio)
     cells: Parameter[Sequence[Hashable], tuple[Hashable, ...]] = parameter(read_labels)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         self._law.check()
@@ -112,7 +112,7 @@ class StabilityHistogram:
     epsilon: Parameter[Number, Fraction] = parameter(ratio)
     delta: Parameter[Number, Fraction] = parameter(probability)
     max_cells: Parameter[int, int] = parameter(whole, default=1)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         self._law.check()

@@ -19,8 +19,8 @@ from deniable.privacy.amount import Amount
 from deniable.privacy.exact import Number, positive, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
-from deniable.privacy.parameters import Parameter, keep, one_of, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, keep, one_of, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import noise
 from deniable.trace import traced
 
@@ -56,7 +56,7 @@ class JointNoise:
     bound: Parameter[int, int] = parameter(whole)
     weights: Parameter[Sequence[int], tuple[int, ...]] = parameter(_read_weights)
     amount: Parameter[Number, Fraction] = parameter(positive)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __init__(
         self,

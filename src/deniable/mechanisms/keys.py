@@ -18,8 +18,8 @@ from deniable.privacy.exact import Number, positive, probability, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.losses.generic import only_delta
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import GaussianLaw, noise
 from deniable.trace import traced
 
@@ -56,7 +56,7 @@ class KeySelection:
     rho: Parameter[Number, Fraction] = parameter(positive)
     delta: Parameter[Number, Fraction] = parameter(probability)
     max_groups: Parameter[int, int] = parameter(whole)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         self._law.check()

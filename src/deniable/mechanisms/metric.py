@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,6 @@ from deniable.randomness.source import SECURE
 from deniable.trace import traced
 
 Distances = tuple[tuple[Fraction, ...], ...]
-
-
-def _read_points(points: Sequence[Hashable], argument: str) -> tuple[Hashable, ...]:
-    return read_labels(points, argument, least=2)
 
 
 def _read_distances(distances: Any, argument: str) -> Distances:
@@ -85,7 +82,9 @@ class MetricExponential:
     """
 
     epsilon: Parameter[Number, Fraction] = parameter(positive)
-    points: Parameter[Sequence[Hashable], tuple[Hashable, ...]] = parameter(_read_points)
+    points: Parameter[Sequence[Hashable], tuple[Hashable, ...]] = parameter(
+        partial(read_labels, least=2)
+    )
     distances: Parameter[Sequence[Sequence[Number]], Distances] = parameter(_read_distances)
 
     def __post_init__(self) -> None:

@@ -18,9 +18,9 @@ from deniable.mechanisms.values import Floats, read_reals
 from deniable.privacy.exact import Number, float_above, positive, sqrt_up
 from deniable.privacy.losses.base import check_ratio
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.parameters import Parameter, keep, parameter, parameters, related
+from deniable.privacy.parameters import Parameter, Related, keep, parameter, parameters
 from deniable.privacy.search import least
-from deniable.privacy.units import Relation
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw
 from deniable.randomness.planar import draw_planar
@@ -51,7 +51,7 @@ class PlanarLaplace:
 
     scale: Parameter[Number, Fraction] = parameter(positive)
     sensitivity: Parameter[Number, Fraction] = parameter(positive)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
+    relation: Related = parameter(read_relation, default=Relation.REPLACE)
 
     def __init__(
         self,

@@ -20,18 +20,18 @@ from deniable.mechanisms.gaps import Gap, by_norm, moved_by, real_moves, records
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.laws import tail_threshold
 from deniable.mechanisms.values import is_scalar, read_integer, read_real, read_reals
-from deniable.privacy.exact import Number, positive, probability
+from deniable.privacy.exact import Number, positive, probability, read_bounds
 from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.parameters import (
     Parameter,
-    bounds_of,
+    Related,
     one_of,
+    optional,
     parameter,
     parameters,
-    related,
 )
-from deniable.privacy.units import Relation
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import traced
 
@@ -54,10 +54,6 @@ def _read_function(function: Proposal | str | None, argument: str) -> Proposal |
     return (
         function if function is None or callable(function) else one_of(Robust)(function, argument)
     )
-
-
-def _read_bounds(bounds: tuple[Number, Number] | None, argument: str) -> Bounds | None:
-    return None if bounds is None else bounds_of(bounds, argument)
 
 
 @parameters
@@ -89,9 +85,9 @@ class ProposeTestRelease:
         _read_function, default=None
     )
     bounds: Parameter[tuple[Number, Number] | None, Bounds | None] = parameter(
-        _read_bounds, default=None
+        optional(read_bounds), default=None
     )
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
+    relation: Related = parameter(read_relation, default=Relation.REPLACE)
 
     def __post_init__(self) -> None:
         self._test_law.check()

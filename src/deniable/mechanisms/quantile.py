@@ -14,11 +14,11 @@ from deniable.lazy import lazy
 from deniable.mechanisms.base import Pairs
 from deniable.mechanisms.gaps import Gap, records_apart
 from deniable.mechanisms.values import read_reals
-from deniable.privacy.exact import Number, probability, whole
+from deniable.privacy.exact import Number, probability, read_bounds, whole
 from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.selection import ExponentialLoss
-from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.lattice import Lattice, floor_log2
@@ -51,9 +51,9 @@ class Quantile:
 
     epsilon: Parameter[Number, Fraction] = parameter(ratio)
     share: Parameter[Number, Fraction] = parameter(probability)
-    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(read_bounds)
     reach: Parameter[int, int] = parameter(whole, default=1)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         if self.share.denominator > _FINEST_SHARE:

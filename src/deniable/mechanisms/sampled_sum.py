@@ -16,8 +16,8 @@ from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.sampled import poisson_sampled
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import bernoulli
 from deniable.randomness.noise import GaussianLaw, Noise, noise
 from deniable.randomness.source import SECURE
@@ -33,16 +33,13 @@ class Contributions(Protocol):
     @property
     def count(self) -> int:
         """How many records there are."""
-        ...
 
     @property
     def width(self) -> int:
         """How many numbers a row has."""
-        ...
 
     def rows(self, at: npt.NDArray[np.int64]) -> Integers:
         """The rows of these records."""
-        ...
 
 
 @parameters
@@ -65,7 +62,7 @@ class SampledSum:
     rate: Parameter[Number, Fraction] = parameter(probability)
     bound: Parameter[int, int] = parameter(whole)
     sigma: Parameter[Number, Fraction] = parameter(positive)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         if self.bound > _LARGEST_BOUND:

@@ -22,8 +22,8 @@ from deniable.privacy.exact import Number, positive, probability, whole
 from deniable.privacy.losses.base import Loss, ratio
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.losses.selection import ExponentialLoss
-from deniable.privacy.parameters import Parameter, flag, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, flag, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.categorical import CategoricalSampler, ScoreList, permute_and_flip
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
@@ -55,7 +55,7 @@ class Selection(ABC):
     epsilon: Parameter[Number, Fraction] = parameter(ratio)
     sensitivity: Parameter[Number, Fraction] = parameter(positive)
     monotone: Parameter[bool, bool] = parameter(flag, default=False)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     @property
     @abstractmethod

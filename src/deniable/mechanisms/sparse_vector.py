@@ -19,8 +19,8 @@ from deniable.mechanisms.values import is_scalar, read_real
 from deniable.privacy.exact import Number, exact, positive, whole
 from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.parameters import Parameter, flag, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, flag, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.fork import process_mark
 from deniable.randomness.lattice import Lattice, lattice_for
 from deniable.randomness.noise import LaplaceLaw, noise
@@ -53,7 +53,7 @@ class SparseVector:
     positives: Parameter[int, int] = parameter(whole, default=1)
     monotone: Parameter[bool, bool] = parameter(flag, default=False)
     numeric: Parameter[bool, bool] = parameter(flag, default=False)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         for law in (self.threshold_law, self.value_law):

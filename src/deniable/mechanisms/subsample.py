@@ -20,17 +20,16 @@ from deniable.mechanisms.children import bytes_in_child
 from deniable.mechanisms.gaps import Gap, records_apart
 from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.quantile import Quantile
-from deniable.privacy.exact import Number, exact, positive, whole
+from deniable.privacy.exact import Number, exact, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.parameters import (
     Parameter,
-    bounds_of,
+    Related,
     one_of,
     parameter,
     parameters,
-    related,
 )
-from deniable.privacy.units import Relation
+from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
@@ -86,12 +85,12 @@ class SubsampleAggregate:
     epsilon: Parameter[Number, Fraction] = parameter(positive)
     blocks: Parameter[int, int] = parameter(whole)
     aggregate: Parameter[Combination | str, Combination] = parameter(one_of(Combination))
-    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(read_bounds)
     default: Parameter[Number, Fraction] = parameter(exact)
     function: Parameter[BlockFunction, BlockFunction] = parameter(_read_function)
     reach: Parameter[int, int] = parameter(whole, default=1)
     timeout: Parameter[Number, float] = parameter(_read_timeout, default=60)
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __post_init__(self) -> None:
         if not self.bounds[0] <= self.default <= self.bounds[1]:

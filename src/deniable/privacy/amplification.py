@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from deniable.errors import ParameterError, ParameterTypeError, RelationError
+from deniable.errors import ParameterError, RelationError
 from deniable.privacy.exact import Number, exact, probability, whole
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.base import Loss, check_loss
 from deniable.privacy.losses.generic import ApproxLoss
 from deniable.privacy.units import Relation
 
@@ -22,9 +22,7 @@ def shuffled(loss: Loss, *, people: int, delta: Number) -> ApproxLoss:
     ε0 <= ln(n / (16 ln(2/δ))) (Feldman, McMillan & Talwar 2021, Thm 3.1). It holds only if nobody
     who sees the answers can tell whose is whose, not by order, address or time.
     """
-    if not isinstance(loss, Loss):
-        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
-    if loss.relation != Relation.REPLACE:
+    if check_loss(loss).relation != Relation.REPLACE:
         raise RelationError("a shuffled answer is replaced, not added: use relation='replace'")
     if loss.pure is None:
         raise ParameterError("loss", loss.kind, "each person's randomiser must be pure")

@@ -13,7 +13,7 @@ from deniable.privacy.accountants import gdp
 from deniable.privacy.composition import Composed, repeat
 from deniable.privacy.exact import Number, exact, positive, sqrt_up
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.base import Loss, check_loss
 from deniable.privacy.losses.gaussian import DiscreteGaussianLoss
 from deniable.privacy.search import bracket_up, falling_root, least
 
@@ -138,9 +138,7 @@ def most_releases(loss: Loss, guarantee: Guarantee) -> int:
 
     Under an (ε, δ) target a few more in a million may still keep it.
     """
-    if not isinstance(loss, Loss):
-        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
-    if not loss.satisfies(guarantee):
+    if not check_loss(loss).satisfies(guarantee):
         return 0
     # `excess` rises with the count and is 0 or less where the guarantee is kept.
     if isinstance(guarantee, ApproxDP):

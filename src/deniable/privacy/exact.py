@@ -87,14 +87,16 @@ def whole(value: int, argument: str, *, least: int = 1) -> int:
     return count
 
 
-def read_bounds(value: tuple[Number, Number]) -> tuple[Fraction, Fraction]:
+def read_bounds(
+    value: tuple[Number, Number], argument: str = "bounds"
+) -> tuple[Fraction, Fraction]:
     """Read a pair (low, high) that rises."""
     pair: object = value
     if type(pair) not in (tuple, list) or len(value) != 2:
-        raise ParameterError("bounds", value, "must be a pair (low, high)")
-    low, high = (exact(end, "bounds") for end in value)
+        raise ParameterError(argument, value, "must be a pair (low, high)")
+    low, high = (exact(end, argument) for end in value)
     if low >= high:
-        raise ParameterError("bounds", (float(low), float(high)), "must rise from low to high")
+        raise ParameterError(argument, (float(low), float(high)), "must rise from low to high")
     return low, high
 
 

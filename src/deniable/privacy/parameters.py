@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, dataclass_transform, overload
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import Number, read_bounds, show
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.exact import show
+from deniable.privacy.units import Relation
 
 Given_contra = TypeVar("Given_contra", contravariant=True)
 Kept_co = TypeVar("Kept_co", covariant=True)
@@ -43,6 +43,10 @@ class Parameter(Generic[Given_contra, Kept_co]):
         def __get__(self, instance: object | None, owner: type) -> object: ...
 
         def __set__(self, instance: object, value: Given_contra) -> None: ...
+
+
+Related = Parameter[Relation | str, Relation]
+"""A neighbour relation, or its name."""
 
 
 def parameter(read: Callable[[Any, str], object], *, default: object = ...) -> Any:
@@ -113,14 +117,9 @@ def keep(made: Any, **values: object) -> None:
     made.__post_init__()
 
 
-def related(value: Relation | str, _argument: str) -> Relation:
-    """A neighbour relation, or its name."""
-    return read_relation(value)
-
-
-def bounds_of(value: tuple[Number, Number], _argument: str) -> tuple[Fraction, Fraction]:
-    """A pair (low, high) that rises."""
-    return read_bounds(value)
+def optional(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """None, or what another reader takes."""
+    return lambda value, argument: None if value is None else read(value, argument)
 
 
 def flag(value: bool, argument: str) -> bool:

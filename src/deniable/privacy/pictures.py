@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable.errors import ParameterError, ParameterTypeError
+from deniable.errors import ParameterError
 from deniable.plots import lines
 from deniable.privacy.accountants import zcdp
 from deniable.privacy.composition import repeat
 from deniable.privacy.exact import Number, positive, probability, whole
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.losses.base import Loss, check_loss
 from deniable.privacy.theorems import advanced_composition
 
 _POINTS = 40
@@ -57,8 +57,7 @@ def plot_growth(
     loss: Loss, path: str | Path, *, delta: Number, counts: Sequence[int] = (1, 3, 10, 30, 100, 300)
 ) -> Path:
     """Draw how ε grows with the number of releases: basic, advanced, zCDP and numerical."""
-    if not isinstance(loss, Loss):
-        raise ParameterTypeError("loss", type(loss).__name__, "must be a loss (m.loss)")
+    check_loss(loss)
     steps = sorted({whole(count, "counts") for count in counts})
     if not steps:
         raise ParameterError("counts", counts, "give at least one number of releases")

@@ -57,10 +57,10 @@ def _unit(column: str | None) -> Unit:
     return ROW if column is None else Unit(column)
 
 
-def read_relation(value: Relation | str) -> Relation:
+def read_relation(value: Relation | str, argument: str = "relation") -> Relation:
     """Read a neighbour relation from its name."""
     try:
         return Relation(value)
     except ValueError:
         allowed = " or ".join(repr(str(relation)) for relation in Relation)
-        raise ParameterError("relation", value, f"must be {allowed}") from None
+        raise ParameterError(argument, value, f"must be {allowed}") from None

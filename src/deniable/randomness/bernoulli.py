@@ -92,8 +92,7 @@ def exp_minus_floats(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     value = np.ones_like(rest)
     for order in range(_TERMS, 0, -1):
         value = 1.0 - rest * value / order
-    scaled: npt.NDArray[np.float64] = value * _whole_powers()[whole.astype(np.intp)]
-    return scaled
+    return value * _whole_powers()[whole.astype(np.intp)]
 
 
 @lru_cache(maxsize=1)

@@ -33,7 +33,6 @@ class Cumulative(Protocol):
 
     def brackets(self, count: int, precision: int) -> list[Bracket]:
         """Bracket F(0), ..., F(count - 1); fewer where the law ends earlier."""
-        ...
 
 
 class InversionTable:

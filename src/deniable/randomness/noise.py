@@ -41,7 +41,6 @@ class Sampler(Protocol):
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
         """Draw `count` integers."""
-        ...
 
 
 class Law(Hashable, Protocol):
@@ -49,11 +48,9 @@ class Law(Hashable, Protocol):
 
     def check(self) -> None:
         """Raise `ParameterError` where the law cannot be drawn exactly in 64 bits."""
-        ...
 
     def sampler(self) -> Sampler:
         """Build the exact sampler of this law."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,6 @@ class Source(Protocol):
 
     def draw(self, count: int) -> Bytes:
         """Return `count` fresh bytes."""
-        ...
 
 
 class _Keystream:

@@ -30,22 +30,18 @@ class Tokens(Protocol):
     @property
     def public(self) -> str | None:
         """The key that devices blind under, as text, if there is one."""
-        ...
 
     @property
     def fingerprint(self) -> str | None:
         """What respondents compare the key by, if there is one."""
-        ...
 
     def sign(self, blinded: bytes) -> bytes:
         """Sign a blinded token; AdmissionError where it is none. The store counts."""
-        ...
 
     def verify(
         self, connection: sa.Connection, survey: str, message: bytes, signature: bytes
     ) -> None:
         """AdmissionError unless this token was issued for this survey."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,7 @@ class Boosted:
 
     def marginal(self, columns: Sequence[str]) -> Floats:
         """Cell by cell the median of the synopses."""
-        found: Floats = np.median([each.marginal(columns) for each in self.synopses], axis=0)
-        return found
+        return np.median([each.marginal(columns) for each in self.synopses], axis=0)
 
     def sample(self, rows: int) -> Codes:
         """Rows of the mixture of all synopses, equally."""

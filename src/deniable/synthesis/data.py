@@ -91,8 +91,7 @@ class CodedRows:
         cell = np.zeros(codes.shape[1], dtype=np.int64)
         for column, size in zip(clique, shape, strict=True):
             cell = cell * size + codes[self.domain.place(column)]
-        counted: Counts = np.bincount(cell, minlength=self.domain.size(clique)).reshape(shape)
-        return counted
+        return np.bincount(cell, minlength=self.domain.size(clique)).reshape(shape)
 
 
 def check_cells(domain: Domain, clique: Clique) -> None:

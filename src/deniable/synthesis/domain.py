@@ -92,5 +92,4 @@ def widen(table: Floats, clique: Clique, within: Clique) -> Floats:
 def project(table: Floats, within: Clique, clique: Clique) -> Floats:
     """The sums of a table over a smaller clique in the same order."""
     axes = tuple(axis for axis, column in enumerate(within) if column not in clique)
-    found: Floats = table.sum(axis=axes) if axes else table
-    return found
+    return table.sum(axis=axes) if axes else table

@@ -111,8 +111,7 @@ class ClosestDatabase:
         for chunk in chunks(self._masks.shape[1], self.rows):
             answers = chunk @ self._masks.T * (self.total / self.rows)
             parts.append(-np.abs(in_steps(answers, steps) - truth).max(axis=1))
-        found: Counts = np.concatenate(parts)
-        return found
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +171,7 @@ def _frozen_queries(queries: Iterable[Counting], domain: Domain) -> tuple[Counti
 
 def plain(numbers: object) -> Floats:
     """A copy in floats of its own: no class of a caller's computes with it."""
-    found: Floats = np.array(numbers, dtype=np.float64, subok=False, copy=True)
-    return found
+    return np.array(numbers, dtype=np.float64, subok=False, copy=True)
 
 
 def in_steps(model: Floats, steps: int) -> Counts:
@@ -181,5 +179,4 @@ def in_steps(model: Floats, steps: int) -> Counts:
     own = plain(model)
     most = float(_LARGEST // max(own.size, 1 << 10))
     wide = np.nan_to_num(own * steps, nan=0.0, posinf=most, neginf=-most)
-    found: Counts = np.rint(np.clip(wide, -most, most)).astype(np.int64)
-    return found
+    return np.rint(np.clip(wide, -most, most)).astype(np.int64)

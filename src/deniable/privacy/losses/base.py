@@ -31,7 +31,7 @@ from deniable.privacy.exact import (
     probability,
 )
 from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
+from deniable.privacy.parameters import Related, parameter, parameters
 from deniable.privacy.price import Price, on_grid
 from deniable.privacy.search import bracket_up, least, maximum
 from deniable.privacy.units import Relation, read_relation
@@ -54,7 +54,7 @@ class Loss(ABC):
     """What one release did to the privacy of one unit."""
 
     kind: ClassVar[str]
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.ADD_REMOVE)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
 
     def __repr__(self) -> str:
         """Every field exactly: losses of which one is met are stored in the order of it."""
@@ -220,11 +220,16 @@ class Loss(ABC):
         return replace(self.group(2), relation=wanted)
 
 
-def read_loss(value: object) -> Loss:
-    """A loss of this library's own, no subclass, copied: what was stated is what is read."""
+def check_loss(value: object, _argument: str = "loss") -> Loss:
+    """Refuse what is no loss."""
     if not isinstance(value, Loss):
         raise ParameterTypeError("loss", type(value).__name__, "must be a loss (m.loss)")
-    made: Loss = frozen(value, "loss")
+    return value
+
+
+def read_loss(value: object) -> Loss:
+    """A loss of this library's own, no subclass, copied: what was stated is what is read."""
+    made: Loss = frozen(check_loss(value), "loss")
     return made
 
 

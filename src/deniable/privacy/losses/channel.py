@@ -19,17 +19,13 @@ from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_
 from deniable.privacy.exact import Number, log_float, log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
-from deniable.privacy.units import Relation
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 
 Floats = npt.NDArray[np.float64]
 
 
 Rows = tuple[tuple[Fraction, ...], ...]
-
-
-def _read_rows(rows: Sequence[Sequence[Number]], _argument: str) -> Rows:
-    return read_rows(rows)
 
 
 @parameters
@@ -40,8 +36,8 @@ class ChannelLoss(Loss):
     """
 
     kind: ClassVar[str] = "channel"
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
-    rows: Parameter[Sequence[Sequence[Number]], Rows] = parameter(_read_rows)
+    relation: Related = parameter(read_relation, default=Relation.REPLACE)
+    rows: Parameter[Sequence[Sequence[Number]], Rows] = parameter(lambda rows, _: read_rows(rows))
 
     def __post_init__(self) -> None:
         worst = worst_of_all(self.rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,12 +25,8 @@ from deniable.privacy.exact import (
 )
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss, response_divergence
-from deniable.privacy.parameters import Parameter, parameter, parameters, related
-from deniable.privacy.units import Relation
-
-
-def _read_categories(categories: int, argument: str) -> int:
-    return whole(categories, argument, least=2)
+from deniable.privacy.parameters import Parameter, Related, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 
 
 @parameters
@@ -41,9 +38,9 @@ class RandomizedResponseLoss(Loss):
     """
 
     kind: ClassVar[str] = "randomized_response"
-    relation: Parameter[Relation | str, Relation] = parameter(related, default=Relation.REPLACE)
+    relation: Related = parameter(read_relation, default=Relation.REPLACE)
     truth: Parameter[Number, Fraction] = parameter(probability)
-    categories: Parameter[int, int] = parameter(_read_categories, default=2)
+    categories: Parameter[int, int] = parameter(partial(whole, least=2), default=2)
 
     def __post_init__(self) -> None:
         if self.truth * self.categories <= 1:

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.errors import ParameterError, ParameterTypeError, RelationError
+from deniable.errors import ParameterError, RelationError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
 from deniable.privacy.accountants.ladder import TooLongError, read
@@ -37,7 +37,7 @@ from deniable.privacy.accountants.sampling import (
     unmixed,
 )
 from deniable.privacy.exact import Number, decimal, high_precision, probability, rounded_up, whole
-from deniable.privacy.losses.base import Concentrated, Loss
+from deniable.privacy.losses.base import Concentrated, Loss, check_loss
 from deniable.privacy.losses.gaussian import GaussianLoss
 from deniable.privacy.losses.generic import ApproxLoss, PureLoss
 from deniable.privacy.losses.laplace import LaplaceLoss
@@ -50,12 +50,6 @@ _FARTHEST = 1e4  # order times μ up to which divergences are integrated
 _NEARLY_ALL = Fraction(1, 10**9)
 
 
-def _read_base(base: Loss, _argument: str) -> Loss:
-    if not isinstance(base, Loss):
-        raise ParameterTypeError("loss", type(base).__name__, "must be a loss (m.loss)")
-    return base
-
-
 @parameters
 class SampledLoss(Loss):
     """`base`, run on a Poisson sample of rate `rate`. Made by `poisson_sampled`.
@@ -65,7 +59,7 @@ class SampledLoss(Loss):
 
     kind: ClassVar[str] = "sampled"
     rate: Parameter[Number, Fraction] = parameter(probability)
-    base: Parameter[Loss, Loss] = parameter(_read_base)
+    base: Parameter[Loss, Loss] = parameter(check_loss)
 
     def __post_init__(self) -> None:
         if self.base.relation != Relation.ADD_REMOVE:

@@ -78,8 +78,7 @@ def scaling(measured: Floats, expected: Floats, deviation: float | Floats) -> Fl
 
     Where noise is as large as the cell, the ratio says nothing, and the step is short.
     """
-    found: Floats = (measured - expected) / (np.maximum(measured, expected) + deviation)
-    return found
+    return (measured - expected) / (np.maximum(measured, expected) + deviation)
 
 
 def check_dense(domain: Domain, max_megabytes: Fraction = MOST_MEGABYTES) -> None:

@@ -137,5 +137,4 @@ def _contracted(one: tuple[Clique, Floats], other: tuple[Clique, Floats], keep: 
 
 def _divided(table: Floats, by: Floats) -> Floats:
     """A ratio; 0 where nothing is given."""
-    found: Floats = np.divide(table, by, out=np.zeros_like(table), where=by > 0)
-    return found
+    return np.divide(table, by, out=np.zeros_like(table), where=by > 0)

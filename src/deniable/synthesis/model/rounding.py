@@ -13,8 +13,7 @@ from deniable.synthesis.domain import Codes, Floats
 
 def uniforms(count: int) -> Floats:
     """Uniform numbers in [0, 1)."""
-    found: Floats = (words(SECURE, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return found
+    return (words(SECURE, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def shuffled(count: int) -> Codes:
