@@ -88,7 +88,7 @@ def test_all_groups_together_are_within_epsilon_and_rho(share):
         for order in (1.5, 2.0, 8.0, 32.0):
             for flip in (1, -1):
                 divergence = sum(_renyi(*pair[::flip], order) for pair in two)
-                assert divergence <= float(dense.amount) * order * (1 + 1e-12)
+                assert divergence <= float(dense.rho) * order * (1 + 1e-12)
 
 
 def _renyi(p, q, order):

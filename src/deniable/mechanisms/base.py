@@ -8,9 +8,14 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.lazy import lazy
 from deniable.mechanisms.gaps import Gap
-from deniable.privacy.exact import Number, probability
+from deniable.mechanisms.laws import Norm
+from deniable.privacy.amount import Amount, Kind
+from deniable.privacy.exact import Number, positive, probability
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.parameters import Parameter, Related, optional, parameter, parameters
+from deniable.privacy.units import Relation, read_relation
 
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -70,6 +75,34 @@ class Labelled(Protocol):
     @property
     def labels(self) -> tuple[Hashable, ...]:
         """All of them."""
+
+
+@parameters
+class ByAmount:
+    """A mechanism that is bought by an ε, or by a ρ, with noise for contributions of that norm."""
+
+    epsilon: Parameter[Number | None, Fraction | None] = parameter(optional(positive), default=None)
+    rho: Parameter[Number | None, Fraction | None] = parameter(optional(positive), default=None)
+    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
+
+    def __post_init__(self) -> None:
+        _ = self.amount  # both, or neither, are refused here
+
+    @lazy
+    def amount(self) -> Amount:
+        """What one release costs."""
+        name, value = exactly_one(epsilon=self.epsilon, rho=self.rho)
+        return Amount(Kind(name), positive(value, name), self.relation)
+
+    @lazy
+    def loss(self) -> Loss:
+        """What one release costs."""
+        return self.amount.loss
+
+    @property
+    def norm(self) -> Norm:
+        """L1 for an ε, L2 for a ρ."""
+        return Norm.L1 if self.amount.pure else Norm.L2
 
 
 @dataclass(frozen=True)

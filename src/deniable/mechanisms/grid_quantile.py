@@ -11,23 +11,16 @@ import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import Pairs, exactly_one
+from deniable.mechanisms.base import ByAmount, Pairs
 from deniable.mechanisms.gaps import Gap, by_norm, misshapen
-from deniable.mechanisms.laws import Norm
-from deniable.privacy.exact import Number, exact, positive, sqrt_up, whole
-from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
+from deniable.privacy.exact import Number, exact, sqrt_up, whole
 from deniable.privacy.parameters import (
     Parameter,
-    Related,
     flag,
-    keep,
-    one_of,
     optional,
     parameter,
     parameters,
 )
-from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
@@ -58,7 +51,7 @@ def _read_prior(prior: Sequence[int], argument: str) -> tuple[int, ...]:
 
 
 @parameters
-class GridQuantile:
+class GridQuantile(ByAmount):
     """For each group, the cell in which the value of rank share·W + offset lies, W its weight.
 
     Cells lie in order and hold weights, whole numbers of steps. The score of a cell is minus the
@@ -83,46 +76,17 @@ class GridQuantile:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    norm: Parameter[Norm | str, Norm] = parameter(one_of(Norm))
-    amount: Parameter[Number, Fraction] = parameter(positive)
     share: Parameter[Number, Fraction] = parameter(read_share)
-    offset: Parameter[int, int] = parameter(_read_offset)
+    offset: Parameter[int, int] = parameter(_read_offset, default=0)
     bound: Parameter[int, int] = parameter(whole)
     cells: Parameter[int, int] = parameter(whole)
-    ends: Parameter[bool, bool] = parameter(flag)
-    relation: Related = parameter(read_relation)
+    ends: Parameter[bool, bool] = parameter(flag, default=False)
     prior: Parameter[Sequence[int] | None, tuple[int, ...] | None] = parameter(
         optional(_read_prior), default=None
     )
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        share: Number,
-        offset: int = 0,
-        bound: int,
-        cells: int,
-        ends: bool = False,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        prior: Sequence[int] | None = None,
-    ) -> None:
-        name, given = exactly_one(epsilon=epsilon, rho=rho)
-        keep(
-            self,
-            norm=Norm.L1 if name == "epsilon" else Norm.L2,
-            amount=positive(given, name),
-            share=share,
-            offset=offset,
-            bound=bound,
-            cells=cells,
-            ends=ends,
-            relation=relation,
-            prior=prior,
-        )
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.prior is not None and len(self.prior) != self.cells + 2 * self.ends:
             raise ParameterError("prior", len(self.prior), "one whole number a cell")
 
@@ -130,16 +94,9 @@ class GridQuantile:
     def rate(self) -> Fraction:
         """η, what one step of weight is worth in a score; rounded down."""
         reach = max(self.share, 1 - self.share) * self.bound
-        if self.norm == Norm.L1:
-            return self.amount / (2 * reach)
-        return 1 / sqrt_up(reach**2 / (2 * self.amount), 30)
-
-    @lazy
-    def loss(self) -> Loss:
-        """What one release costs."""
-        if self.norm == Norm.L1:
-            return PureLoss(bound=self.amount, relation=self.relation)
-        return ConcentratedLoss(bound=self.amount, relation=self.relation)
+        if self.amount.pure:
+            return self.amount.value / (2 * reach)
+        return 1 / sqrt_up(reach**2 / (2 * self.amount.value), 30)
 
     def rank_error(self, *, confidence: Number) -> int:
         """Steps of weight by which the rank is missed at most, with this probability.

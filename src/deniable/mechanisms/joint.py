@@ -12,15 +12,13 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
-from deniable.mechanisms.base import Pairs, exactly_one, read_confidence
+from deniable.mechanisms.base import ByAmount, Pairs, read_confidence
 from deniable.mechanisms.gaps import Gap, by_norm, misshapen
 from deniable.mechanisms.laws import AdditiveLaw, Norm, quantile
 from deniable.privacy.amount import Amount
-from deniable.privacy.exact import Number, positive, sqrt_up, whole
+from deniable.privacy.exact import Number, sqrt_up, whole
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.losses.generic import ConcentratedLoss, PureLoss
-from deniable.privacy.parameters import Parameter, Related, keep, one_of, parameter, parameters
-from deniable.privacy.units import Relation, read_relation
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.randomness.noise import noise
 from deniable.trace import traced
 
@@ -35,7 +33,7 @@ def _read_weights(weights: Sequence[int], argument: str) -> tuple[int, ...]:
 
 
 @parameters
-class JointNoise:
+class JointNoise(ByAmount):
     """Integer noise on a table of statistics, one row a group, one column a statistic.
 
     Formal guarantee. For integer tables that move, between neighbours under `relation`, by D with
@@ -52,27 +50,11 @@ class JointNoise:
     A bare release is unledgered: the caller keeps the budget.
     """
 
-    norm: Parameter[Norm | str, Norm] = parameter(one_of(Norm))
     bound: Parameter[int, int] = parameter(whole)
     weights: Parameter[Sequence[int], tuple[int, ...]] = parameter(_read_weights)
-    amount: Parameter[Number, Fraction] = parameter(positive)
-    relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        bound: int,
-        weights: Sequence[int],
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        name, given = exactly_one(epsilon=epsilon, rho=rho)
-        amount = positive(given, name)
-        norm = Norm.L1 if name == "epsilon" else Norm.L2
-        keep(self, norm=norm, bound=bound, weights=weights, amount=amount, relation=relation)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for column in range(len(self.weights)):
             self.law(column).check()
 
@@ -80,8 +62,8 @@ class JointNoise:
     def _spread(self) -> Fraction:
         """The scale, or σ rounded up, of a column of weight 1."""
         if self.norm == Norm.L1:
-            return self.bound / self.amount
-        return sqrt_up(self.bound**2 / (2 * self.amount), 30)
+            return self.bound / self.amount.value
+        return sqrt_up(self.bound**2 / (2 * self.amount.value), 30)
 
     @lazy
     def loss(self) -> Loss:
@@ -92,11 +74,9 @@ class JointNoise:
         entries of weight w the term is (wD)²/(σ² - 25 w²), which is largest for W. Where W moves by
         less than two steps, columns of smaller weights may move by several: of those, ρ is known.
         """
-        if self.norm == Norm.L1:
-            return PureLoss(bound=self.amount, relation=self.relation)
         largest = max(self.weights)
-        if min(self.weights) < largest and self.bound**2 < 2 * largest**2:
-            return ConcentratedLoss(bound=self.amount, relation=self.relation)
+        if self.amount.pure or (min(self.weights) < largest and self.bound**2 < 2 * largest**2):
+            return self.amount.loss
         return Norm.L2.loss(self._spread / largest, Fraction(self.bound, largest), self.relation)
 
     def law(self, column: int) -> AdditiveLaw:

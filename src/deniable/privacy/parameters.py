@@ -23,7 +23,6 @@ from deniable.privacy.units import Relation
 Given_contra = TypeVar("Given_contra", contravariant=True)
 Kept_co = TypeVar("Kept_co", covariant=True)
 Kind = TypeVar("Kind", bound=type)
-Made = TypeVar("Made")
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -94,13 +93,6 @@ def _of_fields(kind: Any, /, **values: object) -> Any:
     made = object.__new__(kind)
     keep(made, **values)
     return made
-
-
-def changed(made: Made, **changes: object) -> Made:
-    """The same with other values; for classes whose constructor takes other names."""
-    kept = {each.name: getattr(made, each.name) for each in fields(cast("Any", made))}
-    again: Any = _of_fields(type(made), **{**kept, **changes})
-    return cast("Made", again)
 
 
 _DECLARED: dict[type, dict[str, Parameter[Any, Any]]] = {}

@@ -24,7 +24,6 @@ from deniable.mechanisms.joint import additive
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.parameters import changed
 from deniable.query.plan.distances import Distances, binned
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
 from deniable.query.plan.plan import Plan
@@ -156,7 +155,7 @@ class ValuesOfColumn:
         About 1 where it is 0. Whatever the data, going too far out is ever less likely.
         """
         level, place = abs(cell - _MANY) - 1, self.place
-        return changed(place, prior=_PRIOR if level < 0 else _likely(level))
+        return replace(place, prior=_PRIOR if level < 0 else _likely(level))
 
     def applied(self, stored: Any) -> Plan:
         """With bounds for the column."""
