@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for
+from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for
 from deniable.learning.priced import PricedEstimator
 from deniable.learning.rows import GRID, Floats, read_column, read_features
 from deniable.learning.scikit import read_classes, read_pair, read_positive
@@ -172,7 +172,7 @@ class SubsampledEstimator(PricedEstimator):
         noisy = replace(mechanism, function=learned).release(records)
         share = noisy / (GRID * mechanism.blocks)
         self._keep(low + np.clip(share, 0, 1) * (high - low), shapes, values.shape[1])
-        spread = deviation(mechanism.noise) / (GRID * mechanism.blocks)
+        spread = mechanism.noise.deviation / (GRID * mechanism.blocks)
         self.standard_error_ = spread * (high - low)
         return self
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,14 +51,11 @@ class LineExponential:
     finite number counts as nothing.
     """
 
+    label: ClassVar[Label] = Label.PURE
     epsilon: Parameter[Number, Fraction] = parameter(positive)
     bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(read_bounds)
     cells: Parameter[int, int] = parameter(partial(whole, least=2), default=1024)
     relation: Related = parameter(read_relation, default=Relation.ADD_REMOVE)
-
-    @property
-    def label(self) -> Label:
-        return Label.PURE
 
     @property
     def loss(self) -> Loss:
@@ -100,6 +97,7 @@ class BallExponential:
     with anything that is no finite number count as nothing.
     """
 
+    label: ClassVar[Label] = Label.PURE_REAL
     epsilon: float
     radius: float
     relation: Relation
@@ -113,10 +111,6 @@ class BallExponential:
         object.__setattr__(self, "epsilon", float(positive(epsilon, "epsilon")))
         object.__setattr__(self, "radius", float(positive(radius, "radius")))
         object.__setattr__(self, "relation", read_relation(relation))
-
-    @property
-    def label(self) -> Label:
-        return Label.PURE_REAL
 
     @property
     def loss(self) -> Loss:

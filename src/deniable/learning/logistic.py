@@ -11,7 +11,7 @@ import numpy as np
 
 from deniable.learning.classifier import LinearClassifier
 from deniable.learning.descent import STEP, Descent
-from deniable.learning.noise import Share, deviation
+from deniable.learning.noise import Share
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import Gradients, Moments, Sums
@@ -112,7 +112,7 @@ class LogisticRegression(LinearClassifier, SumsEstimator):
         weights = last = np.zeros((self._directions(), width + 1))
         mean = np.zeros_like(weights)
         stepping = self._noise(Gradients(place.transform, weights), self._steps(), width)
-        each = Gradients(place.transform, weights).noise(deviation(stepping))
+        each = Gradients(place.transform, weights).noise(stepping.deviation)
         place = place.lengthened(each * place.stretch / place.count * weights.size**0.5)
         scale = place.stretch / place.count
         heard = each * scale

@@ -120,8 +120,7 @@ class PrivateMinimum:
         """
         added = 0.0
         if self.way != Way.OBJECTIVE:
-            drawn = self._output_noise(width)
-            added = float(math.sqrt(2) * drawn.scale if isinstance(drawn, Laplace) else drawn.sigma)
+            added = self._output_noise(width).deviation
         if self.way == Way.OUTPUT:
             return added
         wide = math.sqrt(width + 1) if isinstance(self.guarantee, PureDP) else 1.0

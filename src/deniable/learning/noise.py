@@ -9,7 +9,6 @@ would charge more for the whole than was said.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -131,10 +130,3 @@ def _loss(sums: Bounded, share: Share, guarantee: Guarantee, neighbours: Neighbo
         each = _each(guarantee, guarantee.epsilon, share)
         return PureLoss(bound=each, relation=neighbours.relation)
     return mechanism_for(sums, 1, share, guarantee, neighbours).loss
-
-
-def deviation(mechanism: Mechanism) -> float:
-    """The standard deviation of the noise on one number, to float precision."""
-    if isinstance(mechanism, DiscreteGaussian):
-        return float(mechanism.sigma)
-    return math.sqrt(2) * float(mechanism.scale)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deniable.learning.noise import Mechanism, deviation
+from deniable.learning.noise import Mechanism
 from deniable.learning.rows import GRID
 from deniable.learning.sums import Gradients, GroupSums, Moments, Sums
 
@@ -43,7 +43,7 @@ def foreseen(parts: Sequence[tuple[Sums, Mechanism, int]], size: int, features: 
 
 
 def _ratio(sums: Sums, mechanism: Mechanism, times: int, size: int, features: int) -> float:
-    spread = deviation(mechanism)
+    spread = mechanism.deviation
     match sums:
         case Moments():
             # The noise matrix has eigenvalues up to 2s sqrt(k); the rows' k eigenvalues share

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import ParameterError
-from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for, price
+from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price
 from deniable.learning.rows import (
     GRID,
     Floats,
@@ -225,7 +225,7 @@ class ProjectedDescent:
             noise = float(mechanism.sigma) / float(self.rate)
             sampled = 1 / (float(self.rate) * self.size)
         else:
-            noise, sampled = deviation(mechanism), 0.0
+            noise, sampled = mechanism.deviation, 0.0
         each = noise / steps(self.width, GRID) / self.size
         return math.sqrt(1 + sampled + self.width * each**2)
 

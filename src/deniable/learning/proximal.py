@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,18 +50,12 @@ class RegularisedExponential:
     "replace": the number of turns rests on the number of rows.
     """
 
+    relation: ClassVar[Relation] = Relation.REPLACE
+    label: ClassVar[Label] = Label.SAMPLED
     guarantee: ApproxDP
     size: int
     width: int
     radius: float
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE
-
-    @property
-    def label(self) -> Label:
-        return Label.SAMPLED
 
     @property
     def loss(self) -> Loss:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import stats
@@ -40,6 +41,8 @@ class PerfectExponential:
     on the data.
     """
 
+    relation: ClassVar[Relation] = Relation.REPLACE
+    label: ClassVar[Label] = Label.PURE_REAL
     epsilon: float
     size: int
     width: int
@@ -55,14 +58,6 @@ class PerfectExponential:
                 self.penalty,
                 "draws would hardly ever be accepted; raise it, or use RegularisedExponential",
             )
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE
-
-    @property
-    def label(self) -> Label:
-        return Label.PURE_REAL
 
     @property
     def loss(self) -> Loss:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import frameless
-from deniable.learning.noise import Mechanism, Neighbours, Share, deviation, mechanism_for, price
+from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price
 from deniable.learning.outlook import Outlook, foreseen
 from deniable.learning.priced import PricedEstimator
 from deniable.learning.rows import (
@@ -156,7 +156,7 @@ class SumsEstimator(PrivateEstimator):
     ) -> tuple[Integers, float]:
         """Noisy sums for their share, and the deviation of their noise."""
         mechanism = self._noise(sums, share, width)
-        return reader.draw(mechanism, sums), deviation(mechanism)
+        return reader.draw(mechanism, sums), mechanism.deviation
 
     def _noise(self, sums: Sums, share: Share, width: int) -> Mechanism:
         return mechanism_for(sums, width, share, self._kept(), self._neighbours())

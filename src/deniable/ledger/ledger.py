@@ -60,14 +60,15 @@ from deniable.ledger.watch import Watch
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.wire import loss_from_json, loss_to_json
-from deniable.trace import Heard, stated
+from deniable.trace import stated
 
 
 class Ledger:
     """Budgets of populations, kept in a store.
 
     `where` is the path of an SQLite file, a URL of SQLite or Postgres, or None for a ledger that
-    lives and dies with the process.
+    lives and dies with the process. `store` is where the entries are, `key` that of the chain, and
+    `heard` says who may listen while it is used.
     """
 
     def __init__(
@@ -83,19 +84,18 @@ class Ledger:
         if not isinstance(place, str | Path | None):
             raise ParameterTypeError("where", type(place).__name__, "must be a path or a URL")
         self._clock, self._nonce = clock, nonce
-        self._store: LedgerStore = (
-            MemoryStore() if where is None else SqlStore(where, create=create)
-        )
+        self.store: LedgerStore = MemoryStore() if where is None else SqlStore(where, create=create)
         try:
             # A chain that exists has a key that exists: a fresh one would only spoil it.
-            fresh = not self._store.populations()
-            self._key = load_key(create=fresh) if key is None else read_key(key)
+            fresh = not self.store.populations()
+            self.key = load_key(create=fresh) if key is None else read_key(key)
             # Who hands in a key of his own keeps the heads as well.
             remembers = key is None and where is not None
-            memory = memory_of(self._key) if remembers else None
-            self._watch = Watch(self._store, self._key, memory)
+            memory = memory_of(self.key) if remembers else None
+            self._watch = Watch(self.store, self.key, memory)
+            self.heard = self._watch.heard
         except BaseException:
-            self._store.close()
+            self.store.close()
             raise
 
     def __reduce__(self) -> NoReturn:
@@ -108,24 +108,9 @@ class Ledger:
         self.close()
 
     @property
-    def store(self) -> LedgerStore:
-        """Where the entries are."""
-        return self._store
-
-    @property
     def written(self) -> float | None:
         """When its file was last written to, in seconds of the epoch: no entry is younger."""
-        return self._store.written if isinstance(self._store, SqlStore) else None
-
-    @property
-    def heard(self) -> Heard:
-        """Who may listen while it is used."""
-        return self._watch.heard
-
-    @property
-    def key(self) -> bytes:
-        """The key of the chain, for `verify`."""
-        return self._key
+        return self.store.written if isinstance(self.store, SqlStore) else None
 
     def open(self, population: str, budget: Budget, *, who: str) -> str:
         """Give a population its budget, once and for all; the head of its chain.
@@ -143,7 +128,7 @@ class Ledger:
             nonce = {"nonce": self._nonce()}
             data = {"budget": budget_to_json(budget), "state": state.to_json()} | nonce
             return make_row(
-                self._key, None, population=name, kind=EntryKind.OPEN, who=who, data=data
+                self.key, None, population=name, kind=EntryKind.OPEN, who=who, data=data
             )
 
         if self._watch.settle(name) is None:
@@ -224,7 +209,7 @@ class Ledger:
     ) -> list[tuple[Loss, Recorded]]:
         """The selections of keys that were made for a question, and their losses, in order."""
         name = read_name(population, "population")
-        made = recorded(self._watch, self._store, name, question_digest(name, _SELECTION, question))
+        made = recorded(self._watch, self.store, name, question_digest(name, _SELECTION, question))
         return [(loss_from_json(asked.data["loss"]), found) for asked, found in made]
 
     def selection(self, population: str, counted: Loss, *, who: str) -> Loss:
@@ -305,9 +290,9 @@ class Ledger:
         name, by = read_name(population, "population"), read_name(who, "who")
         why, kept = read_name(purpose, "purpose"), plain(told)
         digest = hashlib.sha256(canonical({"note": kept, "purpose": why}).encode()).hexdigest()
-        for row in self._store.asked(name, digest):
+        for row in self.store.asked(name, digest):
             if row.kind == EntryKind.NOTE:
-                return head_of(self._watch.authentic(row, self._store))
+                return head_of(self._watch.authentic(row, self.store))
 
         def data(before: Row, _: View) -> dict[str, object]:
             state = state_of(before)
@@ -331,7 +316,7 @@ class Ledger:
         def decide(last: Row | None, view: View) -> Row:
             before = self._watch.authentic(of_open(last, name), view)
             return make_row(
-                self._key,
+                self.key,
                 before,
                 population=name,
                 kind=kind,
@@ -375,10 +360,10 @@ class Ledger:
     def resume(self, population: str, number: int) -> tuple[Reservation, Totals]:
         """A resumable reservation that has not ended, and what was drawn of it so far."""
         name = read_name(population, "population")
-        row = self._store.row(name, whole(number, "number"))
+        row = self.store.row(name, whole(number, "number"))
         if row is None or row.kind != EntryKind.RESERVE:
             raise LedgerError(f"entry {number} of {name!r} is no reservation")
-        data = self._watch.authentic(row, self._store).data
+        data = self._watch.authentic(row, self.store).data
         if data.get("resumable") is not True:
             raise DoorError(f"reservation {number} of {name!r} was not opened as resumable")
         drawn = state_of(self._last(name)).doors.get(str(number))
@@ -450,18 +435,18 @@ class Ledger:
     def history(self, population: str) -> Iterator[Row]:
         """All entries, in order, each checked against the one before."""
         before: Row | None = None
-        for row in self._store.rows(read_name(population, "population")):
-            check_row(self._key, before, row)
+        for row in self.store.rows(read_name(population, "population")):
+            check_row(self.key, before, row)
             yield row
             before = row
 
     def populations(self) -> list[str]:
         """The names of all populations."""
-        return self._store.populations()
+        return self.store.populations()
 
     def close(self) -> None:
         """Let go of files and connections."""
-        self._store.close()
+        self.store.close()
 
     def accept(self, population: str, *, who: str, reason: str) -> str | None:
         """Say that a ledger is meant as it is, though it lacks what the key's folder remembers.
@@ -471,13 +456,13 @@ class Ledger:
         """
         name, by = read_name(population, "population"), read_name(who, "who")
         why = read_name(reason, "reason")
-        told = {"who": by, "reason": why, "day": self._day(None), "place": self._store.place}
+        told = {"who": by, "reason": why, "day": self._day(None), "place": self.store.place}
         if self._watch.accept(name, told) is None:
             return None
         return self.note(name, told, who=by, purpose="a ledger that lacks what was remembered")
 
     def _recorded(self, name: str, digest: str) -> Recorded | None:
-        return next((found for _, found in recorded(self._watch, self._store, name, digest)), None)
+        return next((found for _, found in recorded(self._watch, self.store, name, digest)), None)
 
     def _last(self, name: str) -> Row:
         return of_open(self._watch.settle(name), name)

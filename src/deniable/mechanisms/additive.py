@@ -48,6 +48,11 @@ class Additive(ABC):
     def spread(self) -> Fraction:
         """The scale of Laplace noise, or σ of Gaussian noise."""
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one number, to float precision."""
+        return float(self.spread) * (math.sqrt(2) if self.norm == Norm.L1 else 1.0)
+
     def __post_init__(self) -> None:
         name = "epsilon" if self.norm == Norm.L1 else "sensitivity/sigma"
         check_ratio(name, self.sensitivity / self.spread)

@@ -10,12 +10,13 @@ proof that it is private: filters hold when shares are chosen adaptively (`ledge
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from deniable.closed import exactly
 from deniable.errors import BudgetError, DoorError, ParameterError, ParameterTypeError
 from deniable.held import Held
 from deniable.mechanisms.base import exactly_one
@@ -26,10 +27,9 @@ from deniable.mechanisms.sparse_vector import AboveThreshold, SparseStream, Spar
 from deniable.privacy.amount import Amount, Kind, on_grid_below
 from deniable.privacy.exact import Number, positive, sqrt_up
 from deniable.privacy.price import GRID
-from deniable.privacy.units import Relation
 from deniable.release import Door, Gate, Release
 from deniable.synthesis.data import PrivateMarginals
-from deniable.synthesis.domain import Clique, Codes, Counts, Domain
+from deniable.synthesis.domain import Clique, Codes, Counts, Domain, Floats
 from deniable.synthesis.journal import Entry, Journal
 from deniable.synthesis.measurement import Measurement
 from deniable.synthesis.queries import Counting
@@ -89,11 +89,11 @@ class Draws:
         self._door, self._data = door, data
         self._exact: Held[dict[Clique, Counts]] = Held({}, "exact marginals")
         self._kept = 0
-        self._journal = Journal() if journal is None else journal
-        self._known = list(self._journal.entries)
+        self.journal = Journal() if journal is None else journal
+        self._known = list(self.journal.entries)
         self.amount = amount.on_grid()
         self._shrunk = self._factor_left()
-        self._spent = Fraction(0)
+        self.spent = Fraction(0)  # each draw with its part of what was lost in a crash
         self._merges: dict[str, Codes] = {}
         self.domain = data.domain
         self.measurements: list[Measurement] = []
@@ -108,23 +108,14 @@ class Draws:
         return self._moved / self._data.steps
 
     @property
-    def spent(self) -> Fraction:
-        """What the draws cost so far, each with its part of what was lost in a crash."""
-        return self._spent
-
-    @property
     def left(self) -> Fraction:
-        return self.amount.value - self._spent
+        return self.amount.value - self.spent
 
     @property
     def _opened(self) -> Door:
         if self._door is None:
             raise DoorError("this synthesis is made of a recorded answer, which has ended")
         return self._door
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
 
     def merge(self, codes: Mapping[str, Codes]) -> None:
         """From now on take some values of columns for one: `codes` says which each becomes.
@@ -146,13 +137,8 @@ class Draws:
 
     def deviation(self, amount: Fraction) -> float:
         """The standard deviation, in rows, of a marginal measured for this share."""
-        return self._wide(max(GRID, on_grid_below(amount * self._shrunk)))
-
-    def _wide(self, share: Fraction) -> float:
-        mechanism = self._noise(share)
-        wide = mechanism.sigma if isinstance(mechanism, DiscreteGaussian) else mechanism.scale
-        times = 1.0 if isinstance(mechanism, DiscreteGaussian) else math.sqrt(2)
-        return float(wide) * times / self._data.steps
+        share = max(GRID, on_grid_below(amount * self._shrunk))
+        return self._noise(share).deviation / self._data.steps
 
     def noise_size(self, amount: Fraction) -> float:
         """E|noise| of one cell of a marginal measured for this share, in rows."""
@@ -162,19 +148,9 @@ class Draws:
     def measure(self, clique: Clique, amount: Fraction) -> Measurement:
         """A noisy marginal, for a share of the price."""
         clique = self.domain.clique(clique)
-        shape = self.domain.shape(clique)
-
-        def live() -> tuple[Entry, Fraction]:
-            share = self._share(amount)
-            mechanism = self._noise(share)
-            noisy = self._opened.draw(mechanism, lambda: self._marginal(clique).ravel())
-            assert isinstance(noisy, np.ndarray)
-            entry = {"values": noisy.tolist(), "deviation": self._wide(share)}
-            return entry, self.amount.price_of(mechanism.loss)
-
-        found = self._drawn(["measure", list(clique)], live)
-        values = np.array(found["values"], dtype=np.float64).reshape(shape) / self._data.steps
-        measurement = Measurement(clique, values, float(found["deviation"]))
+        what = ["measure", list(clique)]
+        noisy, wide = self._noisy(what, lambda: self._marginal(clique).ravel(), amount)
+        measurement = Measurement(clique, noisy.reshape(self.domain.shape(clique)), wide)
         self.measurements.append(measurement)
         return measurement
 
@@ -199,20 +175,24 @@ class Draws:
     def count(self, query: Counting, amount: Fraction) -> Measurement:
         """A noisy count, for a share of the price: one number, with the clique of its query."""
         query = Counting.frozen(query, self.domain)
+        what = ["count", list(query.clique), [list(codes) for codes in query.codes]]
+        exact = lambda: query.of_exact(self._marginal(query.clique))  # noqa: E731
+        return Measurement(query.clique, *self._noisy(what, exact, amount))
+
+    def _noisy(
+        self, what: list[Any], exact: Callable[[], int | Counts], amount: Fraction
+    ) -> tuple[Floats, float]:
+        """Numbers in rows under noise, for a share of the price, and the noise's deviation."""
 
         def live() -> tuple[Entry, Fraction]:
-            share = self._share(amount)
-            mechanism = self._noise(share)
-            read = lambda: query.of_exact(self._marginal(query.clique))  # noqa: E731
-            noisy = self._opened.draw(mechanism, read)
-            assert isinstance(noisy, int)
-            entry = {"values": noisy, "deviation": self._wide(share)}
+            mechanism = self._noise(self._share(amount))
+            noisy = np.asarray(self._opened.draw(mechanism, exact)).tolist()
+            entry = {"values": noisy, "deviation": mechanism.deviation / self._data.steps}
             return entry, self.amount.price_of(mechanism.loss)
 
-        what = ["count", list(query.clique), [list(codes) for codes in query.codes]]
         found = self._drawn(what, live)
-        value = np.array(found["values"], dtype=np.float64) / self._data.steps
-        return Measurement(query.clique, value, float(found["deviation"]))
+        values = np.array(found["values"], dtype=np.float64) / self._data.steps
+        return values, float(found["deviation"])
 
     def watch(self, threshold: float, amount: Fraction) -> OpenSparseVector:
         """A sparse vector that tells of one query whose estimate is off by about `threshold`."""
@@ -225,7 +205,7 @@ class Draws:
         )
         stream = self._opened.draw(mechanism, list)
         assert isinstance(stream, SparseStream)
-        self._spent += self.amount.price_of(mechanism.loss)
+        self.spent += self.amount.price_of(mechanism.loss)
         return OpenSparseVector(self._opened, stream, self._marginal, self.domain, self._data.steps)
 
     def error_of(self, question: WrongMarginal, amount: Fraction) -> float:
@@ -236,19 +216,12 @@ class Draws:
         asked = self._frozen(question)
         if not isinstance(asked, WrongMarginal):
             raise ParameterTypeError("question", type(question).__name__, "is about no marginals")
-        share = self._share(amount)
-        moved, relation = self._moved * sum(asked.weights), self._data.relation
-        mechanism = (
-            Geometric(epsilon=share, sensitivity=moved, relation=relation)
-            if self.amount.pure
-            else DiscreteGaussian(
-                sigma=sqrt_up(moved**2 / (2 * share), 30), sensitivity=moved, relation=relation
-            )
-        )
+        moved = self._moved * sum(asked.weights)
+        mechanism = self._noise_for(self._share(amount), moved, Fraction(moved))
         steps = self._data.steps
         noisy = self._opened.draw(mechanism, lambda: sum(asked.scores(self._marginal, steps)))
         assert isinstance(noisy, int)
-        self._spent += self.amount.price_of(mechanism.loss)
+        self.spent += self.amount.price_of(mechanism.loss)
         return noisy / steps / sum(asked.weights)
 
     def close(self, value: object) -> Release:
@@ -267,8 +240,8 @@ class Draws:
             entry = {"draw": what, "price": str(price), **found}
             if self._shrunk < 1:
                 entry["share"] = str(price / self._shrunk)
-            self._journal.append(entry)
-        self._spent += _share_of(entry)
+            self.journal.append(entry)
+        self.spent += _share_of(entry)
         return entry
 
     def _factor_left(self) -> Fraction:
@@ -291,15 +264,11 @@ class Draws:
 
     def _frozen(self, question: Question) -> Question:
         """Only the library's own questions score, made again of plain numbers read once."""
-        if type(question) is WrongMarginal:
-            return WrongMarginal.frozen(question, self.domain)
-        if type(question) is ClosestDatabase:
-            return ClosestDatabase.frozen(question, self.domain)
-        if type(question) is BoostedQuery:
-            return BoostedQuery.frozen(question, self.domain)
-        raise ParameterTypeError(
-            "question", type(question).__name__, "must be one that the library scores"
-        )
+        kinds = (WrongMarginal, ClosestDatabase, BoostedQuery)
+        wanted = "must be one that the library scores"
+        kind: Any = type(exactly(question, kinds, "question", wanted))
+        made: Question = kind.frozen(question, self.domain)
+        return made
 
     def _share(self, amount: Fraction) -> Fraction:
         share = on_grid_below(amount * self._shrunk)
@@ -314,13 +283,13 @@ class Draws:
 
     def _noise(self, share: Fraction) -> DiscreteGaussian | Geometric:
         """Noise for a marginal, as `Draws` promises."""
-        relation, bound = self._data.relation, Fraction(self._data.bound)
+        squared = Fraction(self._data.relation.changed * self._data.bound**2)
+        return self._noise_for(share, self._moved, sqrt_up(squared, 30))
+
+    def _noise_for(self, share: Fraction, l1: int, l2: Fraction) -> DiscreteGaussian | Geometric:
         if self.amount.pure:
-            return Geometric(epsilon=share, sensitivity=self._moved, relation=relation)
-        moved = bound if relation == Relation.ADD_REMOVE else sqrt_up(2 * bound**2, 30)
-        return DiscreteGaussian(
-            sigma=sqrt_up(moved**2 / (2 * share), 30), sensitivity=moved, relation=relation
-        )
+            return Geometric(epsilon=share, sensitivity=l1, relation=self._data.relation)
+        return DiscreteGaussian(rho=share, sensitivity=l2, relation=self._data.relation)
 
     def _marginal(self, clique: Clique) -> Counts:
         exact = self._exact.open()

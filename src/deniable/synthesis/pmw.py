@@ -46,33 +46,25 @@ class PrivateMultiplicativeWeights:
         check_dense(draws.domain)
         expected = whole(queries, "queries")
         self._draws, self._passes = draws, whole(passes, "passes")
-        self._left = whole(updates, "updates")
-        self._share = draws.whole * (1 - _TOTAL) / self._left / 2
+        self.updates_left = whole(updates, "updates")
+        self._share = draws.whole * (1 - _TOTAL) / self.updates_left / 2
         total = float(draws.measure((), draws.whole * _TOTAL).values)
-        self._model = DenseModel.uniform(draws.domain, max(1.0, total))
+        self.model = DenseModel.uniform(draws.domain, max(1.0, total))
         self._history: list[tuple[Counting, float]] = []
         self._marginals: dict[Clique, Floats] = {}
         self.threshold = _threshold(draws, self._share, expected)
         self._watch: OpenSparseVector | None = self._opened()
 
     @property
-    def model(self) -> DenseModel:
-        return self._model
-
-    @property
-    def updates_left(self) -> int:
-        return self._left
-
-    @property
     def exhausted(self) -> bool:
-        return self._watch is None and self._left == 0
+        return self._watch is None and self.updates_left == 0
 
     def answer(self, query: Counting) -> OnlineAnswer:
         """The answer to one query, chosen in whatever way from the answers before."""
         query = Counting.frozen(query, self._draws.domain)
         if self._watch is not None and self._watch.told:
             self._watch = None  # an interrupt came between its alarm and the count
-            self._left -= 1
+            self.updates_left -= 1
         if self._watch is None:
             self._watch = self._opened()
         estimate = self._estimate(query)
@@ -82,18 +74,18 @@ class PrivateMultiplicativeWeights:
             return OnlineAnswer(estimate, verified=True, measured=False)
         count = float(self._draws.count(query, self._share).values)
         self._history.append((query, count))
-        self._model = taught(self._model, self._history, self._passes)
+        self.model = taught(self.model, self._history, self._passes)
         self._marginals.clear()
-        self._watch, self._left = None, self._left - 1
+        self._watch, self.updates_left = None, self.updates_left - 1
         self._watch = self._opened()
         return OnlineAnswer(count, verified=True, measured=True)
 
     def _opened(self) -> OpenSparseVector | None:
-        return self._draws.watch(self.threshold, self._share) if self._left else None
+        return self._draws.watch(self.threshold, self._share) if self.updates_left else None
 
     def _estimate(self, query: Counting) -> float:
         if query.clique not in self._marginals:
-            self._marginals[query.clique] = self._model.marginal(query.clique)
+            self._marginals[query.clique] = self.model.marginal(query.clique)
         return query.of(self._marginals[query.clique])
 
 

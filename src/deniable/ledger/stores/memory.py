@@ -14,6 +14,8 @@ from deniable.randomness.fork import process_mark
 class MemoryStore:
     """Nothing survives the process."""
 
+    place = ""
+
     def __init__(self) -> None:
         self._mark = process_mark()
         self._lock = threading.Lock()
@@ -46,11 +48,6 @@ class MemoryStore:
         """The last row."""
         rows = self._rows.get(population)
         return rows[-1] if rows else None
-
-    @property
-    def place(self) -> str:
-        """Nowhere."""
-        return ""
 
     def rows(self, population: str, after: int = 0) -> Iterator[Row]:
         """All rows after one, in order."""

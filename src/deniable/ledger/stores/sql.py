@@ -92,19 +92,22 @@ _MIGRATIONS: dict[str, list[list[str]]] = {
 
 
 class SqlStore:
-    """A database by SQLAlchemy URL, or the path of an SQLite file."""
+    """A database by SQLAlchemy URL, or the path of an SQLite file.
+
+    Its `place` is the path, or server and database, without user and password.
+    """
 
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
         url = _read_url(where)
         self._dialect = url.get_backend_name()
         self._name = f"{self._dialect} ledger {url.database or ''}".strip()
         self._file: OneFile | None = None
-        self._where = f"{self._dialect}://{url.host or ''}:{url.port or ''}/{url.database or ''}"
+        self.place = f"{self._dialect}://{url.host or ''}:{url.port or ''}/{url.database or ''}"
         if self._dialect == "sqlite":
             file = Path(url.database or "").absolute()
             _check_file(url.database or "", file, create=create)
             url = url.set(database=str(file))
-            self._file, self._where = OneFile(file), str(file)
+            self._file, self.place = OneFile(file), str(file)
             self._check_place()
         self._home: Home | None = None
         self._own = OwnEngine(self._connect(url))
@@ -145,11 +148,6 @@ class SqlStore:
         """The last row."""
         with self._reading() as connection:
             return self._last(connection, population)
-
-    @property
-    def place(self) -> str:
-        """The path of the file; or server and database, without user and password."""
-        return self._where
 
     def rows(self, population: str, after: int = 0) -> Iterator[Row]:
         """All rows after one, in order, a thousand at a time; of a copy, all at once."""
