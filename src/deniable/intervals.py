@@ -34,7 +34,6 @@ class Normal:
     gaussian: bool = True
 
     def at(self, confidence: float) -> Interval:
-        """The middle, give or take."""
         with np.errstate(invalid="ignore"):
             laplace = -math.log1p(-confidence) / math.sqrt(2)
             wide = self.deviation * (normal_quantile(confidence) if self.gaussian else laplace)
@@ -50,7 +49,6 @@ class Mended:
     integer: bool
 
     def at(self, confidence: float) -> Interval:
-        """The ends as they were, cut and rounded."""
         low, high = self.before.at(confidence)
         return self.cut(low, np.floor), self.cut(high, np.ceil)
 
@@ -68,7 +66,6 @@ class Holding:
     numbers: Floats
 
     def at(self, confidence: float) -> Interval:
-        """The ends as they were, or the numbers where those lie outside."""
         low, high = self.before.at(confidence)
         return np.fmin(low, self.numbers), np.fmax(high, self.numbers)
 

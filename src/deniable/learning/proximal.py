@@ -137,7 +137,6 @@ class Exponent:
     curvature: float
 
     def value(self, x: Floats) -> float:
-        """g(x)."""
         losses = float(np.logaddexp(0, -(self.signed @ x)).sum())
         return self.weight * losses + self.curvature / 2 * float(x @ x)
 

@@ -68,7 +68,6 @@ class Row:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The text, read."""
         try:
             found = json.loads(self.body)
         except (TypeError, ValueError, RecursionError):
@@ -193,7 +192,6 @@ class State:
         return _with(share, [hold for hold in self.holds.values() if hold.who == who])
 
     def to_json(self) -> dict[str, object]:
-        """As part of an entry."""
         data: dict[str, object] = {
             "tranches": [_tranche_to_json(each) for each in self.tranches],
             "shares": {who: _tranche_to_json(each) for who, each in sorted(self.shares.items())},

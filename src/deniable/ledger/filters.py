@@ -97,7 +97,6 @@ class Totals:
         )
 
     def times(self, count: int) -> Totals:
-        """So many of the same."""
         return Totals(
             None if self.epsilon is None else count * self.epsilon,
             count * self.rho,

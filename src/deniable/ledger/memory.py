@@ -64,7 +64,6 @@ class Memory:
             pass
 
     def recall(self, population: str) -> Remembered | None:
-        """What is remembered."""
         file = self._file(population)
         with self._told():
             try:

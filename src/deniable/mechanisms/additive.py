@@ -82,12 +82,10 @@ class IntegerNoise(Additive):
 
     @lazy
     def loss(self) -> DiscreteLaplaceLoss | DiscreteGaussianLoss:
-        """What one release costs."""
         return self.norm.loss(self.spread, self.sensitivity, self.relation)
 
     @traced
     def release(self, value: Any) -> int | Integers:
-        """Release an integer, or an array of them, with noise."""
         return self._add(read_integer(value) if is_scalar(value) else read_integers(value))
 
     def _add(self, value: int | Integers) -> int | Integers:
@@ -108,11 +106,9 @@ class IntegerNoise(Additive):
         return log_ratio(self._law, *map(integer_points, (output, x, y)))
 
     def gap(self, x: Any, y: Any) -> Gap:
-        """The norm of the difference."""
         return by_norm(integer_moves(x, y), self.norm.order, self.sensitivity)
 
     def neighbours(self) -> Pairs:
-        """As far apart as is charged for."""
         return [(0, max(1, int(self.sensitivity)))]
 
 
@@ -157,12 +153,10 @@ class RealNoise(Additive):
 
     @lazy
     def loss(self) -> DiscreteLaplaceLoss | DiscreteGaussianLoss:
-        """What one release costs."""
         return self.norm.loss(self._spread(1), Fraction(self._steps(1)), self.relation)
 
     @traced
     def release(self, value: Any) -> float | Floats:
-        """Release a real number, or an array of them, with noise."""
         if is_scalar(value):
             return self._release_one(read_real(value))
         values = read_reals(value)
@@ -200,11 +194,9 @@ class RealNoise(Additive):
         return log_ratio(law, seen, before, after)
 
     def gap(self, x: Any, y: Any) -> Gap:
-        """The norm of the difference."""
         return by_norm(real_moves(x, y), self.norm.order, self.sensitivity)
 
     def neighbours(self) -> Pairs:
-        """As far apart as is charged for."""
         return [(0.0, float(self.sensitivity))]
 
 

@@ -96,7 +96,6 @@ class ByAmount:
 
     @lazy
     def loss(self) -> Loss:
-        """What one release costs."""
         return self.amount.loss
 
     @property
@@ -118,11 +117,9 @@ class PostProcessed:
 
     @property
     def loss(self) -> Loss:
-        """The mechanism's own."""
         return self.mechanism.loss
 
     def release(self, value: Any) -> Any:
-        """Release, then apply the function."""
         return self.function(self.mechanism.release(value))
 
 

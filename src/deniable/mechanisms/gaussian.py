@@ -57,7 +57,6 @@ class DiscreteGaussian(IntegerNoise):
 
     @property
     def spread(self) -> Fraction:
-        """σ."""
         return self.sigma
 
 
@@ -107,7 +106,6 @@ class Gaussian(RealNoise):
 
     @property
     def spread(self) -> Fraction:
-        """σ."""
         return self.sigma
 
 

@@ -139,7 +139,6 @@ class GridQuantile(ByAmount):
         return chosen - 1 if self.ends else chosen
 
     def gap(self, x: Any, y: Any) -> Gap:
-        """The norm of what the weights of each group move by."""
         before, after = (read_weights(value, self.cells) for value in (x, y))
         order = self.norm.order
         if len(before) != len(after):

@@ -54,7 +54,6 @@ class Histogram:
 
     @lazy
     def loss(self) -> DiscreteLaplaceLoss:
-        """What one release of all cells costs."""
         return DiscreteLaplaceLoss(
             scale=self._law.scale,
             sensitivity=Fraction(self.relation.changed),
@@ -74,7 +73,6 @@ class Histogram:
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
-        """The cells."""
         return self.cells
 
     def gap(self, x: Any, y: Any) -> Gap:
@@ -128,7 +126,6 @@ class StabilityHistogram:
 
     @lazy
     def loss(self) -> ApproxLoss:
-        """What one release costs."""
         return ApproxLoss(bound=self.epsilon, slack=self.delta, relation=self.relation)
 
     @traced

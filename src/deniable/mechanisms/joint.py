@@ -102,7 +102,6 @@ class JointNoise(ByAmount):
         return noisy
 
     def gap(self, x: Any, y: Any) -> Gap:
-        """The norm of the weighted difference."""
         before, after = (read_table(value, len(self.weights)) for value in (x, y))
         if before.shape != after.shape:
             return misshapen(str(self.norm))

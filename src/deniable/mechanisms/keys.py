@@ -99,7 +99,6 @@ class KeySelection:
 
     @lazy
     def loss(self) -> Loss:
-        """What one selection costs."""
         return compose(self.counted, only_delta(self.delta, self.relation))
 
     @traced

@@ -51,7 +51,6 @@ class Geometric(IntegerNoise):
 
     @property
     def spread(self) -> Fraction:
-        """The scale."""
         return self.scale
 
 
@@ -92,5 +91,4 @@ class Laplace(RealNoise):
 
     @property
     def spread(self) -> Fraction:
-        """The scale."""
         return self.scale

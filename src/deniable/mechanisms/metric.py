@@ -134,14 +134,11 @@ class MetricExponential:
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
-        """The points."""
         return self.points
 
     def gap(self, x: Hashable, y: Hashable) -> Gap:
-        """Any two points are neighbours."""
         del x, y
         return Gap(0.0, 0.0, "any two points are charged", ok=True)
 
     def neighbours(self) -> Pairs:
-        """The first point and the last."""
         return [(self.points[0], self.points[-1])]

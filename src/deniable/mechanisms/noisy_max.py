@@ -65,7 +65,6 @@ class ReportNoisyMax(Selection):
 
     @lazy
     def loss(self) -> Loss:
-        """What one report costs."""
         if self.noise == MaxNoise.GUMBEL:
             return self._exponential.loss
         return PureLoss(bound=self.epsilon, relation=self.relation)

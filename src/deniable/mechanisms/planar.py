@@ -131,5 +131,4 @@ class PlanarLaplace:
         return replace(gap, ok=sum(squares) <= self.sensitivity**2)
 
     def neighbours(self) -> Pairs:
-        """As far apart as is charged for."""
         return [([0.0, 0.0], [float(self.sensitivity), 0.0])]

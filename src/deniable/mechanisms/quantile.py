@@ -70,7 +70,6 @@ class Quantile:
 
     @lazy
     def loss(self) -> ExponentialLoss:
-        """What one release costs."""
         return ExponentialLoss(bound=self.epsilon, relation=self.relation)
 
     @traced

@@ -113,7 +113,6 @@ class RandomizedResponse:
     def of_fields(
         cls, *, categories: tuple[Hashable, ...], rows: Rows, predicate: Predicate | None
     ) -> RandomizedResponse:
-        """Made again of what another one holds."""
         return cls.from_channel(rows, categories, predicate)
 
     def __repr__(self) -> str:
@@ -122,7 +121,6 @@ class RandomizedResponse:
 
     @lazy
     def loss(self) -> Loss:
-        """What one report costs its respondent."""
         return report_loss(self.rows)
 
     @lazy
@@ -202,7 +200,6 @@ class RandomizedResponse:
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
-        """The categories."""
         return self.categories
 
     def view(self, value: Any, plain: Plain) -> list[int]:
@@ -212,11 +209,9 @@ class RandomizedResponse:
         return [self._place(record) for record in (list(value) if several else [value])]
 
     def without_code(self) -> RandomizedResponse:
-        """Without the predicate."""
         return RandomizedResponse.from_channel(self.rows, self.categories)
 
     def gap(self, x: list[int], y: list[int]) -> Gap:
-        """How many respondents answer otherwise."""
         if len(x) != len(y):
             return misshapen("respondents")
         return moved_by(sum(a != b for a, b in zip(x, y, strict=True)), 1, "respondents")

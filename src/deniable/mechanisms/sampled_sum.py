@@ -71,7 +71,6 @@ class SampledSum:
 
     @lazy
     def loss(self) -> Loss:
-        """What one release costs."""
         base = GaussianLoss(sigma=self.sigma, sensitivity=Fraction(self.bound))
         return poisson_sampled(base, rate=self.rate, relation=self.relation)
 

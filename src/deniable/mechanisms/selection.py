@@ -128,7 +128,6 @@ class Exponential(Selection):
 
     @lazy
     def loss(self) -> ExponentialLoss:
-        """What one choice costs."""
         return ExponentialLoss(bound=self.epsilon, relation=self.relation)
 
     def _place(self, scores: ScoreList) -> int:
@@ -167,7 +166,6 @@ class PermuteAndFlip(Selection):
 
     @lazy
     def loss(self) -> PureLoss:
-        """What one choice costs."""
         return PureLoss(bound=self.epsilon, relation=self.relation)
 
     def _place(self, scores: ScoreList) -> int:
@@ -242,15 +240,12 @@ class TopK:
         return self.release(Scores(candidates, scores))
 
     def view(self, value: Any, plain: Plain) -> Any:
-        """As the selector has it."""
         return self.selector.view(value, plain)
 
     def gap(self, x: Any, y: Any) -> Gap:
-        """As the selector says."""
         return self.selector.gap(x, y)
 
     def neighbours(self) -> Pairs:
-        """The selector's own."""
         return self.selector.neighbours()
 
 

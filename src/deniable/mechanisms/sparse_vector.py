@@ -174,7 +174,6 @@ class SparseStream:
 
     @property
     def mechanism(self) -> SparseVector:
-        """What it is a stream of."""
         return self._mechanism
 
     @property

@@ -117,7 +117,6 @@ class SubsampleAggregate:
 
     @lazy
     def loss(self) -> Loss:
-        """What one release costs."""
         return replace(self._combiner.loss, relation=self.relation)
 
     @traced
@@ -159,7 +158,6 @@ class SubsampleAggregate:
         return self.default if found is None else min(max(Fraction(found), low), high)
 
     def view(self, value: Sequence[Any], plain: Plain) -> list[Any]:
-        """The records."""
         return [plain(record) for record in value]
 
     def without_code(self) -> SubsampleAggregate:

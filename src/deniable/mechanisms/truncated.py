@@ -98,7 +98,6 @@ class TruncatedGeometric(Geometric):
         return min(super().error(confidence=confidence), self.upper - self.lower)
 
     def gap(self, x: Any, y: Any) -> Gap:
-        """The norm of the difference, inside the range."""
         return super().gap(self._read(x), self._read(y))
 
     def neighbours(self) -> Pairs:

@@ -79,11 +79,9 @@ class Amount:
         return replace(self, value=value, asked=None)
 
     def part(self, share: Fraction) -> Amount:
-        """A share of it."""
         return self.of(self.value * share)
 
     def less(self, spent: Fraction) -> Amount:
-        """What is left of it."""
         return self.of(self.value - spent)
 
     def split(self, *shares: Fraction) -> tuple[Amount, ...]:

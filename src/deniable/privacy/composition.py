@@ -218,11 +218,9 @@ class Composed(Loss):
         return sum(part.count * part.loss.divergence(order) for part in self.parts)
 
     def group(self, size: int) -> Loss:
-        """Each part for the group."""
         return compose(*(repeat(part.loss.group(size), part.count) for part in self.parts))
 
     def under(self, relation: Relation | str) -> Loss:
-        """Each part under the other relation."""
         return compose(*(repeat(part.loss.under(relation), part.count) for part in self.parts))
 
 

@@ -41,11 +41,9 @@ class Parallel(Loss):
 
     @property
     def mu(self) -> float:
-        """The largest."""
         return max(loss.mu for loss in self.losses)
 
     def profile(self, epsilon: Fraction | float) -> float:
-        """The largest δ."""
         return max(loss.profile(epsilon) for loss in self.losses)
 
     def law(self) -> DominatingPair:
@@ -57,11 +55,9 @@ class Parallel(Loss):
         return max(self.losses, key=lambda loss: loss.concentrated.rho).floor()
 
     def divergence(self, order: float) -> float:
-        """The largest divergence."""
         return max(loss.divergence(order) for loss in self.losses)
 
     def type_two(self, alpha: float) -> float:
-        """The least type-II error."""
         return min(loss.type_two(alpha) for loss in self.losses)
 
     def group(self, size: int) -> Loss:

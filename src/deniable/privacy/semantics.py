@@ -64,7 +64,6 @@ class Belief:
 
     @property
     def ratio(self) -> float:
-        """posterior / prior."""
         return float(self.posterior / self.prior)
 
     @property

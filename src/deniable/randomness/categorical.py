@@ -90,7 +90,6 @@ class CategoricalSampler:
         self._table = InversionTable(law, self._levels.size)
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
-        """Draw `count` indices."""
         slot = self._table.draw(count, source)
         chosen = np.empty(count, dtype=np.int64)
         for s in np.unique(slot):

@@ -32,5 +32,4 @@ class ChoiceSampler:
         self._table = InversionTable(_Rationals(tuple(accumulate(weights))), len(weights))
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
-        """Draw `count` indices."""
         return self._table.draw(count, source).astype(np.int64)

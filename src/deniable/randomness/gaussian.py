@@ -113,7 +113,6 @@ class GaussianSampler:
         return CellSampler(self._variance, _CELLS_PER_SIGMA)
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
-        """Draw `count` integers."""
         return (self._few if count < _MANY else self._many).sample(count, source)
 
 
@@ -146,7 +145,6 @@ class CellSampler:
         return bounds
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
-        """Draw `count` integers."""
         out = np.empty(count, dtype=np.int64)
         doubts = [
             self._fill(out[start : start + CHUNK], start, source)

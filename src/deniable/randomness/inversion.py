@@ -56,7 +56,6 @@ class InversionTable:
         return zigzag(index) if self._signed else index
 
     def draw(self, count: int, source: Source) -> Indices:
-        """Draw `count` values."""
         high = source.draw(2 * count).view(np.uint16)
         if count < _LOOKUP_PAYS:
             return self._refine(high, source)

@@ -113,7 +113,6 @@ class LaplaceSampler:
         self._top = InversionTable(law, count, signed=not one_sided)
 
     def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
-        """Draw `count` integers."""
         out = np.empty(count, dtype=np.int64)
         for start in range(0, count, CHUNK):
             self._fill(out[start : start + CHUNK], source)

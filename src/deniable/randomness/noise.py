@@ -64,7 +64,6 @@ class GeometricLaw:
         _check_scale(self.scale)
 
     def sampler(self) -> Sampler:
-        """Build the exact sampler of this law."""
         return LaplaceSampler(self.scale, one_sided=True)
 
 
@@ -79,7 +78,6 @@ class LaplaceLaw:
         _check_scale(self.scale)
 
     def sampler(self) -> Sampler:
-        """Build the exact sampler of this law."""
         return LaplaceSampler(self.scale)
 
 
@@ -95,7 +93,6 @@ class GaussianLaw:
             raise _out_of_range("sigma", _root(self.variance))
 
     def sampler(self) -> Sampler:
-        """Build the exact sampler of this law."""
         return GaussianSampler(self.variance)
 
 
@@ -113,7 +110,6 @@ class ChoiceLaw:
             )
 
     def sampler(self) -> Sampler:
-        """Build the exact sampler of this law."""
         return ChoiceSampler(self.weights)
 
 

@@ -80,7 +80,6 @@ class Boosted:
         object.__setattr__(self, "total", self.synopses[0].total)
 
     def answer(self, query: Counting) -> float:
-        """The median of the synopses' answers."""
         return float(np.median([query.of(each.marginal(query.clique)) for each in self.synopses]))
 
     def marginal(self, columns: Sequence[str]) -> Floats:

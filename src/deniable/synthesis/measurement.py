@@ -26,7 +26,6 @@ class Measurement:
 
     @property
     def variance_of_sum(self) -> float:
-        """The variance of the sum of all cells."""
         return float(np.broadcast_to(np.square(self.deviation), self.values.shape).sum())
 
     @property

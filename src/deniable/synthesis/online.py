@@ -103,7 +103,6 @@ class _Counted:
         self._run, self._whole = run, Held[Counts | None](None, "exact counts")
 
     def exact(self, clique: Clique) -> Counts:
-        """One marginal. For the door alone."""
         whole = self._whole.open()
         if whole is None:
             with self._run.snapshot() as snapshot:

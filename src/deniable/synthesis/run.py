@@ -49,7 +49,6 @@ class SynthesisRun:
 
     @property
     def gate(self) -> Gate:
-        """The way to the people of the table."""
         return Gate(self.parts.ledger, self.owner.population, self.parts.who)
 
     def snapshot(self) -> LazySnapshot:

@@ -66,7 +66,6 @@ class TableMarginals:
 
     @lazy
     def bound(self) -> int:
-        """What one unit adds at most."""
         plan = self.plan(())
         if plan.buys_rows:
             raise ParameterError(

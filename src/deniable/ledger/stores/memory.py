@@ -25,7 +25,6 @@ class MemoryStore:
         self._referring: dict[tuple[str, int], dict[int, None]] = {}
 
     def append(self, population: str, decide: Decide) -> Row:
-        """Under a lock."""
         if self._mark != process_mark():
             raise LedgerError("a ledger in memory is not shared with a forked process")
         with self._lock:
@@ -45,28 +44,23 @@ class MemoryStore:
             self._indexed[population] = row.number
 
     def last(self, population: str) -> Row | None:
-        """The last row."""
         rows = self._rows.get(population)
         return rows[-1] if rows else None
 
     def rows(self, population: str, after: int = 0) -> Iterator[Row]:
-        """All rows after one, in order."""
         return iter(self._rows.get(population, [])[after:])
 
     def row(self, population: str, number: int) -> Row | None:
-        """One row."""
         rows = self._rows.get(population, [])
         return rows[number - 1] if 0 < number <= len(rows) else None
 
     def asked(self, population: str, question: str) -> list[Row]:
-        """The reservations for a question, and the rows that refer to them."""
         self._index(population)
         numbers = list(self._questions.get((population, question), ()))
         found = {number for first in numbers for number in [first, *self._refer(population, first)]}
         return [self._rows[population][number - 1] for number in sorted(found)]
 
     def referring(self, population: str, number: int) -> list[Row]:
-        """The rows that refer to a row."""
         return [self._rows[population][each - 1] for each in self._refer(population, number)]
 
     def _refer(self, population: str, number: int) -> list[int]:
@@ -74,7 +68,6 @@ class MemoryStore:
         return list(self._referring.get((population, number), ()))
 
     def populations(self) -> list[str]:
-        """The names of all populations."""
         return sorted(self._rows)
 
     def close(self) -> None:

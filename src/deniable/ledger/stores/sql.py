@@ -145,7 +145,6 @@ class SqlStore:
         raise AssertionError
 
     def last(self, population: str) -> Row | None:
-        """The last row."""
         with self._reading() as connection:
             return self._last(connection, population)
 
@@ -163,12 +162,10 @@ class SqlStore:
             after = found[-1].number
 
     def row(self, population: str, number: int) -> Row | None:
-        """One row."""
         found = self._select(_one(population, number))
         return found[0] if found else None
 
     def asked(self, population: str, question: str) -> list[Row]:
-        """The reservations for a question, and the rows that refer to them, in order."""
         mine = ENTRIES.c.population == population
         # Two statements, for each has an index of its own.
         first = self._select(sa.select(ENTRIES).where(mine & (ENTRIES.c.question == question)))
@@ -177,17 +174,14 @@ class SqlStore:
         return sorted([*first, *later], key=lambda row: row.number)
 
     def referring(self, population: str, number: int) -> list[Row]:
-        """The rows that refer to a row, in order."""
         return self._select(_referring(population, number))
 
     def populations(self) -> list[str]:
-        """The names of all populations."""
         with self._reading() as connection:
             query = sa.select(ENTRIES.c.population).distinct().order_by(ENTRIES.c.population)
             return [row[0] for row in connection.execute(query)]
 
     def close(self) -> None:
-        """Close all connections."""
         self._own.close()
 
     def _select(self, query: sa.Select[Any]) -> list[Row]:

@@ -69,7 +69,6 @@ class Ladder:
     beyond: float
 
     def places(self) -> Floats:
-        """The log ratios."""
         return self.step * np.arange(self.first, self.first + len(self.mass), dtype=np.float64)
 
 

@@ -54,7 +54,6 @@ class Tower:
 
     @property
     def step(self) -> float:
-        """The step of every ladder."""
         return self.ladders[0].step
 
     @lazy

@@ -77,7 +77,6 @@ class GaussianLoss(Loss):
         return gdp.delta(self.mu, float(epsilon))
 
     def law(self) -> DominatingPair:
-        """N(0, 1) against N(μ, 1)."""
         return gaussian_law(self.mu)
 
     def divergence(self, order: float) -> float:

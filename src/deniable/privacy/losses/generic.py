@@ -37,12 +37,10 @@ class PureLoss(Loss):
 
     @property
     def pure(self) -> Fraction:
-        """The bound itself."""
         return self.bound
 
     @property
     def concentrated(self) -> Concentrated:
-        """ε tanh(ε/2)."""
         return Concentrated(curve.rho(self.bound), Fraction(0))
 
     def profile(self, epsilon: Fraction | float) -> float:
@@ -50,11 +48,9 @@ class PureLoss(Loss):
         return curve.delta(self.bound, 0.0, epsilon)
 
     def law(self) -> DominatingPair:
-        """Randomised response."""
         return response_law(float(self.bound))
 
     def divergence(self, order: float) -> float:
-        """That of randomised response."""
         return response_divergence(self.bound, order)
 
     def type_two(self, alpha: float) -> float:
@@ -87,7 +83,6 @@ class ApproxLoss(Loss):
         return curve.delta(self.bound, float(self.slack), epsilon)
 
     def law(self) -> DominatingPair:
-        """Randomised response, beside the part that tells all."""
         return replace(response_law(float(self.bound)), certain=float(self.slack))
 
     def divergence(self, order: float) -> float:  # noqa: ARG002
@@ -127,7 +122,6 @@ class ConcentratedLoss(Loss):
 
     @property
     def concentrated(self) -> Concentrated:
-        """The bound itself."""
         return Concentrated(self.bound, Fraction(0))
 
     def profile(self, epsilon: Fraction | float) -> float:
