@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from deniable.learning.classifier import Classifier
 from deniable.learning.equations import shrunken_mean
-from deniable.learning.noise import Share
+from deniable.learning.noise import ALL, Share
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import NoisySums, SumsEstimator, read_classes
 from deniable.learning.sums import GroupSums, Sums
 
-_ALL = Share(Fraction(1))
 _LEAST = 1e-3  # of a variance, in units of the half span
 
 
@@ -44,11 +42,11 @@ class GaussianNB(Classifier, SumsEstimator):
         return GroupSums(groups=groups, one=0.2**0.5, row=0.6**0.5, square=0.2**0.5)
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
-        return [(self._sums(), _ALL)]
+        return [(self._sums(), ALL)]
 
     def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width, sums = ranges.width, self._sums()
-        drawn, spread = self._heard(reader, sums, _ALL, width)
+        drawn, spread = self._heard(reader, sums, ALL, width)
         counts, first, second = sums.read(drawn, width)
         noise = sums.noise(spread, width) * ranges.norm
         count = np.maximum(counts, 1.0)

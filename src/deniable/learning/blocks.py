@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for
+from deniable.learning.noise import ALL, Mechanism, Neighbours, mechanism_for
 from deniable.learning.priced import PricedEstimator
 from deniable.learning.rows import GRID, Floats, read_column, read_features
 from deniable.learning.scikit import read_classes, read_pair, read_positive
@@ -28,8 +27,6 @@ from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
 from deniable.trace import traced
-
-_ALL = Share(Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -207,7 +204,7 @@ class SubsampledEstimator(PricedEstimator):
             raise ParameterError("classes", None, "a classifier needs all labels: classes=[0, 1]")
         read_pair(self.bounds, "bounds")
         numbers, kept = _numbers(self._shapes()), self._kept()
-        noise = mechanism_for(BlockAnswers(numbers), numbers, _ALL, kept, self._neighbours())
+        noise = mechanism_for(BlockAnswers(numbers), numbers, ALL, kept, self._neighbours())
         timeout = read_positive(self.timeout, "timeout")
         blocks = whole(self.blocks, "blocks")
         return BlockSum(noise, blocks, numbers, timeout, function=len)  # until a fit says which

@@ -10,6 +10,7 @@ Smith & Thakurta 2014, section 3, for the rate MDd/nε).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -20,7 +21,7 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.learning.reals import normals, uniforms
-from deniable.learning.rows import Floats, read_numbers
+from deniable.learning.rows import Floats, Rows, read_numbers, signed
 from deniable.mechanisms.selection import Exponential
 from deniable.privacy.exact import Number, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
@@ -39,6 +40,23 @@ class Label(StrEnum):
     PURE = "pure"
     PURE_REAL = "pure, real-arithmetic model"
     SAMPLED = "(ε, δ) with δ_sampling, real-arithmetic model"
+
+
+class ForRows(ABC):
+    """A draw for rows whose number is public, one of which is exchanged."""
+
+    relation: ClassVar[Relation] = Relation.REPLACE
+    size: int
+
+    @abstractmethod
+    def draw(self, rows: Floats) -> Floats:
+        """One draw for rows that are multiplied by their signs."""
+
+    @traced
+    def release(self, value: Rows) -> Floats:
+        if len(value.units) != self.size or value.label is None:
+            raise ParameterError("size", self.size, "must be the number of rows, which is public")
+        return self.draw(signed(value))
 
 
 @parameters

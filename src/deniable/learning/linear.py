@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ from sklearn.base import RegressorMixin
 
 from deniable.errors import ParameterTypeError
 from deniable.learning.equations import Equations, shrunken_mean
-from deniable.learning.noise import Share
+from deniable.learning.noise import ALL, Share
 from deniable.learning.rows import Floats, Ranges, Rows
 from deniable.learning.scikit import NoisySums, SumsEstimator, read_pair, targeted
 from deniable.learning.sums import DIAGONAL, OFF_DIAGONAL, Moments, Sums
 from deniable.privacy.exact import not_negative
 
 _MOMENTS = Moments(row=0.6**0.5, one=0.1**0.5, target=0.3**0.5)
-_ALL = Share(Fraction(1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,7 +53,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
         self._alpha()
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ParameterTypeError("fit_intercept", self.fit_intercept, "must be True or False")
-        return [(_MOMENTS, _ALL)]
+        return [(_MOMENTS, ALL)]
 
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
         return targeted(values, y, ranges, read_pair(self.y_bounds, "y_bounds"))
@@ -65,7 +63,7 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
 
     def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
-        drawn, spread = self._heard(reader, _MOMENTS, _ALL, width)
+        drawn, spread = self._heard(reader, _MOMENTS, ALL, width)
         matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
         low, high = read_pair(self.y_bounds, "y_bounds")
         half = (high - low) / 2

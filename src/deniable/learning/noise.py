@@ -53,6 +53,10 @@ class Share:
         return self.part / self.times
 
 
+ALL = Share(Fraction(1))
+"""All of a budget, in one draw."""
+
+
 def mechanism_for(
     sums: Bounded, width: int, share: Share, guarantee: Guarantee, neighbours: Neighbours
 ) -> Mechanism:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ from sklearn.base import TransformerMixin
 
 from deniable.errors import ParameterError
 from deniable.learning.equations import shrunken_mean
-from deniable.learning.noise import Share
+from deniable.learning.noise import ALL, Share
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import Moments, Sums
 from deniable.privacy.exact import whole
 
 _MOMENTS = Moments(row=0.9**0.5, one=0.1**0.5)
-_ALL = Share(Fraction(1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,7 +47,7 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
         whole(self.n_components, "n_components")
-        return [(_MOMENTS, _ALL)]
+        return [(_MOMENTS, ALL)]
 
     def _ranges(self, width: int) -> Ranges:
         if self.n_components > width:
@@ -58,7 +56,7 @@ class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
 
     def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
-        drawn, spread = self._heard(reader, _MOMENTS, _ALL, width)
+        drawn, spread = self._heard(reader, _MOMENTS, ALL, width)
         matrix, noise = _MOMENTS.matrix(drawn, width), _MOMENTS.noise(spread, width)
         mean, covariance = covariance_of(matrix, noise / (_MOMENTS.row * _MOMENTS.one))
         self.mean_ = ranges.middle + mean * ranges.scale

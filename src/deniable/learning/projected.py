@@ -24,7 +24,7 @@ from deniable.learning.rows import (
     steps,
     times,
 )
-from deniable.learning.sgd import RowGradients, read_approximate, sampled_sigma
+from deniable.learning.sgd import RowGradients, read_approximate, sampled_sum
 from deniable.learning.sums import GradientSums
 from deniable.ledger.amounts import read_alone
 from deniable.mechanisms.sampled_sum import SampledSum
@@ -211,10 +211,8 @@ class ProjectedDescent:
             return mechanism_for(
                 self._slopes(), self.width, self._share, self.guarantee, self._neighbours
             )
-        sigma = sampled_sigma(
-            read_approximate(self.guarantee), self.rate, self.steps, self.relation
-        )
-        return SampledSum(rate=self.rate, bound=GRID, sigma=sigma * GRID, relation=self.relation)
+        kept = read_approximate(self.guarantee)
+        return sampled_sum(kept, self.rate, self.steps, self.relation)
 
     @property
     def _longest(self) -> float:

@@ -25,16 +25,14 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.learning.exponential import Label
+from deniable.learning.exponential import ForRows, Label
 from deniable.learning.reals import normals, uniforms
-from deniable.learning.rows import Floats, Rows, signed
+from deniable.learning.rows import Floats
 from deniable.learning.solver import GRADIENT, minimum
 from deniable.privacy.accountants import gdp
 from deniable.privacy.guarantees import ApproxDP
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import ApproxLoss
-from deniable.privacy.units import Relation
-from deniable.trace import traced
 
 _SMOOTH = 0.25
 _MOST_PROPOSALS = 100_000
@@ -42,7 +40,7 @@ _BATCH = 256
 
 
 @dataclass(frozen=True)
-class RegularisedExponential:
+class RegularisedExponential(ForRows):
     """Weights of a logistic loss from the regularised exponential mechanism.
 
     Formal guarantee. For `size` rows of length 1 at most of which one is exchanged, (ε, δ)-DP in
@@ -50,7 +48,6 @@ class RegularisedExponential:
     "replace": the number of turns rests on the number of rows.
     """
 
-    relation: ClassVar[Relation] = Relation.REPLACE
     label: ClassVar[Label] = Label.SAMPLED
     guarantee: ApproxDP
     size: int
@@ -111,14 +108,7 @@ class RegularisedExponential:
             math.log(start / target) / (2 * math.log1p(self.step * self.curvature)) * (1 + 1e-9)
         )
 
-    @traced
-    def release(self, value: Rows) -> Floats:
-        if len(value.units) != self.size or value.label is None:
-            raise ParameterError("size", self.size, "must be the number of rows, which is public")
-        return self.draw(signed(value))
-
     def draw(self, rows: Floats) -> Floats:
-        """One draw for rows that are multiplied by their signs."""
         start = minimum(rows, np.zeros(self.width), self.curvature / self.weight)
         target = Exponent(rows, self.weight, self.curvature)
         x = start + normals(self.width) / math.sqrt(2 * self.smoothness)

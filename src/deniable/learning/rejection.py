@@ -10,16 +10,14 @@ import numpy as np
 from scipy import stats
 
 from deniable.errors import ParameterError
-from deniable.learning.exponential import Label
+from deniable.learning.exponential import ForRows, Label
 from deniable.learning.proximal import Exponent
 from deniable.learning.reals import normals, uniforms
-from deniable.learning.rows import Floats, Rows, signed
+from deniable.learning.rows import Floats
 from deniable.learning.solver import GRADIENT, minimum
 from deniable.privacy.exact import positive
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.generic import PureLoss
-from deniable.privacy.units import Relation
-from deniable.trace import traced
 
 LEAST_ACCEPTANCE = 1e-4
 _SMOOTH = 0.25
@@ -27,7 +25,7 @@ _BATCH = 64
 
 
 @dataclass(frozen=True)
-class PerfectExponential:
+class PerfectExponential(ForRows):
     """Weights w, |w| <= radius, with density proportional to exp(-k Σ ln(1 + e^(-w·z)) - Λ/2|w|²).
 
     Formal guarantee. For `size` rows |z| <= 1 of which one is exchanged, ε-DP in real arithmetic
@@ -41,7 +39,6 @@ class PerfectExponential:
     on the data.
     """
 
-    relation: ClassVar[Relation] = Relation.REPLACE
     label: ClassVar[Label] = Label.PURE_REAL
     epsilon: float
     size: int
@@ -87,14 +84,7 @@ class PerfectExponential:
             self.width / 2 * math.log(self.penalty / curve) - self.penalty * slack**2
         )
 
-    @traced
-    def release(self, value: Rows) -> Floats:
-        if len(value.units) != self.size or value.label is None:
-            raise ParameterError("size", self.size, "must be the number of rows, which is public")
-        return self.draw(signed(value))
-
     def draw(self, rows: Floats) -> Floats:
-        """One draw for rows that are multiplied by their signs."""
         target = Exponent(rows, self.rate, self.penalty)
         point = minimum(rows, np.zeros(self.width), self.penalty / self.rate)
         slope = target.slope(point)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
 
 from deniable.learning.equations import shrunken_mean
-from deniable.learning.noise import Share
+from deniable.learning.noise import ALL, Share
 from deniable.learning.rows import Floats, Ranges
 from deniable.learning.scikit import NoisySums, SumsEstimator
 from deniable.learning.sums import GroupSums, Sums
 
 _SUMS = GroupSums(groups=1, one=0.2**0.5, row=0.4**0.5, square=0.4**0.5)
-_ALL = Share(Fraction(1))
 _LEAST = 1e-4  # of a variance, in units of the half span
 
 
@@ -42,11 +40,11 @@ class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """
 
     def _parts(self) -> Sequence[tuple[Sums, Share]]:
-        return [(_SUMS, _ALL)]
+        return [(_SUMS, ALL)]
 
     def _learn(self, reader: NoisySums, ranges: Ranges) -> None:
         width = ranges.width
-        drawn, spread = self._heard(reader, _SUMS, _ALL, width)
+        drawn, spread = self._heard(reader, _SUMS, ALL, width)
         counts, sums, squares = _SUMS.read(drawn, width)
         noise = _SUMS.noise(spread, width) / _SUMS.row
         count = max(float(counts[0]), 1.0)

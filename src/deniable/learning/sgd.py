@@ -106,8 +106,7 @@ class SGDClassifier(LinearClassifier):
     def _mechanism(self) -> SampledSum:
         rate = probability(self.rate, "rate")
         times, relation = whole(self.max_iter, "max_iter"), self._relation()
-        sigma = sampled_sigma(self._approximate(), rate, times, relation)
-        return SampledSum(rate=rate, bound=GRID, sigma=sigma * GRID, relation=relation)
+        return sampled_sum(self._approximate(), rate, times, relation)
 
     def outlook(self, *, size: int, features: int) -> Outlook:
         """Whether the budget can support the model on so many rows; nothing is read or spent."""
@@ -160,11 +159,12 @@ def read_approximate(kept: Guarantee) -> ApproxDP:
 
 
 @lru_cache(maxsize=64)
-def sampled_sigma(kept: ApproxDP, rate: Fraction, times: int, relation: Relation) -> Fraction:
-    """The least deviation, beside a bound of 1, at which so many samples keep (ε, δ)."""
+def sampled_sum(kept: ApproxDP, rate: Fraction, times: int, relation: Relation) -> SampledSum:
+    """Sums of gradients with the least noise at which so many samples keep (ε, δ)."""
 
     def loss(sigma: Fraction) -> Loss:
         base = GaussianLoss(sigma=sigma, sensitivity=Fraction(1))
         return repeat(poisson_sampled(base, rate=rate, relation=relation), times)
 
-    return exact(float(least_noise(loss, kept) * (1 + _HAIR)), "sigma")
+    sigma = exact(float(least_noise(loss, kept) * (1 + _HAIR)), "sigma")
+    return SampledSum(rate=rate, bound=GRID, sigma=sigma * GRID, relation=relation)

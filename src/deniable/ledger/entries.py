@@ -222,7 +222,10 @@ def state_of(row: Row) -> State:
             {number: Totals(**drawn) for number, drawn in data["doors"].items()},
             data["releases"],
             data["time"],
-            {number: _hold_from_json(each) for number, each in data.get("holds", {}).items()},
+            {
+                number: Hold(each["who"], each["tranche"], Totals(**each["totals"]))
+                for number, each in data.get("holds", {}).items()
+            },
             data.get("selections", 0),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as cause:
@@ -254,10 +257,6 @@ def _tranche_to_json(tranche: Tranche) -> dict[str, object]:
 
 def _tranche_from_json(data: Mapping[str, Any]) -> Tranche:
     return Tranche(budget_from_json(data["budget"]), Totals(**data["totals"]))
-
-
-def _hold_from_json(data: Mapping[str, Any]) -> Hold:
-    return Hold(data["who"], data["tranche"], Totals(**data["totals"]))
 
 
 def budget_to_json(budget: Budget) -> dict[str, object]:

@@ -78,11 +78,6 @@ def _lowered(state: State, budget: Budget) -> State:
     return replace(state, tranches=(replace(only, budget=budget),), named=budget)
 
 
-def door_opened(state: State, number: int) -> State:
-    """A resumable door: what it draws is kept in the state until it ends."""
-    return replace(state, doors={**state.doors, str(number): Totals()})
-
-
 def door_drawn(state: State, number: int, whole: Loss, loss: Loss) -> State:
     """One more draw from a resumable door, if so much is left of it."""
     if str(number) not in state.doors:
@@ -125,7 +120,9 @@ def reserved(
     if selects:
         state, taken = selecting(state, loss, who)
     after = spent(state, taken, who) if rest is None else held(state, number, taken, rest, who)
-    return (door_opened(after, number) if resumable else after), taken
+    if resumable:  # what its door draws is kept in the state until that ends
+        after = replace(after, doors={**after.doors, str(number): Totals()})
+    return after, taken
 
 
 def selecting(state: State, counted: Loss, who: str) -> tuple[State, Loss]:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.errors import ParameterError
-from deniable.mechanisms.additive import IntegerNoise, RealNoise, scale_of
+from deniable.mechanisms.additive import Additive, IntegerNoise, RealNoise, scale_of
 from deniable.mechanisms.laws import Norm
 from deniable.privacy.exact import Number, positive
 from deniable.privacy.parameters import Parameter, keep, parameter, parameters
@@ -14,19 +14,8 @@ from deniable.privacy.units import Relation
 
 
 @parameters
-class Geometric(IntegerNoise):
-    """Two-sided geometric noise on integers: P(z) proportional to exp(-|z|/scale).
-
-    Formal guarantee. For integer values, or integer vectors, that move by at most `sensitivity` in
-    L1 between neighbours under `relation`:
-
-    * one release is ε-DP with ε = sensitivity/scale (Ghosh, Roughgarden & Sundararajan 2009);
-    * no smaller ε holds;
-    * the noise has exactly this law, is symmetric, and is independent of everything else;
-    * 64-bit arrays saturate instead of wrapping, which is post-processing.
-
-    A bare release is unledgered: the caller keeps the budget.
-    """
+class ByScale(Additive):
+    """Laplace noise, given by its scale or by the ε that it keeps."""
 
     norm: ClassVar[Norm] = Norm.L1
     scale: Parameter[Number, Fraction] = parameter(positive)
@@ -42,20 +31,34 @@ class Geometric(IntegerNoise):
         spread = scale_of(epsilon, scale, sensitivity)
         keep(self, scale=spread, sensitivity=sensitivity, relation=relation)
 
-    def __post_init__(self) -> None:
-        if self.sensitivity.denominator != 1:
-            raise ParameterError(
-                "sensitivity", self.sensitivity, "integers move by whole numbers; round it up"
-            )
-        super().__post_init__()
-
     @property
     def spread(self) -> Fraction:
         return self.scale
 
 
-@parameters
-class Laplace(RealNoise):
+class Geometric(ByScale, IntegerNoise):
+    """Two-sided geometric noise on integers: P(z) proportional to exp(-|z|/scale).
+
+    Formal guarantee. For integer values, or integer vectors, that move by at most `sensitivity` in
+    L1 between neighbours under `relation`:
+
+    * one release is ε-DP with ε = sensitivity/scale (Ghosh, Roughgarden & Sundararajan 2009);
+    * no smaller ε holds;
+    * the noise has exactly this law, is symmetric, and is independent of everything else;
+    * 64-bit arrays saturate instead of wrapping, which is post-processing.
+
+    A bare release is unledgered: the caller keeps the budget.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # which reads the parameters
+        if self.sensitivity.denominator != 1:
+            raise ParameterError(
+                "sensitivity", self.sensitivity, "integers move by whole numbers; round it up"
+            )
+
+
+class Laplace(ByScale, RealNoise):
     """Laplace noise on real numbers: density proportional to exp(-|z|/scale).
 
     Formal guarantee. For real values, or vectors, that move by at most `sensitivity` in L1 between
@@ -74,21 +77,3 @@ class Laplace(RealNoise):
     A bare release is unledgered: the caller keeps the budget. NaN and infinities are errors;
     results beyond the largest double saturate.
     """
-
-    norm: ClassVar[Norm] = Norm.L1
-    scale: Parameter[Number, Fraction] = parameter(positive)
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number | None = None,
-        scale: Number | None = None,
-        sensitivity: Number,
-        relation: Relation | str = Relation.ADD_REMOVE,
-    ) -> None:
-        spread = scale_of(epsilon, scale, sensitivity)
-        keep(self, scale=spread, sensitivity=sensitivity, relation=relation)
-
-    @property
-    def spread(self) -> Fraction:
-        return self.scale

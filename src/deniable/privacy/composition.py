@@ -266,14 +266,11 @@ def _canonical(counts: Counter[Loss]) -> Loss:
         )
     for count in counts.values():
         whole(count, "count")
-    parts = tuple(Part(loss, count) for loss, count in sorted(counts.items(), key=_sort_key))
+    ordered = sorted(counts.items(), key=lambda item: (item[0].kind, repr(item[0])))
+    parts = tuple(Part(loss, count) for loss, count in ordered)
     if len(parts) == 1 and parts[0].count == 1:
         return parts[0].loss
     return Composed(parts=parts, relation=parts[0].loss.relation)
-
-
-def _sort_key(item: tuple[Loss, int]) -> tuple[str, str]:
-    return item[0].kind, repr(item[0])
 
 
 def _beside(bound: Fraction, rest: Loss, epsilon: Fraction | float) -> float:

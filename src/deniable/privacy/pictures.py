@@ -83,7 +83,8 @@ def growth(loss: Loss, *, delta: Number, counts: Sequence[int]) -> dict[str, lis
     for count in counts:
         many = repeat(loss, count)
         pure = None if loss.pure is None else float(loss.pure)
-        found["basic"].append(_basic(loss, allowed, count) if pure is None else count * pure)
+        each = loss.epsilon(delta=allowed / count) if pure is None else pure  # δ is split evenly
+        found["basic"].append(count * each)
         found["advanced"].append(
             advanced_composition(epsilon=loss.pure, count=count, slack=delta)
             if loss.pure is not None and loss.pure < 700
@@ -94,11 +95,6 @@ def growth(loss: Loss, *, delta: Number, counts: Sequence[int]) -> dict[str, lis
         found["zCDP"].append(zcdp.epsilon(float(rho), left) if left > 0 else math.nan)
         found["numerical"].append(many.epsilon(delta=delta))
     return {name: values for name, values in found.items() if not all(map(math.isnan, values))}
-
-
-def _basic(loss: Loss, delta: float, count: int) -> float:
-    """The δ is split evenly."""
-    return count * loss.epsilon(delta=delta / count)
 
 
 def _some(losses: Mapping[str, Loss]) -> None:

@@ -95,9 +95,8 @@ def correlated_adversary(
     if value not in before or not 0 < before[value] < 1:
         raise ParameterError("value", value, "must have a prior strictly between 0 and 1")
     after = posterior(prior, channel, output)[value]
-    return Belief(
-        before[value], after, posterior_bounds(before[value], _steps(channel, correlated))
-    )
+    together = channel.epsilon() * whole(correlated, "correlated")
+    return Belief(before[value], after, posterior_bounds(before[value], together))
 
 
 def posterior_bounds(prior: Number, epsilon: float) -> Range:
@@ -193,7 +192,3 @@ def _publishing(values: Sequence[Hashable], people: int, shown: Fraction) -> Cha
 
     rows = tuple(tuple(chance(data, seen) for seen in outputs) for data in inputs)
     return Channel(inputs, outputs, rows)
-
-
-def _steps(channel: Channel, correlated: int) -> float:
-    return channel.epsilon() * whole(correlated, "correlated")

@@ -8,6 +8,9 @@ as it takes, against certified integer brackets, when 64 bits tie. `PROOF.md`, s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy.typing as npt
 
 from deniable.errors import RandomnessError
 from deniable.lazy import lazy
-from deniable.randomness.brackets import Bracket
+from deniable.randomness.brackets import Bracket, divide_up
 from deniable.randomness.source import Source, bits, words
 
 Indices = npt.NDArray[np.int16]
@@ -79,6 +82,27 @@ class InversionTable:
         if index > _MAX_INDEX:
             raise RandomnessError("a draw fell beyond the range of the sampler; draw again")
         return index
+
+
+@dataclass(frozen=True)
+class _Rationals:
+    """F(i), each an exact rational."""
+
+    sums: tuple[Fraction, ...]
+
+    def brackets(self, count: int, precision: int) -> list[Bracket]:
+        scaled = [(s.numerator << precision, s.denominator) for s in self.sums[:count]]
+        return [Bracket(top // bottom, divide_up(top, bottom)) for top, bottom in scaled]
+
+
+class ChoiceSampler:
+    """Index i with probability weights[i] (`PROOF.md`, section 2)."""
+
+    def __init__(self, weights: tuple[Fraction, ...]) -> None:
+        self._table = InversionTable(_Rationals(tuple(accumulate(weights))), len(weights))
+
+    def sample(self, count: int, source: Source) -> npt.NDArray[np.int64]:
+        return self._table.draw(count, source).astype(np.int64)
 
 
 def zigzag(index: Indices) -> Indices:

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError
-from deniable.randomness.choice import ChoiceSampler
 from deniable.randomness.fork import process_mark
 from deniable.randomness.gaussian import GaussianSampler
+from deniable.randomness.inversion import ChoiceSampler
 from deniable.randomness.laplace import LaplaceSampler
 from deniable.randomness.source import SECURE, Source
 from deniable.trace import LISTENER

@@ -16,9 +16,8 @@ from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
 from deniable.synthesis.model.fit import fit
 from deniable.synthesis.model.junction import JunctionTree, tree_cells
-from deniable.synthesis.rare import Unmerged, merged
+from deniable.synthesis.rare import Unmerged, merged_singles
 from deniable.synthesis.scores import WrongMarginal
-from deniable.synthesis.singles import measured_singles
 from deniable.synthesis.workload import Workload
 
 _MEASURED = Fraction(9, 10)
@@ -61,10 +60,7 @@ class AIM:
         share = draws.whole / (_ROUNDS * len(declared))
         once = _MEASURED * share
         rest = draws.whole - once * len(declared)
-        singles = measured_singles(draws, once, rest / 3)
-        merges = merged(singles)
-        draws.merge(merges.codes)
-        known = [merges.measurement(each) for each in singles]
+        known, merges = merged_singles(draws, once, rest / 3)
         fitted = fit(draws.domain, known, iterations=self.last_iterations)
         weights = self.workload.closure()
         while True:

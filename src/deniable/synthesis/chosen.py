@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -49,7 +49,12 @@ class Chosen:
         """The workload and the method for a domain."""
         if self.given is None:
             wanted = _workload(domain, self.cliques)
-            return wanted, _named(self.name, wanted, self.megabytes)
+            kind = METHODS[self.name]
+            given: dict[str, Any] = {"workload": wanted}
+            if self.megabytes is not None:
+                given["max_megabytes"] = self.megabytes
+            taken = {each.name for each in fields(kind)}
+            return wanted, kind(**{name: each for name, each in given.items() if name in taken})
         if isinstance(self.given, MST | Independent):
             return _workload(domain, self.cliques), self.given
         own = exactly(
@@ -101,16 +106,3 @@ def _workload(domain: Domain, given: int | list[Sequence[str]]) -> Workload:
     if isinstance(given, int):
         return Workload.all_of(domain, given)
     return Workload(domain, given)
-
-
-def _named(name: str, workload: Workload, size: Fraction | None) -> Listed:
-    match name:
-        case "aim":
-            return AIM(workload=workload, max_megabytes=size or 1)
-        case "mst":
-            return MST(max_megabytes=size or 80)
-        case "mwem":
-            return MWEM(workload=workload, max_megabytes=size or 80)
-        case "fixed":
-            return FixedMarginals(workload=workload, max_megabytes=size or 80)
-    return Independent()

@@ -30,6 +30,7 @@ from deniable.tables import (
     PrivateTable,
     Schema,
     check_keys,
+    read_keys,
 )
 
 BINS = 16
@@ -180,6 +181,14 @@ def read_bins(given: Mapping[str, Bins] | None) -> dict[str, Bins]:
         name: tuple(each) if isinstance(each, list | tuple | np.ndarray) else each
         for name, each in read.items()
     }
+
+
+def read_declared(
+    given: Mapping[str, Sequence[Any]] | None,
+) -> dict[str, tuple[Any, ...]]:
+    """Declared values by column: read once."""
+    read = read_mapping(given or {}, "keys", "map columns to values")
+    return {name: read_keys(values) for name, values in read.items()}
 
 
 def codings(

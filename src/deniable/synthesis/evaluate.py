@@ -28,7 +28,6 @@ from deniable.synthesis.rare import Unmerged
 from deniable.synthesis.run import SynthesisRun
 from deniable.synthesis.scores import WrongMarginal, plain
 from deniable.synthesis.synthetic import SyntheticTable
-from deniable.synthesis.table_data import coded_rows
 from deniable.tables import PrivateTable
 
 _MOST_CELLS = 1 << 25
@@ -56,17 +55,16 @@ def evaluate(
             "synthetic", type(synthetic).__name__, "must be what dp.synthesize makes"
         )
     parts = session.parts
-    owner = private_table(session, table)
+    private_table(session, table)
     amount = read_amount(parts.budget, epsilon=epsilon, rho=rho, guarantee=guarantee).on_grid()
     model, coded = _own_model(synthetic.model), tuple(map(frozen, synthetic.codings))
-    domain = Domain({each.name: each.size for each in coded})
+    limit = None if max_rows is None else whole(max_rows, "max_rows")
+    run = SynthesisRun.of(parts, table.lower(), coded, amount, limit)
+    domain = run.domain
     if (domain.columns, domain.sizes) != (model.domain.columns, model.domain.sizes):
         raise ParameterError("synthetic", "a table", "has a model of other columns than its own")
-    limit = None if max_rows is None else whole(max_rows, "max_rows")
     ways = [list(combinations(domain.columns, way)) for way in range(1, min(3, len(domain)) + 1)]
     _check_cells(domain, ways)
-    rows = coded_rows(parts.catalogue, table.lower(), coded, limit)
-    run = SynthesisRun(parts, table.lower(), owner, coded, domain, amount, limit, rows)
     run.check()
     models = [[plain(model.marginal(clique)) for clique in way] for way in ways]
     total = max(1.0, float(model.total))

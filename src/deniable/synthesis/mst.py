@@ -12,9 +12,8 @@ from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
 from deniable.synthesis.model.fit import fit
-from deniable.synthesis.rare import Unmerged, merged
+from deniable.synthesis.rare import Unmerged, merged_singles
 from deniable.synthesis.scores import WrongMarginal
-from deniable.synthesis.singles import measured_singles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +44,7 @@ class MST:
     def run(self, draws: Draws, progress: Progress = silent) -> Model:
         third, declared = draws.whole / 3, draws.domain
         self.check(declared)
-        singles = measured_singles(draws, third / len(declared), third / 2)
-        merges = merged(singles)
-        draws.merge(merges.codes)
-        known = [merges.measurement(each) for each in singles]
+        known, merges = merged_singles(draws, third / len(declared), third / 2)
         fitted = fit(draws.domain, known, iterations=self.iterations)
         progress(1 / 3)
         pairs = []

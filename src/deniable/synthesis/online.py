@@ -8,7 +8,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from deniable.closed import read_mapping, read_names
+from deniable.closed import read_names
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.held import Held
 from deniable.ledger.amounts import read_amount
@@ -19,16 +19,14 @@ from deniable.release import Door
 from deniable.session import Session
 from deniable.shield import shielded
 from deniable.synthesis.bought import with_rows
-from deniable.synthesis.columns import Bins, Coding, codings, read_bins
-from deniable.synthesis.domain import Clique, Counts, Domain
+from deniable.synthesis.columns import Bins, Coding, codings, read_bins, read_declared
+from deniable.synthesis.domain import Clique, Counts
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.model.dense import check_dense
 from deniable.synthesis.pmw import OnlineAnswer, PrivateMultiplicativeWeights
 from deniable.synthesis.queries import Counting
 from deniable.synthesis.run import SynthesisRun
-from deniable.synthesis.table_data import coded_rows
-from deniable.tables import read_keys
 
 
 class OnlineDesk:
@@ -143,18 +141,13 @@ def answer_online(
         parts.catalogue.schemas[table.lower()],
         columns=None if columns is None else read_names(columns, "columns"),
         bins=read_bins(bins),
-        keys={
-            name: read_keys(values)
-            for name, values in read_mapping(keys or {}, "keys", "map columns to values").items()
-        },
+        keys=read_declared(keys),
         bounds={},
         missing=read_names(missing, "missing"),
     )
-    domain = Domain({each.name: each.size for each in coded})
-    check_dense(domain)
     limit = None if max_rows is None else whole(max_rows, "max_rows")
-    rows = coded_rows(parts.catalogue, table.lower(), coded, limit)
-    run = SynthesisRun(parts, table.lower(), owner, coded, domain, amount, limit, rows)
+    run = SynthesisRun.of(parts, table.lower(), coded, amount, limit)
+    check_dense(run.domain)
     run.counting(limit or owner.max_rows or 1).check(Fraction(1, 4 * most))
     run, _ = with_rows(run)
     return OnlineDesk(run, expected, most)

@@ -1,18 +1,44 @@
-"""Rare values: those that drown in noise are measured as one, and told apart again afterwards."""
+"""Single columns: measured twice where noise drowns them; rare values as one, told apart later."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
 from deniable.synthesis.domain import Clique, Codes, Domain, Floats
-from deniable.synthesis.measurement import Measurement
+from deniable.synthesis.measure import Draws
+from deniable.synthesis.measurement import Measurement, averaged
 from deniable.synthesis.model.base import Model
+from deniable.synthesis.model.fit import total_of
 from deniable.synthesis.model.rounding import sample_conditionally
 
 _SURE = 3.0
+_DROWNED = 0.02
+
+
+def merged_singles(
+    draws: Draws, share: Fraction, again: Fraction
+) -> tuple[list[Measurement], Merged]:
+    """Single columns, measured, and what is merged of them from now on."""
+    singles = _measured_singles(draws, share, again)
+    merges = merged(singles)
+    draws.merge(merges.codes)
+    return [merges.measurement(each) for each in singles], merges
+
+
+def _measured_singles(draws: Draws, share: Fraction, again: Fraction) -> list[Measurement]:
+    """Every column for its share; where noise drowns them once more, for `again` in all.
+
+    Whether it does is told by the number of rows as measured, and so by released values alone.
+    """
+    first = [draws.measure((column,), share) for column in draws.domain.columns]
+    if np.mean([each.noise for each in first]) / total_of(first) / 2 < _DROWNED:
+        return first
+    more = again / len(first)
+    return [averaged([each, draws.measure(each.clique, more)]) for each in first]
 
 
 @dataclass(frozen=True, eq=False)

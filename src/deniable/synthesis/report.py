@@ -42,10 +42,9 @@ def measured_fits(table: SyntheticTable) -> list[MeasuredFit]:
     """How far the model, and independent columns, are from what was measured. Public: no cost."""
     found = []
     for each in table.measurements:
-        if each.clique and each.values.ndim:
-            model = _in_its_codes(table.model, each)
-        else:
+        if not each.clique or not each.values.ndim:
             continue
+        model = _in_its_codes(table.model, each)
         rows = max(model.total, 1.0)
         found.append(
             MeasuredFit(

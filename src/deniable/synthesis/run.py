@@ -24,7 +24,7 @@ from deniable.synthesis.journal import Entry, Journal, alone, begun
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Method, Progress
 from deniable.synthesis.synthetic import SyntheticTable
-from deniable.synthesis.table_data import TableMarginals
+from deniable.synthesis.table_data import TableMarginals, coded_rows
 from deniable.synthesis.workload import Workload
 from deniable.tables import PrivateTable
 
@@ -46,6 +46,21 @@ class SynthesisRun:
     max_rows: int | None
     rows: Plan
     """The rows of all marginals, compiled once."""
+
+    @classmethod
+    def of(
+        cls,
+        parts: Parts,
+        table: str,
+        coded: tuple[Coding, ...],
+        amount: Amount,
+        max_rows: int | None,
+    ) -> SynthesisRun:
+        """One of a table with these columns."""
+        domain = Domain({each.name: each.size for each in coded})
+        rows = coded_rows(parts.catalogue, table, coded, max_rows)
+        owner = parts.catalogue.private[table]
+        return cls(parts, table, owner, coded, domain, amount, max_rows, rows)
 
     @property
     def gate(self) -> Gate:

@@ -8,21 +8,24 @@ marginal move by `moved` in L1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, islice
 
 import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import whole
-from deniable.synthesis.databases import MOST_DATABASES, chunks, databases
 from deniable.synthesis.domain import Clique, Counts, Domain, Floats
 from deniable.synthesis.queries import Counting
 
 Exact = Callable[[Clique], Counts]
 
+MOST_DATABASES = 1_000_000
 _LARGEST = 1 << 61
 _WIDEST = 1 << 40
+_CHUNK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class WrongMarginal:
 class ClosestDatabase:
     """Which database of a few rows, scaled to `total`, is closest in its worst answer?
 
-    The candidates are all databases of so many rows, in the order of `databases.py`. A score is
+    The candidates are all databases of so many rows, in the order of `multisets`. A score is
     minus the largest |answer - exact|: it moves by what an exact answer moves.
     """
 
@@ -157,6 +160,28 @@ class BoostedQuery:
             wrong = np.abs(in_steps(answers, steps) - truth)
             total += np.clip(2 * (wrong - right) - width, -width, width)
         return total
+
+
+def databases(cells: int, rows: int) -> int:
+    """How many different databases of so many rows over so many records there are.
+
+    Public: they are counted out, not looked up.
+    """
+    return math.comb(rows + cells - 1, rows)
+
+
+def multisets(cells: int, rows: int) -> Iterator[list[int]]:
+    """Every database once: stars and bars."""
+    for bars in combinations(range(rows + cells - 1), rows):
+        yield [bar - place for place, bar in enumerate(bars)]
+
+
+def chunks(cells: int, rows: int) -> Iterator[Counts]:
+    """The counts of many databases at once."""
+    every = multisets(cells, rows)
+    while some := list(islice(every, _CHUNK)):
+        flat = np.array(some) + np.arange(len(some))[:, None] * cells
+        yield np.bincount(flat.ravel(), minlength=len(some) * cells).reshape(-1, cells)
 
 
 Question = WrongMarginal | ClosestDatabase | BoostedQuery

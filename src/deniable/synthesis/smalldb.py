@@ -11,14 +11,13 @@ import numpy as np
 
 from deniable.errors import ParameterError
 from deniable.privacy.exact import whole
-from deniable.synthesis.databases import MOST_DATABASES, databases, multisets
 from deniable.synthesis.domain import Domain
 from deniable.synthesis.measure import Draws
 from deniable.synthesis.method import Progress, silent
 from deniable.synthesis.model.base import Model
 from deniable.synthesis.model.dense import DenseModel
 from deniable.synthesis.queries import Counting
-from deniable.synthesis.scores import ClosestDatabase
+from deniable.synthesis.scores import MOST_DATABASES, ClosestDatabase, databases, multisets
 
 _TOTAL = Fraction(1, 10)
 

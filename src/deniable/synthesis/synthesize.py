@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deniable.closed import read_mapping, read_names
+from deniable.closed import read_names
 from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
 from deniable.privacy.guarantees import Guarantee
@@ -15,15 +15,12 @@ from deniable.session import Session
 from deniable.shield import of_caller, shielded
 from deniable.synthesis.bought import Bought, discovered, placeholders, with_rows
 from deniable.synthesis.chosen import Listed, read_method
-from deniable.synthesis.columns import Bins, Coding, codings, read_bins
-from deniable.synthesis.domain import Domain
+from deniable.synthesis.columns import Bins, Coding, codings, read_bins, read_declared
 from deniable.synthesis.evaluate import private_table
 from deniable.synthesis.method import Method, Progress, silent
 from deniable.synthesis.run import SynthesisRun
 from deniable.synthesis.synthetic import SyntheticTable
-from deniable.synthesis.table_data import coded_rows
 from deniable.synthesis.workload import Workload
-from deniable.tables import read_keys
 
 
 @shielded
@@ -80,10 +77,7 @@ def synthesize(
     parts, owner = session.parts, private_table(session, table)
     name, schema = table.lower(), parts.catalogue.schemas[table.lower()]
     amount = read_amount(parts.budget, epsilon=epsilon, rho=rho, guarantee=guarantee).on_grid()
-    declared = {
-        column: read_keys(values)
-        for column, values in read_mapping(keys or {}, "keys", "map columns to values").items()
-    }
+    declared = read_declared(keys)
     named = None if columns is None else read_names(columns, "columns")
     absent, sought = read_names(missing, "missing"), read_names(discover, "discover")
     edges = read_bins(bins)
@@ -102,11 +96,10 @@ def synthesize(
         )
 
     def planned(found: tuple[Coding, ...]) -> tuple[SynthesisRun, Workload, Method]:
-        domain = Domain({each.name: each.size for each in found})
-        wanted, made = chosen.on(domain)
-        made.check(domain)
-        rows = coded_rows(parts.catalogue, name, found, limit)
-        return SynthesisRun(parts, name, owner, found, domain, amount, limit, rows), wanted, made
+        run = SynthesisRun.of(parts, name, found, amount, limit)
+        wanted, made = chosen.on(run.domain)
+        made.check(run.domain)
+        return run, wanted, made
 
     # What is wrong with anything is told before values are bought.
     run, wanted, maker = planned(coded(placeholders(schema, sought, amount)))

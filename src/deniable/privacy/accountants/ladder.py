@@ -28,6 +28,7 @@ further proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,20 +84,17 @@ class Rungwise:
 
     def above(self) -> Ladder:
         """The least ladder whose pair is at least as bad."""
-        parts = []
-        if self.atoms is not None:
-            parts.append(_atoms_above(self.atoms, self.step))
-        if self.excess is not None:
-            parts.append(_rest_above(self.excess))
-        return _joined(parts, self.certain)
+        return self._by(_atoms_above, _rest_above)
 
     def below(self) -> Ladder:
         """A ladder whose pair is at most as bad."""
-        parts = []
-        if self.atoms is not None:
-            parts.append(_atoms_below(self.atoms, self.step))
-        if self.excess is not None:
-            parts.append(_rest_below(self.excess))
+        return self._by(_atoms_below, _rest_below)
+
+    def _by(
+        self, of_atoms: Callable[[Atoms, float], Ladder], of_rest: Callable[[Excess], Ladder]
+    ) -> Ladder:
+        parts = [] if self.atoms is None else [of_atoms(self.atoms, self.step)]
+        parts += [] if self.excess is None else [of_rest(self.excess)]
         return _joined(parts, self.certain)
 
 

@@ -132,15 +132,13 @@ class Loss(ABC):
         """
         if (delta is None) == (epsilon is None):
             raise ParameterError("delta", delta, "give either delta= or epsilon=")
-        if delta is not None:
-            upper = self.epsilon(delta=delta)
-            if (allowed := float(delta)) == 0:
-                return pld.EpsilonRange(upper, upper)
-            return pld.EpsilonRange(
-                min(pld.epsilon_at(self.floors(), allowed, -1, pld.QUICK), upper), upper
-            )
-        upper = self.delta(epsilon=epsilon if epsilon is not None else 0)
-        lower = pld.delta_at(self.floors(), float(epsilon or 0), -1, pld.QUICK)
+        if delta is None:
+            upper = self.delta(epsilon=epsilon or 0)
+            lower = pld.delta_at(self.floors(), float(epsilon or 0), -1, pld.QUICK)
+        else:
+            upper = lower = self.epsilon(delta=delta)
+            if float(delta) > 0:
+                lower = pld.epsilon_at(self.floors(), float(delta), -1, pld.QUICK)
         return pld.EpsilonRange(min(lower, upper), upper)
 
     def laws(self) -> pld.Laws:
