@@ -89,7 +89,7 @@ class BlockSum:
             return np.asarray(self.function(block), np.float64).ravel().tobytes()
 
         said = bytes_in_child(say, 8 * self.numbers, self.timeout)
-        found = np.full(self.numbers, 0.5) if said is None else np.frombuffer(said)
+        found = np.full(self.numbers, math.nan) if said is None else np.frombuffer(said)
         if not np.isfinite(found).all():
             found = np.full(self.numbers, 0.5)
         return np.rint(np.clip(found, 0, 1) * GRID).astype(np.int64)

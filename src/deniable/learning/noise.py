@@ -61,28 +61,19 @@ def mechanism_for(
     sums: Bounded, width: int, share: Share, guarantee: Guarantee, neighbours: Neighbours
 ) -> Mechanism:
     """The noise on one sum over rows of `width` columns, for its share of the guarantee."""
+    relation, rows = neighbours.relation, neighbours.rows
     try:
-        return _mechanism(sums, width, share, guarantee, neighbours)
+        if isinstance(guarantee, PureDP):
+            moved = rows * sums.moved_l1(relation, width)
+            each = _each(guarantee, guarantee.epsilon, share)
+            return Geometric(epsilon=each, sensitivity=moved, relation=relation)
+        moved = rows * sums.moved(relation)
+        sigma = _sigma(moved, share, guarantee)
+        return DiscreteGaussian(sigma=sigma, sensitivity=moved, relation=relation)
     except ParameterError as error:
         if error.argument not in {"sigma", "scale", "epsilon"}:
             raise
         raise _beyond(guarantee) from None
-
-
-def _mechanism(
-    sums: Bounded, width: int, share: Share, guarantee: Guarantee, neighbours: Neighbours
-) -> Mechanism:
-    relation, rows = neighbours.relation, neighbours.rows
-    if isinstance(guarantee, PureDP):
-        return Geometric(
-            epsilon=_each(guarantee, guarantee.epsilon, share),
-            sensitivity=rows * sums.moved_l1(relation, width),
-            relation=relation,
-        )
-    moved = rows * sums.moved(relation)
-    return DiscreteGaussian(
-        sigma=_sigma(moved, share, guarantee), sensitivity=moved, relation=relation
-    )
 
 
 def _each(guarantee: Guarantee, total: Fraction, share: Share) -> Fraction:

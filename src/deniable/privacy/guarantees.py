@@ -9,15 +9,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, cast, dataclass_transform
 
 from deniable.closed import exactly, frozen
 from deniable.privacy.accountants import gdp, pure, zcdp
 from deniable.privacy.exact import Number, positive, probability, show
+from deniable.privacy.parameters import Kind, Parameter
 from deniable.privacy.search import maximum
 
 
+@dataclass_transform()
+def _promise(kind: Kind) -> Kind:
+    """A frozen dataclass whose numbers may be given without their names."""
+    return cast("Kind", dataclass(frozen=True)(kind))
+
+
 class _Ordered:
-    """The partial order by implication."""
+    """Exact numbers, read by their names, in the partial order by implication."""
+
+    short: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name, number in list(vars(self).items()):
+            read = probability if name == "delta" else positive
+            object.__setattr__(self, name, read(number, name))
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(show, vars(self).values()))
+        return f"({numbers})-{self.short}" if "," in numbers else f"{numbers}-{self.short}"
 
     def __le__(self, other: object) -> bool:
         return implies(self, other) if isinstance(other, _Ordered) else NotImplemented
@@ -32,7 +51,7 @@ class _Ordered:
         return self >= other and self != other
 
 
-@dataclass(frozen=True, init=False)
+@_promise
 class PureDP(_Ordered):
     """ε-DP: the log ratio of the probabilities of any event on neighbours is at most ε.
 
@@ -40,54 +59,33 @@ class PureDP(_Ordered):
     which nothing counts (`randomness/PROOF.md`, section 3).
     """
 
-    epsilon: Fraction
-
-    def __init__(self, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-
-    def __str__(self) -> str:
-        return f"{show(self.epsilon)}-DP"
+    short: ClassVar[str] = "DP"
+    epsilon: Parameter[Number, Fraction]
 
 
-@dataclass(frozen=True, init=False)
+@_promise
 class ApproxDP(_Ordered):
     """(ε, δ)-DP: P(S) <= e^ε Q(S) + δ for every event S on neighbours."""
 
-    epsilon: Fraction
-    delta: Fraction
-
-    def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", probability(delta, "delta"))
-
-    def __str__(self) -> str:
-        return f"({show(self.epsilon)}, {show(self.delta)})-DP"
+    short: ClassVar[str] = "DP"
+    epsilon: Parameter[Number, Fraction]
+    delta: Parameter[Number, Fraction]
 
 
-@dataclass(frozen=True, init=False)
+@_promise
 class ZCDP(_Ordered):
     """ρ-zCDP: the Rényi divergence of every order α > 1 is at most αρ (Bun & Steinke 2016)."""
 
-    rho: Fraction
-
-    def __init__(self, rho: Number) -> None:
-        object.__setattr__(self, "rho", positive(rho, "rho"))
-
-    def __str__(self) -> str:
-        return f"{show(self.rho)}-zCDP"
+    short: ClassVar[str] = "zCDP"
+    rho: Parameter[Number, Fraction]
 
 
-@dataclass(frozen=True, init=False)
+@_promise
 class GDP(_Ordered):
     """μ-GDP: telling neighbours apart is no easier than N(0, 1) from N(μ, 1)."""
 
-    mu: Fraction
-
-    def __init__(self, mu: Number) -> None:
-        object.__setattr__(self, "mu", positive(mu, "mu"))
-
-    def __str__(self) -> str:
-        return f"{show(self.mu)}-GDP"
+    short: ClassVar[str] = "GDP"
+    mu: Parameter[Number, Fraction]
 
 
 Guarantee = PureDP | ApproxDP | ZCDP | GDP
