@@ -97,9 +97,7 @@ class LineExponential:
         distance = at * below - under + (total - under) - at * (len(places) - below)
         # Added, removed or exchanged, a record moves each score by the span at most.
         chooser = Exponential(
-            epsilon=self.epsilon,
-            sensitivity=self.cells - 1,
-            relation=self.relation,
+            epsilon=self.epsilon, sensitivity=self.cells - 1, relation=self.relation
         )
         return float(self.points()[chooser.release(-distance)])
 
@@ -121,10 +119,7 @@ class BallExponential:
     relation: Relation
 
     def __init__(
-        self,
-        epsilon: float,
-        radius: float,
-        relation: Relation | str = Relation.ADD_REMOVE,
+        self, epsilon: float, radius: float, relation: Relation | str = Relation.ADD_REMOVE
     ) -> None:
         object.__setattr__(self, "epsilon", float(positive(epsilon, "epsilon")))
         object.__setattr__(self, "radius", float(positive(radius, "radius")))

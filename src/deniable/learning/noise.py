@@ -86,9 +86,7 @@ def _each(guarantee: Guarantee, total: Fraction, share: Share) -> Fraction:
 
 def _beyond(guarantee: Guarantee) -> ParameterError:
     return ParameterError(
-        "guarantee",
-        str(guarantee),
-        "is beyond what exact noise is drawn for; give more, or less",
+        "guarantee", str(guarantee), "is beyond what exact noise is drawn for; give more, or less"
     )
 
 

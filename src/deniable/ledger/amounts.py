@@ -39,10 +39,7 @@ def read_amount(
 
 
 def read_alone(
-    *,
-    epsilon: Number | None = None,
-    rho: Number | None = None,
-    guarantee: Guarantee | None = None,
+    *, epsilon: Number | None = None, rho: Number | None = None, guarantee: Guarantee | None = None
 ) -> Guarantee:
     """What a release keeps by itself, said in the same ways, where no budget gives ε a meaning.
 

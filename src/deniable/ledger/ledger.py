@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from deniable.closed import exactly
-from deniable.errors import (
-    BudgetError,
-    DoorError,
-    LedgerError,
-    ParameterError,
-    ParameterTypeError,
-)
+from deniable.errors import BudgetError, DoorError, LedgerError, ParameterError, ParameterTypeError
 from deniable.ledger import policy
 from deniable.ledger.entries import (
     EntryKind,

@@ -43,12 +43,7 @@ def changed(state: State, kind: EntryKind, budget: Budget, analyst: str | None) 
         }
         # What is held stays charged to the promise before, for good.
         return replace(
-            state,
-            tranches=(Tranche(budget),),
-            shares=fresh,
-            named=budget,
-            holds={},
-            selections=0,
+            state, tranches=(Tranche(budget),), shares=fresh, named=budget, holds={}, selections=0
         )
     if budget.relation != state.tranches[0].budget.relation:
         raise BudgetError("a share protects under the same relation as the budget")

@@ -14,13 +14,7 @@ from deniable.lazy import lazy
 from deniable.mechanisms.base import ByAmount, Pairs
 from deniable.mechanisms.gaps import Gap, by_norm, misshapen
 from deniable.privacy.exact import Number, exact, sqrt_up, whole
-from deniable.privacy.parameters import (
-    Parameter,
-    flag,
-    optional,
-    parameter,
-    parameters,
-)
+from deniable.privacy.parameters import Parameter, flag, optional, parameter, parameters
 from deniable.randomness.categorical import CategoricalSampler
 from deniable.randomness.source import SECURE
 from deniable.trace import traced

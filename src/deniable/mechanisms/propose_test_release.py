@@ -23,14 +23,7 @@ from deniable.mechanisms.values import is_scalar, read_integer, read_real, read_
 from deniable.privacy.exact import Number, positive, probability, read_bounds
 from deniable.privacy.losses.base import ratio
 from deniable.privacy.losses.generic import ApproxLoss
-from deniable.privacy.parameters import (
-    Parameter,
-    Related,
-    one_of,
-    optional,
-    parameter,
-    parameters,
-)
+from deniable.privacy.parameters import Parameter, Related, one_of, optional, parameter, parameters
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.noise import LaplaceLaw, noise
 from deniable.trace import traced

@@ -22,13 +22,7 @@ from deniable.mechanisms.laplace import Laplace
 from deniable.mechanisms.quantile import Quantile
 from deniable.privacy.exact import Number, exact, positive, read_bounds, whole
 from deniable.privacy.losses.base import Loss
-from deniable.privacy.parameters import (
-    Parameter,
-    Related,
-    one_of,
-    parameter,
-    parameters,
-)
+from deniable.privacy.parameters import Parameter, Related, one_of, parameter, parameters
 from deniable.privacy.units import Relation, read_relation
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE

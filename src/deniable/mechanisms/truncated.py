@@ -65,12 +65,7 @@ class TruncatedGeometric(Geometric):
     ) -> None:
         spread = scale_of(epsilon, scale, sensitivity)
         keep(
-            self,
-            scale=spread,
-            sensitivity=sensitivity,
-            lower=lower,
-            upper=upper,
-            relation=relation,
+            self, scale=spread, sensitivity=sensitivity, lower=lower, upper=upper, relation=relation
         )
 
     def __post_init__(self) -> None:

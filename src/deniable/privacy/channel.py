@@ -13,14 +13,7 @@ import numpy.typing as npt
 
 from deniable.closed import read_fraction
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.privacy.exact import (
-    Number,
-    exact,
-    float_above,
-    log_float,
-    log_up,
-    not_negative,
-)
+from deniable.privacy.exact import Number, exact, float_above, log_float, log_up, not_negative
 
 
 @dataclass(frozen=True)

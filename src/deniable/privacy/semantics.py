@@ -117,12 +117,7 @@ class TwoBeliefs:
 
 
 def with_and_without(
-    prior: Prior,
-    channel: Channel,
-    output: Hashable,
-    *,
-    person: int,
-    absent: Hashable,
+    prior: Prior, channel: Channel, output: Hashable, *, person: int, absent: Hashable
 ) -> dict[Hashable, TwoBeliefs]:
     """For each data set, its posterior with everyone's data, and without one person's.
 

@@ -38,10 +38,7 @@ def total(
 
 
 def mean(
-    bounds: tuple[Number, Number],
-    *,
-    at_least: int,
-    relation: Relation | str = Relation.ADD_REMOVE,
+    bounds: tuple[Number, Number], *, at_least: int, relation: Relation | str = Relation.ADD_REMOVE
 ) -> Sensitivity:
     """The mean of values in [a, b] of at least `at_least` records, publicly so.
 

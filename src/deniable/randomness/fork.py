@@ -106,8 +106,4 @@ def _begin_anew() -> None:
             del _inside[token]
 
 
-os.register_at_fork(
-    before=_wait_for_others,
-    after_in_parent=_go_on,
-    after_in_child=_begin_anew,
-)
+os.register_at_fork(before=_wait_for_others, after_in_parent=_go_on, after_in_child=_begin_anew)

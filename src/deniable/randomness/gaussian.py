@@ -17,12 +17,7 @@ import numpy.typing as npt
 
 from deniable.lazy import lazy
 from deniable.randomness.bernoulli import below_exp
-from deniable.randomness.brackets import (
-    Bracket,
-    divide_up,
-    exp_minus,
-    times,
-)
+from deniable.randomness.brackets import Bracket, divide_up, exp_minus, times
 from deniable.randomness.inversion import InversionTable
 from deniable.randomness.laplace import CHUNK, check_width
 from deniable.randomness.source import Source, words

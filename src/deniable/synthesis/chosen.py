@@ -65,9 +65,7 @@ class Chosen:
 
 
 def read_method(
-    method: object,
-    workload: int | Iterable[Sequence[str]] | None,
-    max_megabytes: Number | None,
+    method: object, workload: int | Iterable[Sequence[str]] | None, max_megabytes: Number | None
 ) -> Chosen:
     """Read what makes a table, and for what: an object says its own workload and room."""
     cliques = _read_workload(2 if workload is None else workload)

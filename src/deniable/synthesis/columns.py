@@ -183,9 +183,7 @@ def read_bins(given: Mapping[str, Bins] | None) -> dict[str, Bins]:
     }
 
 
-def read_declared(
-    given: Mapping[str, Sequence[Any]] | None,
-) -> dict[str, tuple[Any, ...]]:
+def read_declared(given: Mapping[str, Sequence[Any]] | None) -> dict[str, tuple[Any, ...]]:
     """Declared values by column: read once."""
     read = read_mapping(given or {}, "keys", "map columns to values")
     return {name: read_keys(values) for name, values in read.items()}

@@ -94,9 +94,7 @@ class SynthesisRun:
             )
         if self.amount.value * least < _LEAST_SHARE:
             raise ParameterError(
-                "epsilon",
-                str(self.amount),
-                "is too small for so many draws; pay more, draw less",
+                "epsilon", str(self.amount), "is too small for so many draws; pay more, draw less"
             )
         with self.snapshot() as snapshot:  # none is taken: nothing is run
             data = self.data(snapshot)

@@ -11,12 +11,7 @@ from decimal import localcontext
 from fractions import Fraction
 from statistics import NormalDist
 
-from deniable.privacy.exact import (
-    decimal,
-    float_up,
-    high_precision,
-    rounded_up,
-)
+from deniable.privacy.exact import decimal, float_up, high_precision, rounded_up
 
 
 def delta(pure: Fraction, slack: float, epsilon: Fraction | float) -> float:

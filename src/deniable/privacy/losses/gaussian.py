@@ -34,13 +34,7 @@ from deniable.privacy.accountants.law import (
     mirrored,
 )
 from deniable.privacy.exact import Number, positive, sqrt_up, whole
-from deniable.privacy.losses.base import (
-    Concentrated,
-    Loss,
-    check_ratio,
-    law_of_profile,
-    trade_off,
-)
+from deniable.privacy.losses.base import Concentrated, Loss, check_ratio, law_of_profile, trade_off
 from deniable.privacy.parameters import Parameter, parameter, parameters
 
 _SMOOTHING = 25  # τ²

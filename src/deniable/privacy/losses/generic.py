@@ -13,14 +13,7 @@ import numpy as np
 from deniable.errors import ParameterError
 from deniable.privacy.accountants import pure as curve, zcdp
 from deniable.privacy.accountants.law import DominatingPair, mirrored
-from deniable.privacy.exact import (
-    Number,
-    decimal,
-    high_precision,
-    probability,
-    rounded_up,
-    whole,
-)
+from deniable.privacy.exact import Number, decimal, high_precision, probability, rounded_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss, ratio
 from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.privacy.units import Relation
