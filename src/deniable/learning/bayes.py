@@ -22,12 +22,9 @@ _LEAST = 1e-3  # of a variance, in units of the half span
 class GaussianNB(Classifier, SumsEstimator):
     """Naive Bayes with a normal law for each class and column.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: one release of every class's count, sums and sums
-      of squares, whose joint L2 sensitivity is that of `sums.GroupSums`; empty classes have noise;
-    * values beyond `bounds` are clamped; a row with anything that is no finite number, or with a
-      label that is not in `classes`, counts as nothing.
+    Formal guarantee: that of every `PrivateEstimator`, by one release of every class's count, sums
+    and sums of squares, whose joint L2 sensitivity is that of `sums.GroupSums`; empty classes have
+    noise.
 
     Args, beside those of every `PrivateEstimator`:
         classes: all labels; nothing is read from the data.

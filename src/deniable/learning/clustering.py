@@ -31,16 +31,12 @@ _MOST_CLUSTERS = 1000
 class KMeans(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """k-means: centres of clusters, by a fixed number of noisy Lloyd steps.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: one release of second moments, one of counts in
-      cells along the noisy principal directions, from which the start is found, and `max_iter`
-      releases of every cluster's count and sum, with noise on empty clusters too (Su et al. 2016,
-      with the sensitivities of `sums.Moments`, `sums.CellCounts` and `sums.GroupSums`);
-    * which clusters keep their centre is decided by noisy counts alone;
-    * values beyond `bounds` are clamped and rows longer than `norm` are shortened; a row with
-      anything that is no finite number counts as nothing;
-    * neither labels nor the inertia of the training rows are kept.
+    Formal guarantee: that of every `PrivateEstimator`, by one release of second moments, one of
+    counts in cells along the noisy principal directions, from which the start is found, and
+    `max_iter` releases of every cluster's count and sum, with noise on empty clusters too (Su et
+    al. 2016, with the sensitivities of `sums.Moments`, `sums.CellCounts` and `sums.GroupSums`).
+    Which clusters keep their centre is decided by noisy counts alone; neither labels nor the
+    inertia of the training rows are kept.
 
     Args, beside those of every `PrivateEstimator`:
         n_clusters: how many.

@@ -24,15 +24,10 @@ _MOMENTS = Moments(row=0.6**0.5, one=0.1**0.5, target=0.3**0.5)
 class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
     """Least squares from noisy sums of products: X'X, X'y and y'y, in one release.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: one release of a vector of whole numbers whose L2
-      sensitivity is that of `sums.Moments`, with discrete Gaussian noise (discrete Laplace noise
-      under `PureDP`);
-    * values beyond `bounds` and `y_bounds` are clamped and rows longer than `norm` are shortened,
-      silently; a row with anything that is no finite number counts as nothing;
-    * everything else is computed from the released numbers (sufficient-statistics perturbation,
-      Vu & Slavković 2009; with adaptive shrinkage after Wang 2018).
+    Formal guarantee: that of every `PrivateEstimator`, by one release of a vector of whole numbers
+    whose L2 sensitivity is that of `sums.Moments`, with discrete Gaussian noise (discrete Laplace
+    noise under `PureDP`); values beyond `y_bounds` are clamped, too (sufficient-statistics
+    perturbation, Vu & Slavković 2009; with adaptive shrinkage after Wang 2018).
 
     Args, beside those of every `PrivateEstimator`:
         y_bounds: (low, high) of the target.

@@ -69,15 +69,10 @@ def whitened(matrix: Floats, noise: float, moments: Moments) -> Coordinates:
 class LogisticRegression(LinearClassifier, SumsEstimator):
     """Logistic regression, for two classes or more, by full-batch noisy gradient descent.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: one release of second moments (`sums.Moments`) and
-      `max_iter` releases of the sum of gradients (`sums.Gradients`), adaptively composed (Dong,
-      Roth & Su 2022, Cor. 3.3; Bun & Steinke 2016, Lemma 1.7);
-    * values beyond `bounds` are clamped, rows longer than `norm` are shortened, in the coordinates
-      of the optimiser again; a row with anything that is no finite number, or with a label that is
-      not in `classes`, counts as nothing;
-    * everything else is computed from released numbers.
+    Formal guarantee: that of every `PrivateEstimator`, by one release of second moments
+    (`sums.Moments`) and `max_iter` releases of the sum of gradients (`sums.Gradients`), adaptively
+    composed (Dong, Roth & Su 2022, Cor. 3.3; Bun & Steinke 2016, Lemma 1.7). Rows are shortened
+    again in the coordinates of the optimiser.
 
     Args, beside those of every `PrivateEstimator`:
         classes: all labels; nothing is read from the data.

@@ -24,13 +24,9 @@ _MOMENTS = Moments(row=0.9**0.5, one=0.1**0.5)
 class PCA(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """Principal components of rows about their noisy mean.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: one release of all second moments (Dwork, Talwar,
-      Thakurta & Zhang 2014, Alg. 1, with discrete noise), whose L2 sensitivity is that of
-      `sums.Moments`;
-    * values beyond `bounds` are clamped and rows longer than `norm` are shortened; a row with
-      anything that is no finite number counts as nothing.
+    Formal guarantee: that of every `PrivateEstimator`, by one release of all second moments (Dwork,
+    Talwar, Thakurta & Zhang 2014, Alg. 1, with discrete noise), whose L2 sensitivity is that of
+    `sums.Moments`.
 
     `transform` of private rows gives private rows: it releases nothing by itself, and protects
     nobody.

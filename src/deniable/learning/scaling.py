@@ -23,12 +23,8 @@ _LEAST = 1e-4  # of a variance, in units of the half span
 class StandardScaler(TransformerMixin, SumsEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and variances.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: one release of the count, the sums and the sums of
-      squares, whose joint L2 sensitivity is that of `sums.GroupSums`;
-    * values beyond `bounds` are clamped; a row with anything that is no finite number counts as
-      nothing.
+    Formal guarantee: that of every `PrivateEstimator`, by one release of the count, the sums and
+    the sums of squares, whose joint L2 sensitivity is that of `sums.GroupSums`.
 
     `transform` of private rows gives private rows: it releases nothing by itself, and protects
     nobody.

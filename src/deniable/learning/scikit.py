@@ -55,6 +55,14 @@ class ArrayReader:
 class PrivateEstimator(PricedEstimator):
     """What private estimators share: a price that is known before data are read, and sums.
 
+    Formal guarantee of every one. For any two tables that differ in one row under `relation`:
+
+    * a fit keeps its guarantee and costs `loss`: that of the releases that its class names;
+    * values beyond `bounds` are clamped and rows longer than `norm` are shortened, silently; a row
+      with anything that is no finite number, or with a label that is not in `classes`, counts as
+      nothing;
+    * everything else is computed from released numbers.
+
     Parameters are public and stored as they are given; they are read, and refused if they are
     wrong, by `loss`, `cost` and `fit`, before any row is. Noise belongs to the fit: a clone has
     none.

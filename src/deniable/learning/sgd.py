@@ -53,14 +53,10 @@ class RowGradients:
 class SGDClassifier(LinearClassifier):
     """Logistic regression, for two classes or more, by noisy gradients of Poisson samples.
 
-    Formal guarantee. For any two tables that differ in one row under `relation`:
-
-    * a fit keeps its guarantee and costs `loss`: `max_iter` releases of `SampledSum`, composed
-      numerically (Koskela, Jälkö & Honkela 2020; certified by `privacy/accountants/pld.py`), each
-      relation with a pair of its own;
-    * sums are divided by `rate`·`size`, which is public, never by how many were sampled;
-    * values beyond `bounds` are clamped, rows longer than `norm` are shortened; a row with anything
-      that is no finite number, or with a label that is not in `classes`, counts as nothing.
+    Formal guarantee: that of every `PrivateEstimator`, by `max_iter` releases of `SampledSum`,
+    composed numerically (Koskela, Jälkö & Honkela 2020; certified by `privacy/accountants/pld.py`),
+    each relation with a pair of its own. Sums are divided by `rate`·`size`, which is public, never
+    by how many were sampled.
 
     Where the rows fit in memory `LogisticRegression` has less noise for the same budget; samples
     save time. A ledger charges such a fit as (ε, δ), for no ρ is known that sampling lowers.

@@ -27,6 +27,7 @@ from deniable.ledger.entries import (
     canonical,
     check_row,
     day_of,
+    has_ended,
     head_of,
     make_row,
     of_open,
@@ -42,7 +43,6 @@ from deniable.ledger.reservation import (
     Recorded,
     Reservation,
     Second,
-    after_entry_about,
     balance_of,
     read_hold,
     recorded,
@@ -332,24 +332,32 @@ class Ledger:
         second: tuple[Loss | None, Loss | None] = (None, None),
         question: str | None = None,
     ) -> Row:
-        name = reservation.population
+        """The next entry, one about a reservation that has not ended.
+
+        `drawn` is what is about to be drawn of it; `second` is the next part and what is held after
+        that, and `question` what that part asks.
+        """
+        name, number = reservation.population, reservation.number
 
         def data(before: Row, view: View) -> dict[str, object]:
-            state = after_entry_about(
-                self._watch,
-                reservation,
-                kind=kind,
-                before=before,
-                view=view,
-                drawn=drawn,
-                second=second,
-                question=question,
-            )
+            mine, state = view.row(name, number), state_of(before)
+            if mine is None or head_of(self._watch.authentic(mine, view)) != reservation.head:
+                raise DoorError(f"{name!r} has no such reservation in this ledger")
+            if drawn is not None:
+                state = policy.door_drawn(state, number, loss_from_json(mine.data["loss"]), drawn)
+            elif mine.data["resumable"]:
+                state = policy.door_ended(state, number)
+            elif has_ended(view.referring(name, number)):
+                raise DoorError(f"reservation {number} has ended already")
+            elif kind != EntryKind.SETTLE:
+                state = policy.hold_kept(state, number)
+            elif question is not None and question == mine.question:
+                raise DoorError("the second part of a question must be another question")
+            else:
+                state = policy.settled(state, number, *second, at=before.number + 1)
             return {**told, "state": state.to_json()}  # the time of an earlier entry, or none
 
-        return self._append(
-            name, kind, reservation.who, data, question=question, refers=reservation.number
-        )
+        return self._append(name, kind, reservation.who, data, question=question, refers=number)
 
     def resume(self, population: str, number: int) -> tuple[Reservation, Totals]:
         """A resumable reservation that has not ended, and what was drawn of it so far."""

@@ -46,18 +46,13 @@ def plain(value: Any, depth: int = 0) -> object:
     raise LedgerError("answers and questions are made of finite numbers, text, lists and dicts")
 
 
-def plain_answer(value: object) -> object:
-    """An answer as it is kept, if it is not too large."""
+def answer_data(value: object, drawn: Sequence[Loss] | None) -> dict[str, object]:
+    """What an entry says of an answer: its value, and what was drawn where that is apart."""
     kept = plain(value)
     if len(canonical({"answer": kept})) > _LARGEST_ANSWER:
         raise LedgerError("an answer this large is not kept; release less, or in parts")
-    return kept
-
-
-def answer_data(value: object, drawn: Sequence[Loss] | None) -> dict[str, object]:
-    """What an entry says of an answer: its value, and what was drawn where that is apart."""
     told = {} if drawn is None else {"drawn": [loss_to_json(loss) for loss in drawn]}
-    return {"answer": plain_answer(value), **told}
+    return {"answer": kept, **told}
 
 
 def question_digest(population: str, loss: str, question: Mapping[str, object]) -> str:

@@ -10,20 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from deniable.errors import DoorError, LedgerTamperedError
-from deniable.ledger import policy
+from deniable.errors import LedgerTamperedError
 from deniable.ledger.entries import (
     ANSWERS,
-    EntryKind,
     Row,
-    State,
     day_of,
-    has_ended,
     head_of,
     state_of,
 )
 from deniable.ledger.filters import Budget, Totals
-from deniable.ledger.stores.base import LedgerStore, View
+from deniable.ledger.stores.base import LedgerStore
 from deniable.ledger.watch import Watch
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.price import Price
@@ -139,37 +135,3 @@ def recorded(
             kept = watch.authentic(row, store)
             day = day_of(asked.data["state"]["time"])
             yield asked, Recorded(kept.data["answer"], row.refers, head_of(row), True, day)
-
-
-def after_entry_about(
-    watch: Watch,
-    reservation: Reservation,
-    *,
-    kind: EntryKind,
-    before: Row,
-    view: View,
-    drawn: Loss | None = None,
-    second: tuple[Loss | None, Loss | None] = (None, None),
-    question: str | None = None,
-) -> State:
-    """The state after the next entry, one about a reservation that has not ended.
-
-    `drawn` is what is about to be drawn of it; `second` is the next part and what is held after
-    that, and `question` what that part asks.
-    """
-    name, number = reservation.population, reservation.number
-    mine = view.row(name, number)
-    if mine is None or head_of(watch.authentic(mine, view)) != reservation.head:
-        raise DoorError(f"{name!r} has no such reservation in this ledger")
-    state = state_of(before)
-    if drawn is not None:
-        return policy.door_drawn(state, number, loss_from_json(mine.data["loss"]), drawn)
-    if mine.data["resumable"]:
-        return policy.door_ended(state, number)
-    if has_ended(view.referring(name, number)):
-        raise DoorError(f"reservation {number} has ended already")
-    if kind != EntryKind.SETTLE:
-        return policy.hold_kept(state, number)
-    if question is not None and question == mine.question:
-        raise DoorError("the second part of a question must be another question")
-    return policy.settled(state, number, *second, at=before.number + 1)

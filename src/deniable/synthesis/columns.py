@@ -116,6 +116,13 @@ class Coding:
                 pass
         raise ParameterError(self.name, value, "is not in the declared domain of the column")
 
+    def codes(self, given: Any) -> list[int]:
+        """The codes of one public value, or of several."""
+        values = given if isinstance(given, list | tuple | set) else [given]
+        if not values:
+            raise ParameterError("conditions", self.name, "name one value or more")
+        return [self.code(value) for value in values]
+
     def decoded(self, codes: Codes) -> list[Any]:
         """Values of codes; within a bin any value is as good as another."""
         if self.values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,10 +77,6 @@ class Domain:
         if isinstance(columns, str):
             columns = (columns,)
         return tuple(self.columns[place] for place in sorted({self.place(c) for c in columns}))
-
-    def axes(self, clique: Sequence[str], within: Sequence[str]) -> tuple[int, ...]:
-        """The axes of a table over `within` that are summed to get one over `clique`."""
-        return tuple(axis for axis, column in enumerate(within) if column not in clique)
 
 
 def widen(table: Floats, clique: Clique, within: Clique) -> Floats:

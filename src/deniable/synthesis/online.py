@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from deniable.closed import read_names
-from deniable.errors import ParameterError, ParameterTypeError
+from deniable.errors import ParameterTypeError
 from deniable.held import Held
 from deniable.ledger.amounts import read_amount
 from deniable.privacy.exact import Number, whole
@@ -70,13 +70,8 @@ class OnlineDesk:
         given: object = conditions
         if not isinstance(given, Mapping):
             raise ParameterTypeError("conditions", type(given).__name__, "maps columns to values")
-        codes = {}
-        for name, values in conditions.items():
-            coding = self._coding(name)
-            listed = values if isinstance(values, list | tuple | set) else [values]
-            if not listed:
-                raise ParameterError("conditions", name, "name one value or more")
-            codes[coding.name] = [coding.code(value) for value in listed]
+        named = [(self._coding(name), values) for name, values in conditions.items()]
+        codes = {coding.name: coding.codes(values) for coding, values in named}
         with self._turn:
             return self._weights.answer(Counting(self._draws.domain, codes))
 

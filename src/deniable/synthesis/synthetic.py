@@ -111,7 +111,7 @@ class SyntheticTable:
         """About how many rows have these values: {"ward": "A", "sex": ["F", None]}."""
         if not isinstance(conditions, Mapping):
             raise ParameterError("conditions", conditions, "must map columns to values")
-        codes = {name: self._codes(name, given) for name, given in conditions.items()}
+        codes = {name: self._coding(name).codes(given) for name, given in conditions.items()}
         query = Counting(self.model.domain, codes)
         values = self.model.marginal(query.clique)
         return Estimate(np.array(query.of(values)), self._deviation(query.clique, values, query))
@@ -171,12 +171,6 @@ class SyntheticTable:
 
     def _coding(self, name: str) -> Coding:
         return self.codings[self.model.domain.place(name)]
-
-    def _codes(self, name: str, given: Any) -> list[int]:
-        values = given if isinstance(given, list | tuple | set) else [given]
-        if not values:
-            raise ParameterError("conditions", name, "name one value or more")
-        return [self._coding(name).code(value) for value in values]
 
     def _deviation(self, clique: Clique, values: Floats, query: Counting | None) -> float | None:
         """Of each cell, or of a query's answer, by the measurement that tells it with least noise.
