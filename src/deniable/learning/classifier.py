@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from deniable.learning.rows import Floats, Ranges, Rows
-from deniable.learning.scikit import PrivateEstimator, labelled, read_classes
+from deniable.learning.rows import Floats, Ranges, Rows, read_labels
+from deniable.learning.scikit import PrivateEstimator, read_classes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -24,7 +24,10 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         """Of each class, its log probability but for what all classes have alike."""
 
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
-        return labelled(values, y, ranges, read_classes(self.classes))
+        """Those of no declared class count as nothing."""
+        units, present = ranges.units(values)
+        label = read_labels(y, len(values), read_classes(self.classes))
+        return Rows(units, None, label, present & (label >= 0))
 
     def predict_log_proba(self, X: Any) -> Floats:
         scores = self._scores(X)

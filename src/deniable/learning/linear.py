@@ -12,8 +12,8 @@ from sklearn.base import RegressorMixin
 from deniable.errors import ParameterTypeError
 from deniable.learning.equations import Equations, shrunken_mean
 from deniable.learning.noise import ALL, Share
-from deniable.learning.rows import Floats, Ranges, Rows
-from deniable.learning.scikit import NoisySums, SumsEstimator, read_pair, targeted
+from deniable.learning.rows import Floats, Ranges, Rows, read_target
+from deniable.learning.scikit import NoisySums, SumsEstimator, read_pair
 from deniable.learning.sums import DIAGONAL, OFF_DIAGONAL, Moments, Sums
 from deniable.privacy.exact import not_negative
 
@@ -51,7 +51,13 @@ class LinearRegression(RegressorMixin, SumsEstimator):  # type: ignore[misc]
         return [(_MOMENTS, ALL)]
 
     def _rows(self, values: Floats, y: Any, ranges: Ranges) -> Rows:
-        return targeted(values, y, ranges, read_pair(self.y_bounds, "y_bounds"))
+        """Targets are clipped to their bounds and brought to [-1, 1]."""
+        units, present = ranges.units(values)
+        target, (low, high) = read_target(y, len(values)), read_pair(self.y_bounds, "y_bounds")
+        known = np.isfinite(target)
+        clipped = np.clip(np.where(known, target, low), low, high)
+        scaled = np.clip((clipped - (low + high) / 2) / ((high - low) / 2), -1.0, 1.0)
+        return Rows(units, scaled, None, present & known)
 
     def _alpha(self) -> float:
         return 0.0

@@ -16,16 +16,7 @@ from deniable.held import frameless
 from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price
 from deniable.learning.outlook import Outlook, foreseen
 from deniable.learning.priced import PricedEstimator
-from deniable.learning.rows import (
-    Floats,
-    Ranges,
-    Rows,
-    read_ends,
-    read_features,
-    read_labels,
-    read_ranges,
-    read_target,
-)
+from deniable.learning.rows import Floats, Ranges, Rows, read_ends, read_features, read_ranges
 from deniable.learning.sums import Integers, Sums
 from deniable.privacy.exact import whole
 from deniable.privacy.losses.base import Loss
@@ -171,24 +162,6 @@ class SumsEstimator(PrivateEstimator):
 
     def _neighbours(self) -> Neighbours:
         return Neighbours(self._relation(), whole(self.rows_per_unit, "rows_per_unit"))
-
-
-def labelled(values: Floats, y: Any, ranges: Ranges, classes: tuple[Any, ...]) -> Rows:
-    """Rows with a class; those of no declared class count as nothing."""
-    units, present = ranges.units(values)
-    label = read_labels(y, len(values), classes)
-    return Rows(units, None, label, present & (label >= 0))
-
-
-def targeted(values: Floats, y: Any, ranges: Ranges, ends: tuple[float, float]) -> Rows:
-    """Rows with a number, clipped to its bounds and brought to [-1, 1]."""
-    units, present = ranges.units(values)
-    target = read_target(y, len(values))
-    known = np.isfinite(target)
-    low, high = ends
-    clipped = np.clip(np.where(known, target, low), low, high)
-    scaled = np.clip((clipped - (low + high) / 2) / ((high - low) / 2), -1.0, 1.0)
-    return Rows(units, scaled, None, present & known)
 
 
 def read_classes(classes: Any) -> tuple[Any, ...]:

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from deniable.errors import LedgerTamperedError
-from deniable.ledger.entries import (
-    ANSWERS,
-    Row,
-    day_of,
-    head_of,
-    state_of,
-)
+from deniable.ledger.entries import ANSWERS, Row, day_of, head_of, state_of
 from deniable.ledger.filters import Budget, Totals
 from deniable.ledger.stores.base import LedgerStore
 from deniable.ledger.watch import Watch

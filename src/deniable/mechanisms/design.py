@@ -16,6 +16,7 @@ from deniable.errors import ParameterError, ParameterTypeError, PrivateValueErro
 from deniable.lazy import lazy
 from deniable.mechanisms.inverse import Rows, kronecker, left_inverse, same_for_all
 from deniable.mechanisms.labels import Places, as_array, find_places
+from deniable.mechanisms.values import Floats
 from deniable.privacy.channel import Channel
 from deniable.privacy.composition import compose
 from deniable.privacy.exact import log_float
@@ -24,8 +25,6 @@ from deniable.privacy.losses.channel import ChannelLoss
 from deniable.privacy.losses.response import RandomizedResponseLoss
 from deniable.randomness.noise import ChoiceLaw, noise
 from deniable.trace import traced
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
 from deniable.lazy import lazy
 from deniable.mechanisms.base import Pairs
 from deniable.mechanisms.gaps import Gap, records_apart
+from deniable.mechanisms.labels import Places
 from deniable.mechanisms.values import read_reals
 from deniable.privacy.exact import Number, probability, read_bounds, whole
 from deniable.privacy.losses.base import ratio
@@ -27,8 +27,6 @@ from deniable.trace import traced
 
 _STEPS = 40  # bits: grid points between the bounds
 _FINEST_SHARE = 10**6
-
-Places = npt.NDArray[np.int64]
 
 
 @parameters

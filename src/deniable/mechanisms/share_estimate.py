@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.mechanisms import share_intervals
 from deniable.mechanisms.design import Design
 from deniable.mechanisms.labels import read_answer
+from deniable.mechanisms.values import Floats
 from deniable.privacy.exact import Number
 
-Floats = npt.NDArray[np.float64]
 IntervalMethod = Literal["exact", "score", "wald"]
 
 

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.mechanisms.base import read_confidence
+from deniable.mechanisms.values import Floats
 from deniable.privacy.exact import Number
-
-Floats = npt.NDArray[np.float64]
 
 
 def quantile(confidence: Number) -> float:

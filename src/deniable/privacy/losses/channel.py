@@ -9,21 +9,17 @@ from itertools import permutations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.accountants import pure as curve
-from deniable.privacy.accountants.law import Atoms, DominatingPair
+from deniable.privacy.accountants.law import Atoms, DominatingPair, Floats
 from deniable.privacy.channel import float_delta, read_rows, worst_delta, worst_of_all
 from deniable.privacy.exact import Number, log_float, log_up, whole
 from deniable.privacy.losses.base import Concentrated, Loss
 from deniable.privacy.losses.generic import PureLoss
 from deniable.privacy.parameters import Parameter, Related, parameter, parameters
 from deniable.privacy.units import Relation, read_relation
-
-Floats = npt.NDArray[np.float64]
-
 
 Rows = tuple[tuple[Fraction, ...], ...]
 
@@ -59,7 +55,7 @@ class ChannelLoss(Loss):
         return Concentrated(curve.rho(self.pure), Fraction(0))
 
     @lazy
-    def _floats(self) -> npt.NDArray[np.float64]:
+    def _floats(self) -> Floats:
         return np.array([[float(p) for p in row] for row in self.rows])
 
     def profile(self, epsilon: Fraction | float) -> float:
