@@ -203,8 +203,8 @@ class SubsampledEstimator(PricedEstimator):
         elif is_classifier(self.estimator):
             raise ParameterError("classes", None, "a classifier needs all labels: classes=[0, 1]")
         read_pair(self.bounds, "bounds")
-        numbers, kept = _numbers(self._shapes()), self._kept()
-        noise = mechanism_for(BlockAnswers(numbers), numbers, ALL, kept, self._neighbours())
+        numbers = sum(math.prod(shape) for shape in self._shapes().values())
+        noise = mechanism_for(BlockAnswers(numbers), numbers, ALL, self._kept(), self._neighbours())
         timeout = read_positive(self.timeout, "timeout")
         blocks = whole(self.blocks, "blocks")
         return BlockSum(noise, blocks, numbers, timeout, function=len)  # until a fit says which
@@ -228,7 +228,3 @@ def _shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, tuple | list):
         raise ParameterTypeError("learned", shape, "shapes are tuples: (3,), or () for a number")
     return tuple(whole(each, "learned") for each in shape)
-
-
-def _numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
-    return sum(math.prod(shape) for shape in shapes.values())

@@ -16,6 +16,7 @@ from deniable.learning.scikit import read_positive
 from deniable.privacy.exact import whole
 from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.parameters import one_of
 
 _LONG = 10.0  # weights of rows of length 1 that tell classes apart
 _LEAST_PENALTY = 1e-6  # below, floats cannot solve what is nearly flat
@@ -60,12 +61,7 @@ class PerturbedLogisticRegression(LinearClassifier):
             raise ParameterError(
                 "guarantee", str(kept), "say guarantee=dp.PureDP(1.0), or dp.ApproxDP(1.0, 1e-6)"
             )
-        try:
-            way = Way(self.method)
-        except ValueError:
-            raise ParameterError(
-                "method", self.method, f"must be one of {', '.join(Way)}"
-            ) from None
+        way = one_of(Way)(self.method, "method")
         if way != Way.OUTPUT and not self.allow_real_arithmetic:
             raise ParameterError(
                 "method",

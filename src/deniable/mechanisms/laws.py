@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from decimal import localcontext
 from enum import StrEnum
 from fractions import Fraction
@@ -91,17 +92,13 @@ def tail_threshold(law: AdditiveLaw, chance: Fraction) -> int:
             s, rare = decimal(law.scale), decimal(chance)
             reach = -s * (rare * (1 + (-1 / s).exp())).ln()
             return max(1, math.ceil(reach))
-    high = 1
-    while not gaussian_tail_is_small(high, law.variance, chance):
-        high *= 2
-        if high > 1 << 60:
-            raise CalibrationError("no threshold hides single units under so much noise")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        small = gaussian_tail_is_small(middle, law.variance, chance)
-        low, high = (low, middle) if small else (middle, high)
-    return high
+    variance, most = law.variance, 1 << 60
+    found = bisect_left(
+        range(most), True, key=lambda t: gaussian_tail_is_small(t, variance, chance)
+    )
+    if found == most:
+        raise CalibrationError("no threshold hides single units under so much noise")
+    return found
 
 
 def gaussian_tail_is_small(t: int, variance: Fraction, chance: Fraction) -> bool:

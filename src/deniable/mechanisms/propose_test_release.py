@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
@@ -246,7 +247,7 @@ def median_distance(
         t = np.arange(k + 2)
         return bool(exceeds(padded[centre + t], padded[centre + t - k - 1], bound).any())
 
-    return first_true(unstable, n)
+    return bisect_left(range(n), True, key=unstable)
 
 
 def exceeds(
@@ -286,16 +287,7 @@ def bin_distance(ordered: npt.NDArray[np.float64], low: float, high: float) -> i
         narrowest = _interquartile(ordered, t, t - k).min()
         return bool(widest >= high or narrowest < low)
 
-    return max(0, first_true(leaves, ordered.size) - 1)
-
-
-def first_true(holds: Callable[[int], bool], most: int) -> int:
-    """The least k in 0, ..., most at which `holds`, which is false below and true above."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+    return max(0, bisect_left(range(ordered.size), True, key=leaves) - 1)
 
 
 def _interquartile(
