@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, islice
+from itertools import combinations_with_replacement, islice
 
 import numpy as np
 
@@ -170,10 +170,9 @@ def databases(cells: int, rows: int) -> int:
     return math.comb(rows + cells - 1, rows)
 
 
-def multisets(cells: int, rows: int) -> Iterator[list[int]]:
-    """Every database once: stars and bars."""
-    for bars in combinations(range(rows + cells - 1), rows):
-        yield [bar - place for place, bar in enumerate(bars)]
+def multisets(cells: int, rows: int) -> Iterator[tuple[int, ...]]:
+    """Every database once, as the records of its rows."""
+    return combinations_with_replacement(range(cells), rows)
 
 
 def chunks(cells: int, rows: int) -> Iterator[Counts]:
