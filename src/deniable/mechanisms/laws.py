@@ -7,7 +7,7 @@ from bisect import bisect_left
 from decimal import localcontext
 from enum import StrEnum
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -92,13 +92,13 @@ def tail_threshold(law: AdditiveLaw, chance: Fraction) -> int:
             s, rare = decimal(law.scale), decimal(chance)
             reach = -s * (rare * (1 + (-1 / s).exp())).ln()
             return max(1, math.ceil(reach))
-    variance, most = law.variance, 1 << 60
-    found = bisect_left(
-        range(most), True, key=lambda t: gaussian_tail_is_small(t, variance, chance)
-    )
-    if found == most:
-        raise CalibrationError("no threshold hides single units under so much noise")
-    return found
+    hides = partial(gaussian_tail_is_small, variance=law.variance, chance=chance)
+    high = 1
+    while not hides(high):
+        high *= 2
+        if high > 1 << 60:
+            raise CalibrationError("no threshold hides single units under so much noise")
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=hides) if high > 1 else 1
 
 
 def gaussian_tail_is_small(t: int, variance: Fraction, chance: Fraction) -> bool:
