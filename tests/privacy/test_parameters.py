@@ -110,6 +110,18 @@ def test_they_are_frozen_equal_hashable_and_copied():
     assert repr(made).startswith("Checked(epsilon=0.5, many=3, way='slow'")
 
 
+def test_classes_below_that_declare_nothing_are_frozen_too():
+    class Below(Plain):
+        """Without the decorator."""
+
+    for made in (Below(epsilon=1), dp.Geometric(epsilon=1, sensitivity=1)):
+        for name in ("epsilon", "scale", "loss", "anything"):
+            with pytest.raises(AttributeError):
+                setattr(made, name, 1)
+            with pytest.raises(AttributeError):
+                delattr(made, name)
+
+
 def test_several_are_looked_at_together():
     with pytest.raises(dp.ParameterError, match="least"):
         Checked(epsilon=1, many=1, least=2)

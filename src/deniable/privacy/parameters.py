@@ -11,10 +11,19 @@ other, or refuses it by name. A type checker sees both sides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, dataclass_transform, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NoReturn,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    overload,
+)
 
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.privacy.exact import show
@@ -85,7 +94,13 @@ def parameters(kind: Kind) -> Kind:
     own = "__init__" in vars(kind)
     if own:
         made.of_fields = classmethod(_of_fields)
-    return cast("Kind", dataclass(frozen=True, kw_only=True, init=not own, repr=False)(kind))
+    frozen: Any = dataclass(frozen=True, kw_only=True, init=not own, repr=False)(kind)
+    frozen.__setattr__ = frozen.__delattr__ = _refuse  # below it, too, where nothing is declared
+    return cast("Kind", frozen)
+
+
+def _refuse(_made: Any, name: str, *_: object) -> NoReturn:
+    raise FrozenInstanceError(f"{name!r} is not set: what was read stays")
 
 
 def _of_fields(kind: Any, /, **values: object) -> Any:
