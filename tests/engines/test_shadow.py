@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dp
-from deniable.engines import faults
+from deniable.engines import faults, shadow
 from deniable.engines.base import Step
 from deniable.engines.canaries import EXTREMES, canaries, most_named, rows_to_try
 from deniable.engines.duckdb import DuckDB
+from deniable.engines.shadow import Shadow
 from deniable.tables import ColumnType, Schema
 from engines.extremes import is_canonical
 
@@ -168,10 +169,10 @@ def test_a_fault_that_ends_the_shadow_ends_nothing_else():
     text = f"SELECT CAST(CASE WHEN u >= 0 THEN {far} ELSE {far} END AS VARCHAR) FROM t"
     with contextlib.closing(DuckDB()) as engine:
         engine.add("t", pa.table({"u": [1]}), None, "u")
-        for _ in range(2):
+        for column in ("u", "u + 1"):
             with pytest.raises(dp.QueryError):
                 engine.check([Step(text, text)])
-            engine.check([Step("SELECT u FROM t", "SELECT u FROM t")])
+            engine.check([Step(f"SELECT {column} FROM t", "SELECT u FROM t")])
 
 
 def test_canaries_are_canonical_and_few_units_have_them():
@@ -200,13 +201,38 @@ def test_tables_that_are_joined_get_fewer_rows():
     assert time.process_time() - began < 5
 
 
-def test_what_passed_is_not_tried_again():
-    text = "SELECT u, s, COUNT(*) FROM t GROUP BY u, s"
-    with contextlib.closing(DuckDB()) as engine:
-        engine.add("t", pa.table({"u": [1], "s": ["a"]}), None, "u")
+def opened(unit="u", **columns):
+    engine = DuckDB()
+    given = {"u": [1], "s": ["a"]} | columns
+    engine.add("t", pa.table(given), None, unit)
+    return contextlib.closing(engine)
+
+
+def test_what_passed_is_not_tried_again(monkeypatch):
+    """In no session; but on other columns, of another unit, or beside other constants it is."""
+    text, tried = "SELECT u, s, COUNT(*) FROM t GROUP BY u, s", []
+    monkeypatch.setattr(Shadow, "_fault", lambda shadow, steps: tried.append(steps))
+    monkeypatch.setattr(shadow, "_PASSED", set())
+    with opened() as engine:
         engine.check([Step(text, text)])
-        engine._shadow._connection.close()  # nothing could be tried now
         engine.check([Step(text, text)])
+    with opened() as another:
+        another.check([Step(text, text)])
+    assert len(tried) == 1
+    for changed in ({"s": [1]}, {"x": [1]}, {"unit": "s"}):
+        with opened(**changed) as other:
+            other.check([Step(text, text)])
+    for constants in ((1,), (True,), (1.0,), ("1",)):
+        with opened() as engine:
+            engine.check([Step(text, text, constants=constants)])
+    assert len(tried) == 1 + 3 + 4
+
+
+def test_what_failed_is_tried_again():
+    text = "SELECT CAST(s AS INTEGER) FROM t"
+    for _ in range(2):
+        with opened() as engine, pytest.raises(dp.QueryError):
+            engine.check([Step(text, text)])
 
 
 def test_functions_are_not_chosen_by_other_peoples_rows():
