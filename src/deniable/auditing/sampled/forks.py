@@ -40,8 +40,7 @@ def repeated_noise(
     trials = _trials(claim, level)
     if trials is None or not _varies(call, pair, time_limit):
         return None
-    shown = _agreements(call, pair, _REHEARSALS, time_limit)
-    if shown is None or shown[0] < _REHEARSALS or shown[1] > 0:
+    if not _shows(call, pair, time_limit):
         return None
     counted = _agreements(call, pair, trials, time_limit)
     return None if counted is None else EventCounts(counted[0], counted[1], trials, level)
@@ -63,6 +62,20 @@ def _trials(claim: Claim, level: float) -> int | None:
     return None if enough is None else enough + enough // 2
 
 
+def _shows(call: Call, pair: Pair, time_limit: float) -> bool:
+    """Whether children agree on the data, and never otherwise, in all of a few trials."""
+
+    def run() -> bool:
+        _key(call, pair.data)
+        return all(
+            _agree(call, pair.data, pair.data, time_limit) is True
+            and _agree(call, pair.neighbour, pair.data, time_limit) is False
+            for _ in range(_REHEARSALS)
+        )
+
+    return in_child(run, time.monotonic() + time_limit * (4 * _REHEARSALS + 1)) is True
+
+
 def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple[int, int] | None:
     """In a child that has called once, and so has whatever state a second call builds on."""
 
@@ -71,17 +84,23 @@ def _agreements(call: Call, pair: Pair, trials: int, time_limit: float) -> tuple
         same = [0, 0]
         for _ in range(trials):
             for at, first in enumerate((pair.data, pair.neighbour)):
-                one, other = (
-                    in_child(partial(_key, call, given), time.monotonic() + time_limit)
-                    for given in (first, pair.data)
-                )
-                if isinstance(one, Ended) or isinstance(other, Ended):
+                agree = _agree(call, first, pair.data, time_limit)
+                if agree is None:
                     return None
-                same[at] += one == other
+                same[at] += agree
         return same[0], same[1]
 
     found = in_child(run, time.monotonic() + time_limit * (4 * trials + 1))
     return found if isinstance(found, tuple) else None
+
+
+def _agree(call: Call, first: object, second: object, time_limit: float) -> bool | None:
+    """Whether two children give the same output; None where one did not end."""
+    one, other = (
+        in_child(partial(_key, call, given), time.monotonic() + time_limit)
+        for given in (first, second)
+    )
+    return None if isinstance(one, Ended) or isinstance(other, Ended) else one == other
 
 
 def _key(call: Call, given: object) -> bytes:
