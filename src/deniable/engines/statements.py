@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb as driver
 
 from deniable.engines.base import Rows, Step
@@ -38,16 +40,25 @@ class Statements:
     def run(self, step: Step) -> Rows:
         if step.veiled:
             set_to(self._connection, "disabled_optimizers", VEILED)
-        changed = False  # tables may read those before them
         for name, text in step.tables.items():
-            changed = changed or self._made.get(name) != text
-            if changed:
+            if self._made.get(name) != text:
+                self._forget(name)
                 self._made[name] = text
                 self._make(name, text, dense=name in step.dense)
         rows = self._connection.execute(step.select).fetchall()
         if step.veiled:
             set_to(self._connection, "disabled_optimizers", UNSHARED)
         return rows
+
+    def _forget(self, name: str) -> None:
+        """What was made of a table is gone with it, whichever step comes to read that again.
+
+        A text tells what a table is made of only while the tables that it names stay as they are.
+        """
+        self._made.pop(name, None)
+        named = re.compile(rf"\b{re.escape(name)}\b")
+        for other in [each for each, text in self._made.items() if named.search(text)]:
+            self._forget(other)
 
     def _make(self, name: str, text: str, *, dense: bool) -> None:
         """Dense integers are grouped without hashing: faster for one column, slower else."""
