@@ -108,6 +108,19 @@ def test_all_types_are_read_and_others_left_out(server, raw):
                 session.sql(f"SELECT COUNT({column}) AS n FROM t", epsilon=1)
 
 
+@pytest.mark.parametrize(
+    "kind", ["CHAR(5)", "NAME", "NUMERIC", "DOUBLE PRECISION", "TIMESTAMPTZ", "BYTEA", "shortened"]
+)
+def test_a_unit_that_merges_people_is_refused_in_words_for_a_server(server, raw, kind):
+    raw.execute("DROP TABLE IF EXISTS merging; DROP DOMAIN IF EXISTS shortened")
+    raw.execute("CREATE DOMAIN shortened AS TEXT")
+    raw.execute(f"CREATE TABLE merging (u {kind}, x BIGINT)")
+    with pytest.raises(dp.ParameterError) as refused:
+        session_on(server, "merging", unit="U")
+    assert "two people may become one in a column of type" in str(refused.value)
+    assert "columns=" not in str(refused.value)
+
+
 HOSTILE = [
     "SELECT COUNT(x * x) AS n FROM t",
     "SELECT COUNT(i * i) AS n, COUNT(i + 1) AS m FROM t",

@@ -15,7 +15,7 @@ from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
 from deniable.engines.canaries import canaries, most_named, rows_to_try
 from deniable.engines.postgres_address import place_of
-from deniable.engines.postgres_leaves import NATIVE, is_exact, kind_of, leaf
+from deniable.engines.postgres_leaves import NATIVE, can_name, is_exact, kind_of, leaf
 from deniable.engines.postgres_opened import (
     CHANGED,
     FOREIGN,
@@ -193,6 +193,15 @@ class Postgres:
             )
         if what and not (row_by_row and what == SENTENCES[VIEW]):
             raise ParameterError("source", source.name, what)
+        whose = None if unit is None else unit.lower()
+        for _, _, column, native, _, _ in found:
+            if column.lower() == whose and not can_name(native):
+                raise ParameterError(
+                    "unit",
+                    column,
+                    f"two people may become one in a column of type {native}; give the table one "
+                    "of text, whole numbers, dates or UUIDs",
+                )
         kinds: dict[str, ColumnType] = {}
         exact, leaves = set(), []
         places = {row[2]: row[4] for row in found if row[4] is not None and row[4] >= 0}
@@ -208,7 +217,6 @@ class Postgres:
             raise ParameterError("source", name, "has no column about which anything can be asked")
         schema = Schema(kinds, frozenset(exact), places)
         select = f"SELECT {', '.join(leaves)} FROM {quoted(found[0][0])}.{quoted(found[0][1])}"
-        whose = None if unit is None else unit.lower()
         known = Known(schema, whose, select, f"deniable_leaf_{len(self._known)}", bool(what))
         self._opened[name] = OpenedTable(oid, what, lock, tuple(found))
         view = exp.table_(known.name, db="pg_temp", quoted=True)

@@ -13,10 +13,8 @@ _TYPES = {
     "date": ColumnType.DATE,
     **dict.fromkeys(("timestamp", "timestamptz"), ColumnType.TIMESTAMP),
 }
-_EXACT = frozenset(
-    {"enum", "int2", "int4", "int8", "float8", "text", "varchar", "uuid", "bool", "date"}
-    | {"timestamp"}
-)
+_NAMING = frozenset({"enum", "int2", "int4", "int8", "text", "varchar", "uuid", "date"})
+_EXACT = _NAMING | {"float8", "bool", "timestamp"}
 _LARGEST = "1.7976931348623157e308"
 NATIVE = {
     ColumnType.INTEGER: "int8",
@@ -37,6 +35,11 @@ def kind_of(native: str) -> ColumnType | None:
 def is_exact(native: str) -> bool:
     """Whether different values stay different, or are NULL."""
     return native in _EXACT
+
+
+def can_name(native: str) -> bool:
+    """Whether its values may say whose row it is."""
+    return native in _NAMING
 
 
 def leaf(column: str, native: str) -> str:
