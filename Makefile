@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+DEBIAN := sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	--no-install-recommends "$$0" >/dev/null'
 WORKERS ?= 2
 # Each worker has a core of its own; what Python compiled once is kept.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
@@ -38,26 +40,22 @@ demo: $(VENV)/.demo
 
 # The tests start a Postgres server of their own; its programs come from Debian where they are missing.
 $(VENV)/.postgres: $(BIN)/python
-	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql; }
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || $(DEBIAN) postgresql
 	touch $@
 
 # Spark runs on Java.
 $(VENV)/.java: $(BIN)/python
-	command -v java >/dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; }
+	@command -v java >/dev/null || $(DEBIAN) openjdk-17-jre-headless
 	touch $@
 
 # The browser's scripts run in Node too.
 $(VENV)/.node: $(BIN)/python
-	command -v node >/dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs; }
+	@command -v node >/dev/null || $(DEBIAN) nodejs
 	touch $@
 
 # Respondents' pages are tested in a real browser.
 $(VENV)/.chromium: $(BIN)/python
-	command -v chromium >/dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	@command -v chromium >/dev/null || $(DEBIAN) chromium
 	touch $@
 
 test: $(VENV)/.all $(VENV)/.postgres $(VENV)/.java $(VENV)/.node $(VENV)/.chromium

@@ -178,7 +178,7 @@ def mechanism_subjects() -> list[Subject]:
         (ProposeTestRelease(epsilon=1, delta=0.01, bound=1), None),
     ]
     cut = SubsampleAggregate(
-        epsilon=1, blocks=5, aggregate="mean", bounds=(0, 10), default=0, function=_mean
+        epsilon=1, blocks=2, aggregate="mean", bounds=(0, 10), default=0, function=_mean
     )
     few = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     return [
