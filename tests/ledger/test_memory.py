@@ -477,7 +477,7 @@ def test_times_of_older_versions_are_read(tmp_path):
 
         ledger.store.append(CLINIC, decide)
         spend(ledger)
-        assert ledger.store.last(CLINIC).data["state"]["time"] == "2031-05-06"
+        assert [*ledger.store.rows(CLINIC)][-1].data["state"]["time"] == "2031-05-06"
         verify(ledger, CLINIC)
 
 

@@ -32,9 +32,6 @@ class LedgerStore(View, Protocol):
         nothing is kept.
         """
 
-    def last(self, population: str) -> Row | None:
-        """The last row."""
-
     @property
     def place(self) -> str:
         """Where the rows are, without secrets; empty if they end with the process."""

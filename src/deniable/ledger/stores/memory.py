@@ -43,10 +43,6 @@ class MemoryStore:
                 self._referring.setdefault((population, row.refers), {})[row.number] = None
             self._indexed[population] = row.number
 
-    def last(self, population: str) -> Row | None:
-        rows = self._rows.get(population)
-        return rows[-1] if rows else None
-
     def rows(self, population: str, after: int = 0) -> Iterator[Row]:
         return iter(self._rows.get(population, [])[after:])
 

@@ -144,10 +144,6 @@ class SqlStore:
                     raise LedgerError(f"{self._name}: other writers were always faster") from cause
         raise AssertionError
 
-    def last(self, population: str) -> Row | None:
-        with self._reading() as connection:
-            return self._last(connection, population)
-
     def rows(self, population: str, after: int = 0) -> Iterator[Row]:
         """All rows after one, in order, a thousand at a time; of a copy, all at once."""
         after = after or -(2**62)
