@@ -30,6 +30,12 @@ def plain():
         yield connection
 
 
+@pytest.fixture(scope="module")
+def session():
+    with hospital.session(budget=dp.ApproxDP(len(QUESTIONS) * 1.5e6, 1e-6)) as opened:
+        yield opened
+
+
 def check(name, row, right):
     """One per mille, or what noise takes with a probability of FALSE_ALARM, if that is little."""
     exact = float(right[name])
@@ -50,9 +56,8 @@ def by_key(rows, keys):
 
 
 @pytest.mark.parametrize("question", [marked(each) for each in QUESTIONS])
-def test_an_answer_at_a_huge_price_is_the_exact_one(question, plain):
-    with hospital.session(budget=dp.ApproxDP(1.5e6, 1e-6)) as session:
-        answer = session.sql(question.sql, epsilon=NEARLY_ALL, **question.options)
+def test_an_answer_at_a_huge_price_is_the_exact_one(question, plain, session):
+    answer = session.sql(question.sql, epsilon=NEARLY_ALL, **question.options)
     exact = plain.sql(question.sql).to_arrow_table()
     assert list(answer.columns) == exact.column_names
     shown = answer.intervals(1 - FALSE_ALARM).to_pylist()
