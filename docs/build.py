@@ -65,13 +65,13 @@ def pictures() -> str:
     """What the laws look like, and what a histogram with error bars looks like."""
     mechanism = dp.Geometric(epsilon=0.5, sensitivity=1)
     cells = np.array([120, 340, 290, 150, 60])
-    noisy = np.asarray(mechanism.release(cells)).tolist()
+    noisy = np.asarray(mechanism.release(cells))
     width = float(mechanism.error(confidence=0.95))
     labels = ["18-29", "30-44", "45-59", "60-74", "75+"]
-    plots.bars_with_errors(
+    plots.bars_between(
         labels,
         noisy,
-        [width] * 5,
+        (noisy - width, noisy + width),
         title="A private histogram, ε = 0.5",
         path=TARGET / "histogram.png",
     )

@@ -44,10 +44,10 @@ def main() -> None:
         interval = f"[{low[place]:6.3f}, {high[place]:6.3f}]"
         print(f"{reason:12} {estimate.share(place):7.3f}  {interval}  ({TRUE_SHARES[place]:.3f})")
 
-    picture = plots.bars_with_errors(
+    picture = plots.bars_between(
         REASONS,
-        estimate.shares.tolist(),
-        ((high - low) / 2).tolist(),
+        estimate.shares,
+        (low, high),
         title=f"Why people stay away from work, ε = {EPSILON} on each phone",
         path="phone_survey.png",
     )

@@ -20,23 +20,6 @@ _COLOURS = (_BAR, "#c8553d", "#3f7d4e", "#8a6bbe")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # one more, so that pairs repeat late
 
 
-def bars_with_errors(
-    labels: Sequence[str],
-    values: Sequence[float],
-    half_widths: Sequence[float],
-    *,
-    title: str,
-    path: str | Path,
-) -> Path:
-    """Draw a bar for each value with its interval, and save the picture."""
-    figure, axes = _canvas()
-    places = np.arange(len(labels))
-    axes.bar(places, values, yerr=half_widths, capsize=4, color=_BAR, ecolor=_INK)
-    axes.set_xticks(places, [_plain(label) for label in labels])
-    axes.set_title(_plain(title), loc="left")
-    return _save(figure, path)
-
-
 def bars_between(
     labels: Sequence[str],
     values: Values,

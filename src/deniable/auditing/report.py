@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,9 +75,29 @@ class Report:
             f"<table>{facts}</table>{table}{''.join(self.pictures)}</html>"
         )
 
+
+class Reported(ABC):
+    """What is shown by its report: as text, as JSON, as a page."""
+
+    @property
+    @abstractmethod
+    def report(self) -> Report:
+        """The figures, to be shown."""
+
+    def __str__(self) -> str:
+        return self.report.text()
+
+    def to_json(self) -> str:
+        """The report for machines."""
+        return self.report.json()
+
+    def to_html(self) -> str:
+        """The report as a page."""
+        return self.report.html()
+
     def save(self, path: str | Path) -> Path:
         """Write it to a file, by the ending of its name: .html, .json, or text."""
-        return save(path, {".html": self.html, ".json": self.json}, self.text)
+        return save(path, {".html": self.to_html, ".json": self.to_json}, self.__str__)
 
 
 def save(

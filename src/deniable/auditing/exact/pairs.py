@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,44 +23,14 @@ Floats = npt.NDArray[np.float64]
 _MOST_BENDS = 500
 
 
-class Pairs(Protocol):
-    """What pairs of neighbouring rows tell."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether answers are rationals."""
-
-    @property
-    def count(self) -> int:
-        """How many pairs there are."""
-
-    def worst(self) -> Worst:
-        """The largest ratio, its output, and the rows above and below."""
-
-    def delta(self, ratio: Fraction) -> Fraction | float:
-        """The worst sum of positive parts P - ratio·Q over ordered pairs, never rounded down."""
-
-    def beyond(self, ratio: Fraction) -> Fraction | float:
-        """The largest probability, under either, of outputs whose ratio is above `ratio`."""
-
-    def tradeoff(self, alpha: Fraction) -> Fraction | float:
-        """The least type-II error at this level over ordered pairs, never rounded up."""
-
-    def ratios(self) -> list[Fraction]:
-        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
-
-    def as_floats(self) -> FloatPairs:
-        """The same in floats, to be drawn."""
-
-
 @dataclass(frozen=True, eq=False)
-class RationalPairs:
-    """Exact answers, for tables of rationals."""
+class Pairs(ABC):
+    """What pairs of neighbouring rows tell; without `places` every two rows are neighbours."""
 
-    rows: Sequence[Row]
+    rows: Any
     places: Places | None
-
-    exact = True
+    exact: ClassVar[bool]
+    """Whether answers are rationals."""
 
     @property
     def count(self) -> int:
@@ -67,17 +38,50 @@ class RationalPairs:
         n = len(self.rows)
         return n * (n - 1) // 2 if self.places is None else len(self.places)
 
-    def _ordered(self) -> Iterator[tuple[int, int]]:
+    def ordered(self) -> Iterator[tuple[int, int]]:
+        """All pairs, both ways."""
         for x, y in self.places or combinations(range(len(self.rows)), 2):
             yield x, y
             yield y, x
 
+    @abstractmethod
     def worst(self) -> Worst:
         """The largest ratio, its output, and the rows above and below."""
+
+    @abstractmethod
+    def delta(self, ratio: Fraction) -> Fraction | float:
+        """The worst sum of positive parts P - ratio·Q over ordered pairs, never rounded down."""
+
+    @abstractmethod
+    def beyond(self, ratio: Fraction) -> Fraction | float:
+        """The largest probability, under either, of outputs whose ratio is above `ratio`."""
+
+    @abstractmethod
+    def tradeoff(self, alpha: Fraction) -> Fraction | float:
+        """The least type-II error at this level over ordered pairs, never rounded up."""
+
+    @abstractmethod
+    def ratios(self) -> list[Fraction]:
+        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
+
+    @abstractmethod
+    def as_floats(self) -> FloatPairs:
+        """The same in floats, to be drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class RationalPairs(Pairs):
+    """Exact answers, for tables of rationals."""
+
+    rows: Sequence[Row]
+
+    exact = True
+
+    def worst(self) -> Worst:
         if self.places is None:
             return self._worst_of_columns()
         found: Worst = (Fraction(1), 0, *self.places[0])
-        for x, y in self._ordered():
+        for x, y in self.ordered():
             for output, (p, q) in enumerate(zip(self.rows[x], self.rows[y], strict=True)):
                 if p > 0 and q == 0:
                     return math.inf, output, x, y
@@ -98,33 +102,28 @@ class RationalPairs:
         return found
 
     def delta(self, ratio: Fraction) -> Fraction:
-        """The worst sum of positive parts P - ratio·Q over ordered pairs."""
         return max(
             sum(
                 (p - ratio * q for p, q in self._both(x, y) if p > ratio * q),
                 Fraction(0),
             )
-            for x, y in self._ordered()
+            for x, y in self.ordered()
         )
 
     def beyond(self, ratio: Fraction) -> Fraction:
-        """The largest probability, under either, of outputs whose ratio is above `ratio`."""
         return max(
             sum((p for p, q in self._both(x, y) if p > ratio * q or q > ratio * p), Fraction(0))
-            for x, y in self._ordered()
+            for x, y in self.ordered()
         )
 
     def tradeoff(self, alpha: Fraction) -> Fraction:
-        """The least type-II error at this level over ordered pairs."""
-        return min(_type_two(list(self._both(x, y)), alpha) for x, y in self._ordered())
+        return min(_type_two(list(self._both(x, y)), alpha) for x, y in self.ordered())
 
     def ratios(self) -> list[Fraction]:
-        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
-        found = {p / q for x, y in self._ordered() for p, q in self._both(x, y) if p > q > 0}
+        found = {p / q for x, y in self.ordered() for p, q in self._both(x, y) if p > q > 0}
         return sorted(found)[-_MOST_BENDS:]
 
     def as_floats(self) -> FloatPairs:
-        """The same in floats, to be drawn."""
         return FloatPairs(np.array([[float(p) for p in row] for row in self.rows]), self.places)
 
     def _both(self, x: int, y: int) -> Iterator[tuple[Fraction, Fraction]]:
@@ -144,19 +143,12 @@ def _type_two(both: list[tuple[Fraction, Fraction]], alpha: Fraction) -> Fractio
 
 
 @dataclass(frozen=True, eq=False)
-class FloatPairs:
+class FloatPairs(Pairs):
     """Fast answers, for tables of floats, rounded against the mechanism."""
 
     rows: Floats
-    places: Places | None
 
     exact = False
-
-    @property
-    def count(self) -> int:
-        """How many pairs there are."""
-        n = len(self.rows)
-        return n * (n - 1) // 2 if self.places is None else len(self.places)
 
     @property
     def _rounding(self) -> float:
@@ -169,39 +161,30 @@ class FloatPairs:
         return float(self.rows.shape[1]) * 2.0**-51 + missing
 
     def ratios(self) -> list[Fraction]:
-        """Finite ratios above 1 at which a curve bends; the largest ones of very many."""
         found: set[float] = set()
-        for x, y in self._ordered():
+        for x, y in self.ordered():
             ratios = _ratios(self.rows[x], self.rows[y])
             found.update(ratios[np.isfinite(ratios) & (ratios > 1)].tolist())
         return [Fraction(ratio) for ratio in sorted(found)[-_MOST_BENDS:]]
 
     def as_floats(self) -> FloatPairs:
-        """Itself."""
         return self
 
     def worst(self) -> Worst:
-        """The largest ratio, its output, and the rows above and below."""
         if self.places is None:
             high, low = self.rows.argmax(axis=0), self.rows.argmin(axis=0)
             ratios = _ratios(self.rows.max(axis=0), self.rows.min(axis=0))
             output = int(ratios.argmax())
             return _up(ratios[output]), output, int(high[output]), int(low[output])
         found: Worst = (1.0, 0, *self.places[0])
-        for x, y in self._ordered():
+        for x, y in self.ordered():
             ratios = _ratios(self.rows[x], self.rows[y])
             output = int(ratios.argmax())
             if _up(ratios[output]) > found[0]:
                 found = _up(ratios[output]), output, x, y
         return found
 
-    def _ordered(self) -> Iterator[tuple[int, int]]:
-        for x, y in self.places or combinations(range(len(self.rows)), 2):
-            yield x, y
-            yield y, x
-
     def delta(self, ratio: Fraction) -> float:
-        """The worst sum of positive parts P - ratio·Q over ordered pairs, rounded up."""
         grown = float(min(ratio, Fraction(10**300)))
         with np.errstate(over="ignore"):
             raised = self.rows * grown
@@ -213,15 +196,14 @@ class FloatPairs:
                 np.maximum(space, 0.0, out=space)
                 found = max(found, float(space.sum(axis=1).max()))
         else:
-            for x, y in self._ordered():
+            for x, y in self.ordered():
                 found = max(found, float(np.maximum(self.rows[x] - raised[y], 0.0).sum()))
         return min(1.0, found + self._rounding)
 
     def beyond(self, ratio: Fraction) -> float:
-        """The largest probability, under either, of outputs whose ratio is above `ratio`."""
         grown = float(min(ratio, Fraction(10**300))) * (1 - 2.0**-50)
         found = 0.0
-        for x, y in self._ordered():
+        for x, y in self.ordered():
             p, q = self.rows[x], self.rows[y]
             with np.errstate(over="ignore"):
                 far = (p > grown * q) | (q > grown * p)
@@ -229,9 +211,8 @@ class FloatPairs:
         return min(1.0, found + self._rounding)
 
     def tradeoff(self, alpha: Fraction) -> float:
-        """The least type-II error at this level over ordered pairs, rounded down."""
         level = float_above(alpha)
-        least = min(self._type_two(x, y, level) for x, y in self._ordered())
+        least = min(self._type_two(x, y, level) for x, y in self.ordered())
         return max(0.0, least - self._rounding)
 
     def _type_two(self, x: int, y: int, alpha: float) -> float:

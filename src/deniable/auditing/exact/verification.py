@@ -21,7 +21,7 @@ import numpy.typing as npt
 from deniable.auditing.exact.pairs import FloatPairs, Pairs, RationalPairs
 from deniable.auditing.exact.streams import stream_channel
 from deniable.auditing.gaps import gap, plain_subject, view
-from deniable.auditing.report import Report
+from deniable.auditing.report import Report, Reported
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.mechanisms.noisy_max import ReportNoisyMax
 from deniable.mechanisms.selection import Exponential, PermuteAndFlip
@@ -69,7 +69,7 @@ class PosteriorBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Verified:
+class Verified(Reported):
     """What a finite mechanism does to any two neighbours."""
 
     inputs: tuple[Hashable, ...]
@@ -165,7 +165,6 @@ class Verified:
 
     @property
     def report(self) -> Report:
-        """The figures, to be shown."""
         worst = self.ratio
         shown = _shown(worst)
         seen = self.witness
@@ -187,17 +186,6 @@ class Verified:
                 "not ε-differentially private for any ε: an output is possible on one side only"
             )
         return Report("A finite mechanism, verified", kept, verdict, facts)
-
-    def __str__(self) -> str:
-        return self.report.text()
-
-    def to_json(self) -> str:
-        """The report for machines."""
-        return self.report.json()
-
-    def to_html(self) -> str:
-        """The report as a page."""
-        return self.report.html()
 
     def plot(self, path: str | Path) -> Path:
         """Draw the trade-off curve."""

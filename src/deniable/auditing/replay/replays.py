@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from deniable.auditing.replay.findings import Finding, FindingKind, compare
 from deniable.auditing.replay.recorder import Call, Recorder, Replayer
 from deniable.auditing.replay.runs import Run, observe
-from deniable.auditing.report import Report
+from deniable.auditing.report import Report, Reported
 from deniable.auditing.sampled.isolation import Ended, in_child
 from deniable.errors import DoorError, ParameterError, ParameterTypeError
 from deniable.ledger.ledger import Ledger
@@ -34,7 +33,7 @@ _KEY, _CLOCK = bytes(32), datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Reported):
     """What one pair of runs showed. No finding means: none on this pair, not "private".
 
     A report tells how far private values moved: it is for those who may see the data.
@@ -78,7 +77,6 @@ class Replay:
 
     @property
     def report(self) -> Report:
-        """The findings, to be shown."""
         return Report(
             title="Replay on a neighbour",
             good=self.ok,
@@ -95,21 +93,6 @@ class Replay:
         if all(finding.kind in _UNTOLD for finding in self.findings):
             return f"{count}: the pipeline cannot be compared, and was not shown to be private"
         return f"{count}: the pipeline is not private as charged"
-
-    def __str__(self) -> str:
-        return self.report.text()
-
-    def to_json(self) -> str:
-        """The report for machines."""
-        return self.report.json()
-
-    def to_html(self) -> str:
-        """The report as a page."""
-        return self.report.html()
-
-    def save(self, path: str | Path) -> Path:
-        """Write the report to a file, by the ending of its name: .html, .json, or text."""
-        return self.report.save(path)
 
 
 def replay(
