@@ -73,7 +73,7 @@ def test_public_places_are_part_of_the_loss_of_bit_flips():
 def test_public_functions_are_part_of_the_loss_of_local_hashing():
     """Two answers collide with probability 1/g, and then a report tells nothing."""
     protocol = survey.LocalHashing(k=6, epsilon=1, buckets=4)
-    p, q = float(protocol.truth), float(protocol.lie)
+    p, q = float(protocol.law.truth), float(protocol.law.lie)
     for epsilon in (0.0, 0.3, 0.9):
         wanted = 0.75 * max(0.0, p - math.exp(epsilon) * q)
         assert protocol.loss.delta(epsilon=epsilon) == pytest.approx(wanted)

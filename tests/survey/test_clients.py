@@ -76,7 +76,7 @@ def test_reports_follow_the_channel(case):
 @pytest.mark.parametrize("buckets", [2, 4, 5])
 def test_local_hashing_follows_its_channel_under_every_function(buckets):
     protocol = survey.LocalHashing(k=1000, epsilon=1.0, buckets=buckets)
-    law = (protocol.truth, *[protocol.lie] * (buckets - 1))
+    law = (protocol.law.truth, *[protocol.law.lie] * (buckets - 1))
     truth = np.arange(N) % 1000
     reports = protocol.randomize(truth)
     own = bucket(reports[:, :3], truth, buckets)
@@ -167,8 +167,8 @@ def test_square_waves_follow_their_channel():
 def test_hybrid_reports_are_of_each_kind_as_often_as_stated():
     protocol = survey.HybridMean(epsilon=2.0, bounds=(0, 1))
     reports = protocol.randomize(np.full(N, 0.5))
-    assert plausible_share(reports[:, 0].sum(), N, float(protocol.piecewise))
-    assert not plausible_share(reports[:, 0].sum(), N, float(protocol.piecewise) - 0.05)
+    assert plausible_share(reports[:, 0].sum(), N, float(protocol.law.share))
+    assert not plausible_share(reports[:, 0].sum(), N, float(protocol.law.share) - 0.05)
     small = survey.HybridMean(epsilon=0.5, bounds=(0, 1))
     assert small.randomize(np.full(100, 0.5))[:, 0].sum() == 0
 

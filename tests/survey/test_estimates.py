@@ -8,6 +8,7 @@ from scipy import stats
 
 import deniable as dp
 from deniable import survey
+from deniable.survey.square_wave import half_width
 
 K, N, ROUNDS = 12, 3000, 150
 WEIGHTS = np.arange(1, K + 1) / (K * (K + 1) / 2)
@@ -124,8 +125,8 @@ def test_reports_all_alike_have_errors_and_intervals():
 
 def test_k_ary_response():
     protocol = survey.KaryResponse(k=16, epsilon=1.0)
-    assert float(protocol.truth) == pytest.approx(0.15341678469596018, rel=1e-12)
-    assert float(protocol.lie) == pytest.approx(0.056438881020269324, rel=1e-12)
+    assert float(protocol.law.truth) == pytest.approx(0.15341678469596018, rel=1e-12)
+    assert float(protocol.law.lie) == pytest.approx(0.056438881020269324, rel=1e-12)
     assert protocol.variance(100_000) == pytest.approx(5.662430016946317e-05, rel=1e-12)
     assert protocol.variance(100_000, 0.3) == pytest.approx(8.106732185797487e-05, rel=1e-12)
 
@@ -189,7 +190,7 @@ def test_the_published_second_level_of_lasting_response_is_noisier_than_it_says(
 
 def test_square_wave():
     protocol = survey.SquareWave(epsilon=1.0, bounds=(0, 1), steps=65536)
-    assert protocol.half_width == pytest.approx(0.25608293750147265, rel=1e-12)
+    assert float(half_width(protocol.epsilon)) == pytest.approx(0.25608293750147265, rel=1e-12)
     near, far = (float(p) * protocol.steps for p in protocol.law.each)
     assert near == pytest.approx(1.1363051215897186, rel=1e-4)  # the window is whole cells wide
     assert far == pytest.approx(0.4180232931306735, rel=1e-4)
@@ -216,7 +217,7 @@ def test_shuffled_reports():
 
 def test_the_exact_delta_of_shuffled_answers_is_below_the_bound():
     protocol = survey.KaryResponse(k=2, epsilon=1.0986122886681098)
-    n, q = 1000, float(protocol.lie)
+    n, q = 1000, float(protocol.law.lie)
     no = stats.binom(n, q).pmf(np.arange(n + 1))
     rest = stats.binom(n - 1, q).pmf(np.arange(n + 1))
     yes = (1 - q) * np.append(0, rest[:-1]) + q * rest

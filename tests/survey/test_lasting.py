@@ -35,7 +35,7 @@ def test_without_memory_repeated_reports_would_give_the_answer_away():
         client = survey.Client(QUESTIONS)
         kept = np.bincount([client.report("drug", 2) for _ in range(20)], minlength=3)
         right += int(kept.argmax() == 2)
-    assert plausible_share(right, 300, float(protocol.truth))
+    assert plausible_share(right, 300, float(protocol.law.truth))
     assert not plausible_share(right, 300, 0.99)
 
 
@@ -73,13 +73,13 @@ def test_permanent_answers_follow_their_own_channel():
     kept = protocol.remember(np.full(20_000, 1))
     first = float(protocol.levels[0])
     assert plausible_share((kept == 1).sum(), 20_000, first)
-    assert not plausible_share((kept == 1).sum(), 20_000, float(protocol.truth))
+    assert not plausible_share((kept == 1).sum(), 20_000, float(protocol.law.truth))
     rows = QUESTIONS["browser"].remember(np.full(20_000, 1))
     ones = np.unpackbits(rows, axis=1, count=20).sum(axis=0)
     level = float(QUESTIONS["browser"].levels[0])
     assert plausible_share(ones[1], 20_000, level)
     assert plausible_share(ones[0], 20_000, 1 - level)
-    assert not plausible_share(ones[0], 20_000, 1 - float(QUESTIONS["browser"].kept))
+    assert not plausible_share(ones[0], 20_000, 1 - float(QUESTIONS["browser"].law.on))
 
 
 def test_a_device_stores_randomised_answers_only_and_goes_on_after_a_restart():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -29,6 +29,18 @@ def read_size(k: int, argument: str = "k", most: int = MOST_CATEGORIES) -> int:
     if k > most:
         raise ParameterError(argument, k, f"must be {most:,} at most; hash or group the categories")
     return int(k)
+
+
+def within(least: int, most: int) -> Callable[[int, str], int]:
+    """Reads a whole number from the one to the other."""
+
+    def read(value: int, argument: str) -> int:
+        number = whole(value, argument, least=least)
+        if number > most:
+            raise ParameterError(argument, value, f"must be {least} to {most:,}")
+        return number
+
+    return read
 
 
 def read_answers(values: Answers, k: int) -> Integers:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from deniable.errors import ReportError
 from deniable.mechanisms.share_intervals import wald
-from deniable.privacy.exact import Number, exact, read_bounds
+from deniable.privacy.exact import Number
+from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters
 from deniable.survey.answers import Answers, read_places
 from deniable.survey.formats import Format, Numbers
 from deniable.survey.number_laws import NumberLaw
@@ -55,7 +56,7 @@ class MeanTally:
 
     def estimate(self) -> MeanEstimate:
         """The unbiased mean in the unit of the bounds, with its standard error."""
-        low, high = self.protocol.ends
+        low, high = self.protocol.bounds
         mean = self.total / self.n
         spread = (self.squares - self.n * mean**2) / max(1, self.n - 1)
         # Far outputs may be too rare to have come in. Whatever the answers are, reports spread at
@@ -68,7 +69,7 @@ class MeanTally:
         return MeanEstimate(float(low + mean * (high - low)), error, self.n)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class MeanProtocol(Protocol):
     """A client that randomises one number, and a server that takes the mean.
 
@@ -81,18 +82,7 @@ class MeanProtocol(Protocol):
       rounded to the grid of inputs (a 2^-30th part of the bounds, unless said otherwise).
     """
 
-    epsilon: Number
-    bounds: tuple[Number, Number]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "bounds", read_bounds(self.bounds))
-
-    @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """The bounds."""
-        low, high = self.bounds
-        return exact(low, "bounds"), exact(high, "bounds")
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
 
     @property
     @abstractmethod
@@ -101,23 +91,20 @@ class MeanProtocol(Protocol):
 
     @property
     def pair(self) -> Pair:
-        """Of the two bounds."""
         return self.law.pair
 
     @property
     def thresholds(self) -> Mapping[str, int]:
-        """Those of the law."""
         return self.law.thresholds
 
     @property
     def format(self) -> Format:
-        """A whole number."""
         return Numbers(self.law.outputs)
 
     @traced
     def randomize(self, values: Answers) -> Reports:
         """The clients' part: one report for each number."""
-        return self.law.draw(read_places(values, *self.ends, self.law.steps))
+        return self.law.draw(read_places(values, *self.bounds, self.law.steps))
 
     def aggregate(self, reports: Reports) -> MeanTally:
         """The server's part: check all reports, then add them up, straightened by a line."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,8 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
-from deniable.survey.answers import Answers, Integers, read_answers
+from deniable.privacy.parameters import parameter, parameters
+from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.bits import blocks, coins, random_sets
 from deniable.survey.formats import PlacedBits, integers, rising
 from deniable.survey.frequency import Frequency
@@ -26,7 +27,7 @@ from deniable.trace import traced
 _MOST = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class BitFlip(Frequency):
     """Report `bits` of the k unary bits, each kept with probability e^(ε/2)/(e^(ε/2) + 1).
 
@@ -36,18 +37,17 @@ class BitFlip(Frequency):
     """
 
     kind: ClassVar[str] = "bit flip"
-    most: ClassVar[int] = _MOST
-    bits: int
+    k: int = parameter(partial(read_size, most=_MOST))
+    bits: int = parameter(whole)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if whole(self.bits, "bits") > self.k:
+        if self.bits > self.k:
             raise ParameterError("bits", self.bits, "must be k at most")
 
     @lazy
     def kept(self) -> Fraction:
         """The probability that a bit is kept."""
-        return keep(self.asked, root=min(self.bits, 2))
+        return keep(self.epsilon, root=min(self.bits, 2))
 
     @property
     def thresholds(self) -> Mapping[str, int]:

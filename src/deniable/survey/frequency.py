@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
 
+from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
-from deniable.privacy.exact import Number, whole
-from deniable.survey.answers import MOST_CATEGORIES, Answers, read_answers, read_size
+from deniable.privacy.exact import whole
+from deniable.privacy.losses.base import Loss
+from deniable.privacy.parameters import parameter, parameters
+from deniable.survey.answers import Answers, read_answers, read_size
 from deniable.survey.formats import Format
 from deniable.survey.laws import OneHot, OneOf
 from deniable.survey.protocol import Pair, Protocol, Reports
@@ -16,7 +18,7 @@ from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally
 from deniable.trace import traced
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Frequency(Protocol):
     """A client that randomises one answer of 0, ..., k - 1, and a server that counts.
 
@@ -31,13 +33,7 @@ class Frequency(Protocol):
     A report is unledgered: who is asked twice keeps the sum of the losses.
     """
 
-    most: ClassVar[int] = MOST_CATEGORIES
-    k: int
-    epsilon: Number
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", read_size(self.k, most=self.most))
-        super().__post_init__()
+    k: int = parameter(read_size)
 
     @property
     @abstractmethod
@@ -64,7 +60,7 @@ class Frequency(Protocol):
         return spread / (whole(n, "n") * (p - q) ** 2)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class OneLaw(Frequency):
     """A protocol that is one law: its reports are what the law draws of the true answers."""
 
@@ -84,6 +80,14 @@ class OneLaw(Frequency):
     @property
     def format(self) -> Format:
         return self.law.format
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        return self.law.thresholds
+
+    @lazy
+    def loss(self) -> Loss:
+        return self.law.loss
 
     def channel(self) -> Channel:
         """P(report | answer), for few categories."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,9 +14,10 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
+from deniable.privacy.parameters import parameter, parameters
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers, Integers, read_answers
+from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.bits import coins
 from deniable.survey.formats import Numbers
 from deniable.survey.frequency import Frequency
@@ -29,7 +30,7 @@ from deniable.trace import traced
 _MOST = 1 << 24
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class HadamardResponse(Frequency):
     """Report one of K columns: those in the true category's set weigh e^ε, the others 1.
 
@@ -40,12 +41,11 @@ class HadamardResponse(Frequency):
     """
 
     kind: ClassVar[str] = "Hadamard response"
-    most: ClassVar[int] = _MOST
+    k: int = parameter(partial(read_size, most=_MOST))
     blocks: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        blocks = self.blocks or _best_blocks(self.k, float(self.asked))
+        blocks = self.blocks or _best_blocks(self.k, float(self.epsilon))
         if whole(blocks, "blocks") & (blocks - 1) or blocks > self.k:
             raise ParameterError("blocks", blocks, "must be a power of two, k at most")
         object.__setattr__(self, "blocks", int(blocks))
@@ -64,7 +64,7 @@ class HadamardResponse(Frequency):
     def holds(self) -> Fraction:
         """The probability that the report is in the true category's set."""
         half = self.width // 2
-        return keep(self.asked, Fraction(half, self.columns - half))
+        return keep(self.epsilon, Fraction(half, self.columns - half))
 
     @property
     def _other(self) -> Fraction:

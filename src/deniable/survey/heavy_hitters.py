@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.errors import ParameterError, ReportError
+from deniable.errors import ReportError
 from deniable.lazy import lazy
-from deniable.privacy.exact import Number, whole
-from deniable.survey.answers import Answers, read_answers
+from deniable.privacy.exact import Number
+from deniable.privacy.parameters import Parameter, parameter, parameters
+from deniable.survey.answers import Answers, read_answers, within
 from deniable.survey.local_hashing import LocalHashing
 from deniable.survey.several import Drawn, ReportParts, SampleOne, part_sizes
 from deniable.survey.shares import ShareEstimate
@@ -20,10 +22,8 @@ from deniable.trace import traced
 
 Integers = npt.NDArray[np.int64]
 
-_MOST_BITS, _MOST_FIRST, _MOST_KEPT = 32, 16, 1 << 14
 
-
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class HeavyHitters(Drawn):
     """Frequent values of `bits` bits, by prefixes that grow (Wang, Li & Jha 2019, PEM).
 
@@ -33,22 +33,14 @@ class HeavyHitters(Drawn):
     """
 
     kind: ClassVar[str] = "heavy hitters"
-    bits: int
-    epsilon: Number
-    first: int = 8
-    step: int = 4
-    keep: int = 64
+    bits: int = parameter(within(1, 32))
+    epsilon: Parameter[Number, Fraction] = parameter(read_epsilon)
+    first: int = parameter(within(1, 16), default=8)
+    step: int = parameter(within(1, 16), default=4)
+    keep: int = parameter(within(1, 1 << 14), default=64)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
-        for name, value, most in (
-            ("bits", self.bits, _MOST_BITS),
-            ("first", self.first, min(self.bits, _MOST_FIRST)),
-            ("step", self.step, _MOST_FIRST),
-            ("keep", self.keep, _MOST_KEPT),
-        ):
-            if whole(value, name) > most:
-                raise ParameterError(name, value, f"must be {most} at most")
+        within(1, self.bits)(self.first, "first")
 
     @lazy
     def lengths(self) -> tuple[int, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +15,8 @@ from deniable.errors import ParameterError, ReportError
 from deniable.lazy import lazy
 from deniable.mechanisms.share_intervals import quantile
 from deniable.privacy.exact import Number, probability, whole
-from deniable.survey.answers import Answers, Integers, read_answers, read_size
+from deniable.privacy.parameters import Parameter, parameter, parameters
+from deniable.survey.answers import Answers, Integers, read_answers, read_size, within
 from deniable.survey.best import best_protocol
 from deniable.survey.frequency import Frequency
 from deniable.survey.several import Drawn, ReportParts, SampleOne
@@ -23,11 +26,10 @@ from deniable.trace import traced
 
 Floats = npt.NDArray[np.float64]
 
-_MOST = 1 << 20
 _TYPICAL = 100_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Hierarchy(Drawn):
     """Shares of all ranges of k ordered categories, from a tree of the given branching.
 
@@ -37,15 +39,9 @@ class Hierarchy(Drawn):
     """
 
     kind: ClassVar[str] = "hierarchy"
-    k: int
-    epsilon: Number
-    branching: int = 4
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", read_size(self.k, most=_MOST))
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
-        if not 2 <= whole(self.branching, "branching") <= 64:
-            raise ParameterError("branching", self.branching, "must be 2 to 64")
+    k: int = parameter(partial(read_size, most=1 << 20))
+    epsilon: Parameter[Number, Fraction] = parameter(read_epsilon)
+    branching: int = parameter(within(2, 64), default=4)
 
     @lazy
     def widths(self) -> tuple[int, ...]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from deniable.lazy import lazy
-from deniable.privacy.losses.base import Loss
+from deniable.privacy.parameters import parameter, parameters
+from deniable.survey.answers import read_size
 from deniable.survey.frequency import OneLaw
 from deniable.survey.laws import OneOf
-from deniable.survey.thresholds import WORD, keep
+from deniable.survey.thresholds import keep
 
 MOST_COUNTED = 1 << 24
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class KaryResponse(OneLaw):
     """Report the true category with probability e^ε/(e^ε + k - 1), each other one equally often.
 
@@ -24,27 +24,8 @@ class KaryResponse(OneLaw):
     """
 
     kind: ClassVar[str] = "k-ary response"
-    most: ClassVar[int] = MOST_COUNTED
+    k: int = parameter(partial(read_size, most=MOST_COUNTED))
 
     @lazy
     def law(self) -> OneOf:
-        return OneOf(self.k, keep(self.asked, Fraction(1, self.k - 1)))
-
-    @property
-    def truth(self) -> Fraction:
-        """The probability of the truth."""
-        return self.law.truth
-
-    @property
-    def lie(self) -> Fraction:
-        """The probability of each other category."""
-        return self.law.lie
-
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        """Tell the truth below this."""
-        return {"truth": int(self.truth * WORD)}
-
-    @lazy
-    def loss(self) -> Loss:
-        return self.law.loss
+        return OneOf(self.k, keep(self.epsilon, Fraction(1, self.k - 1)))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
-from deniable.privacy.exact import Number, exact, show
+from deniable.privacy.exact import Number, show
 from deniable.privacy.losses.base import Loss
-from deniable.survey.answers import Answers, read_answers
+from deniable.privacy.parameters import Parameter, parameter, parameters
+from deniable.survey.answers import Answers, read_answers, read_size
 from deniable.survey.frequency import OneLaw
 from deniable.survey.kary import MOST_COUNTED
 from deniable.survey.laws import OneHot, OneOf
@@ -26,7 +27,7 @@ from deniable.survey.unary import MOST_BITS
 from deniable.trace import traced
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Lasting(OneLaw):
     """A law twice: once for good, then afresh on each report.
 
@@ -37,22 +38,17 @@ class Lasting(OneLaw):
     * a single report, seen alone, is `epsilon`-DP: `loss`.
     """
 
-    permanent: Number
+    permanent: Parameter[Number, Fraction] = parameter(read_epsilon)
+    """The ε that is asked for all reports together."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "permanent", read_epsilon(self.permanent, "permanent"))
-        if self.asked >= self.lasting:
+        if self.epsilon >= self.permanent:
+            most = show(self.permanent)
             raise ParameterError(
                 "epsilon",
-                show(self.asked),
-                f"one report must tell less than all of them: give less than {show(self.lasting)}",
+                show(self.epsilon),
+                f"one report must tell less than all of them: give less than {most}",
             )
-
-    @property
-    def lasting(self) -> Fraction:
-        """The ε that was asked for all reports together."""
-        return exact(self.permanent, "permanent")
 
     @abstractmethod
     def told(self, epsilon: Fraction) -> Fraction:
@@ -73,19 +69,15 @@ class Lasting(OneLaw):
 
         The second is the one for which the whole way from the truth to a report is ε-DP.
         """
-        first, whole_way = self.told(self.lasting), self.told(self.asked)
+        first, whole_way = self.told(self.permanent), self.told(self.epsilon)
         other = (1 - first) / self.lies
         return first, rounded_down((whole_way - other) / (first - other))
 
     @lazy
     def law(self) -> OneOf | OneHot:
         """That of the whole way."""
-        return self.law_of(self._whole_way)
-
-    @property
-    def _whole_way(self) -> Fraction:
         first, again = self.levels
-        return first * again + (1 - first) * (1 - again) / self.lies
+        return self.law_of(first * again + (1 - first) * (1 - again) / self.lies)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -114,7 +106,7 @@ class Lasting(OneLaw):
         return self.report(self.remember(values))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Rappor(Lasting):
     """RAPPOR on one bit for each category (Erlingsson, Pihur & Korolova 2014, basic RAPPOR).
 
@@ -124,28 +116,20 @@ class Rappor(Lasting):
     """
 
     kind: ClassVar[str] = "RAPPOR"
-    most: ClassVar[int] = MOST_BITS
+    k: int = parameter(partial(read_size, most=MOST_BITS))
 
     def told(self, epsilon: Fraction) -> Fraction:
-        """The probability that a bit is kept."""
         return keep(epsilon, root=2)
 
     def law_of(self, told: Fraction) -> OneHot:
-        """Bits that are kept."""
         return OneHot(self.k, told, 1 - told)
 
     @property
     def lies(self) -> int:
-        """The bit turned."""
         return 1
 
-    @property
-    def kept(self) -> Fraction:
-        """The probability that a bit is kept on the whole way."""
-        return self._whole_way
 
-
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class LastingResponse(Lasting):
     """k-ary response twice: once for good, then afresh on each report.
 
@@ -155,38 +139,24 @@ class LastingResponse(Lasting):
     """
 
     kind: ClassVar[str] = "lasting response"
-    most: ClassVar[int] = MOST_COUNTED
+    k: int = parameter(partial(read_size, most=MOST_COUNTED))
     published: bool = False
 
     def told(self, epsilon: Fraction) -> Fraction:
-        """The probability of the true category."""
         return keep(epsilon, Fraction(1, self.lies))
 
     def law_of(self, told: Fraction) -> OneOf:
-        """The true category, or another."""
         return OneOf(self.k, told)
 
     @property
     def lies(self) -> int:
-        """The other categories."""
         return self.k - 1
 
     @lazy
     def levels(self) -> tuple[Fraction, Fraction]:
-        """The probabilities of the truth: for good, and in each report."""
         if not self.published:
             return super().levels
-        first, e = self.told(self.lasting), exp_decimal(self.asked)
+        first, e = self.told(self.permanent), exp_decimal(self.epsilon)
         other = (1 - first) / self.lies
         bottom = self.lies * other * e - first * e - self.lies * first + other
         return first, rounded_down((other - e * first) / bottom)
-
-    @property
-    def truth(self) -> Fraction:
-        """The probability of the truth on the whole way."""
-        return self._whole_way
-
-    @property
-    def lie(self) -> Fraction:
-        """The probability of each other category on the whole way."""
-        return (1 - self.truth) / self.lies

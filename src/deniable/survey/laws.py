@@ -7,7 +7,7 @@ for its sender's answer, and for any other), the exact `channel`, the `format` o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -27,6 +27,7 @@ from deniable.survey.bits import Bytes, coins, flipped, one_hot_coins
 from deniable.survey.formats import Bits, Numbers
 from deniable.survey.protocol import Pair
 from deniable.survey.shares import Support
+from deniable.survey.thresholds import WORD
 
 MOST_OUTPUTS = 1 << 14
 
@@ -57,6 +58,11 @@ class OneOf:
     @property
     def format(self) -> Numbers:
         return Numbers(self.k)
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """Tell the truth below this."""
+        return {"truth": int(self.truth * WORD)}
 
     @lazy
     def loss(self) -> Loss:
@@ -100,6 +106,11 @@ class OneHot:
     @property
     def format(self) -> Bits:
         return Bits(self.width)
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        """A bit is 1 below these."""
+        return {"true bit": int(self.on * WORD), "other bit": int(self.off * WORD)}
 
     @lazy
     def loss(self) -> Loss:

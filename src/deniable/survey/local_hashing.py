@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ import numpy as np
 from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
+from deniable.privacy.parameters import parameters
 from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.formats import Hashed
 from deniable.survey.frequency import Frequency
@@ -20,14 +20,14 @@ from deniable.survey.hashing import PRIME, bucket, collision, fresh_functions
 from deniable.survey.laws import OneOf, enumerable
 from deniable.survey.protocol import Pair, Reports
 from deniable.survey.shares import Support, Tally, chosen
-from deniable.survey.thresholds import WORD, keep
+from deniable.survey.thresholds import keep
 from deniable.trace import traced
 
 _MOST_BUCKETS = 1 << 16
 _MOST_COUNTED = 1 << 24
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class LocalHashing(Frequency):
     """Hash the category into g buckets with a function of one's own, then answer g-ary.
 
@@ -44,23 +44,12 @@ class LocalHashing(Frequency):
     buckets: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        buckets = self.buckets or _best_buckets(float(self.asked))
+        buckets = self.buckets or _best_buckets(float(self.epsilon))
         object.__setattr__(self, "buckets", read_size(buckets, "buckets", _MOST_BUCKETS))
 
     @lazy
     def law(self) -> OneOf:
-        return OneOf(self.buckets, keep(self.asked, Fraction(1, self.buckets - 1)))
-
-    @property
-    def truth(self) -> Fraction:
-        """The probability that the true bucket is reported."""
-        return self.law.truth
-
-    @property
-    def lie(self) -> Fraction:
-        """The probability of each other bucket."""
-        return self.law.lie
+        return OneOf(self.buckets, keep(self.epsilon, Fraction(1, self.buckets - 1)))
 
     @property
     def format(self) -> Hashed:
@@ -69,13 +58,13 @@ class LocalHashing(Frequency):
     @property
     def thresholds(self) -> Mapping[str, int]:
         """Tell the true bucket below this; functions are taken modulo the prime."""
-        return {"truth": int(self.truth * WORD), "prime": PRIME}
+        return {**self.law.thresholds, "prime": PRIME}
 
     @property
     def pair(self) -> Pair:
         """Both answers in one bucket; else the bucket of one, of the other, or a third."""
         apart = 1 - collision(self.buckets)
-        own, other = apart * self.truth, apart * self.lie
+        own, other = apart * self.law.truth, apart * self.law.lie
         rest = 1 - own - other
         return (own, other, rest), (other, own, rest)
 
@@ -83,7 +72,8 @@ class LocalHashing(Frequency):
     def support(self) -> Support:
         """A report speaks for every category that falls into its bucket."""
         meet = collision(self.buckets)
-        return Support(float(self.truth), float(meet * self.truth + (1 - meet) * self.lie))
+        other = meet * self.law.truth + (1 - meet) * self.law.lie
+        return Support(float(self.law.truth), float(other))
 
     def channel(self, function: Sequence[int]) -> Channel:
         """P(bucket | answer) under one hash function (c0, c1, c2), which is public."""
@@ -98,7 +88,8 @@ class LocalHashing(Frequency):
         functions = np.array([function] * self.k, dtype=np.uint64)
         true = bucket(functions, places, self.buckets).tolist()
         outputs = tuple(range(self.buckets))
-        rows = tuple(tuple(self.truth if y == own else self.lie for y in outputs) for own in true)
+        truth, lie = self.law.truth, self.law.lie
+        rows = tuple(tuple(truth if y == own else lie for y in outputs) for own in true)
         return Channel(tuple(places.tolist()), outputs, rows)
 
     @traced

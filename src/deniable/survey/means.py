@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from deniable.errors import ReportError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
+from deniable.privacy.parameters import parameters
 from deniable.survey.averages import MeanProtocol
 from deniable.survey.formats import Tuples
 from deniable.survey.number_laws import INPUTS, OneBit, OneOfTwo
@@ -20,7 +20,7 @@ from deniable.survey.windows import Window
 _TURN = Fraction(61, 100)  # below this ε the one-bit report is always better
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class OneBitMean(MeanProtocol):
     """Report one of two values: the high one the likelier, the higher the number is.
 
@@ -32,12 +32,7 @@ class OneBitMean(MeanProtocol):
 
     @lazy
     def law(self) -> OneBit:
-        return OneBit(keep(self.asked))
-
-    @property
-    def truth(self) -> Fraction:
-        """The probability that the bit is told as it is."""
-        return self.law.truth
+        return OneBit(keep(self.epsilon))
 
     def channel(self, shares: Sequence[Fraction]) -> Channel:
         """P(bit | number), numbers given as shares of the way from low to high."""
@@ -45,7 +40,7 @@ class OneBitMean(MeanProtocol):
         return Channel(tuple(shares), (0, 1), tuple((1 - one, one) for one in ones))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class PiecewiseMean(MeanProtocol):
     """Report a whole number that is e^ε times likelier within a window around the answer.
 
@@ -57,7 +52,7 @@ class PiecewiseMean(MeanProtocol):
 
     @lazy
     def law(self) -> Window:
-        return _window(self.asked)
+        return _window(self.epsilon)
 
     def channel(self, starts: Sequence[int]) -> Channel:
         """P(output | start of the window): too large to be written down, see `Window`."""
@@ -69,7 +64,7 @@ def _window(epsilon: Fraction) -> Window:
     return Window(epsilon, INPUTS, max(1, round(INPUTS / exp_decimal(epsilon / 2))))
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class HybridMean(MeanProtocol):
     """Toss a coin between the piecewise and the one-bit report (Wang et al. 2019, Section III-C).
 
@@ -82,14 +77,9 @@ class HybridMean(MeanProtocol):
 
     @lazy
     def law(self) -> OneOfTwo:
-        wide = self.asked > _TURN
-        share = rounded_down(1 - 1 / exp_decimal(self.asked / 2)) if wide else Fraction(0)
-        return OneOfTwo(OneBit(keep(self.asked)), _window(self.asked), share)
-
-    @property
-    def piecewise(self) -> Fraction:
-        """The probability of a piecewise report."""
-        return self.law.share
+        wide = self.epsilon > _TURN
+        share = rounded_down(1 - 1 / exp_decimal(self.epsilon / 2)) if wide else Fraction(0)
+        return OneOfTwo(OneBit(keep(self.epsilon)), _window(self.epsilon), share)
 
     @property
     def format(self) -> Tuples:
@@ -100,6 +90,6 @@ class HybridMean(MeanProtocol):
         rows = super().check(reports)
         if bool((rows[rows[:, 0] == 0, 1] > 1).any()):
             raise ReportError("a one-bit report is 0 or 1")
-        if self.piecewise == 0 and bool(rows[:, 0].any()):
+        if self.law.share == 0 and bool(rows[:, 0].any()):
             raise ReportError("this survey takes one-bit reports only")
         return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from deniable.lazy import lazy
 from deniable.mechanisms.planar import PlanarLaplace
 from deniable.privacy.exact import Number, positive
 from deniable.privacy.losses.base import Loss
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.survey.averages import MeanEstimate
 from deniable.survey.formats import Json, columns_of
 from deniable.survey.thresholds import read_epsilon
@@ -23,7 +24,7 @@ from deniable.trace import traced
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class Places:
     """A place (x, y) moved by planar Laplace noise.
 
@@ -33,12 +34,8 @@ class Places:
     """
 
     kind: ClassVar[str] = "places"
-    epsilon: Number
-    within: Number
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
-        object.__setattr__(self, "within", positive(self.within, "within"))
+    epsilon: Parameter[Number, Fraction] = parameter(read_epsilon)
+    within: Parameter[Number, Fraction] = parameter(positive)
 
     @lazy
     def mechanism(self) -> PlanarLaplace:

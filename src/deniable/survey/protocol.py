@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from deniable.lazy import lazy
-from deniable.privacy.exact import Number, exact
+from deniable.privacy.exact import Number
 from deniable.privacy.losses.base import Loss
 from deniable.privacy.losses.channel import ChannelLoss
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.survey.answers import Answers
 from deniable.survey.formats import Format, Json
 from deniable.survey.thresholds import read_epsilon
@@ -21,6 +22,7 @@ Pair = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 Reports = npt.NDArray[Any]
 
 
+@parameters
 class Protocol(ABC):
     """A client that randomises one answer, and a server that reads the reports.
 
@@ -29,15 +31,8 @@ class Protocol(ABC):
     """
 
     kind: ClassVar[str]
-    epsilon: Number
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
-
-    @property
-    def asked(self) -> Fraction:
-        """The ε that was asked for."""
-        return exact(self.epsilon, "epsilon")
+    epsilon: Parameter[Number, Fraction] = parameter(read_epsilon)
+    """The ε that is asked for."""
 
     @property
     @abstractmethod

@@ -258,7 +258,7 @@ def _read(part: Part, column: Answers) -> npt.NDArray[Any]:
     """A column as an array of what the part itself would read, to pick people from."""
     if isinstance(part, Frequency):
         return read_answers(column, part.k)
-    reals = read_numbers(column, *part.ends)
+    reals = read_numbers(column, *part.bounds)
     if reals.doubles is not None:
         return reals.doubles
     boxed = np.empty(len(reals.rationals), dtype=object)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +15,10 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
+from deniable.privacy.parameters import parameter, parameters
 from deniable.randomness.bernoulli import uniform_below
 from deniable.randomness.source import SECURE
-from deniable.survey.answers import Answers, Integers, read_answers, read_size
+from deniable.survey.answers import Answers, Integers, read_answers, read_size, within
 from deniable.survey.bits import coins
 from deniable.survey.formats import Sketched, Tuples
 from deniable.survey.frequency import Frequency
@@ -35,12 +36,17 @@ from deniable.survey.shares import ShareEstimate, Spoken, Support, Tally, chosen
 from deniable.survey.thresholds import WORD, keep
 from deniable.trace import traced
 
-_MOST_HASHES, _MOST_WIDTH = 1 << 16, 1 << 16
 _MOST_COUNTED = 1 << 22
 _MOST_HASHED = 2**31 - 1
 
 
-@dataclass(frozen=True, kw_only=True)
+def _read_salt(value: object, argument: str) -> str:
+    if not isinstance(value, str) or any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise ParameterError(argument, type(value).__name__, "must be text that UTF-8 can write")
+    return value
+
+
+@parameters
 class _Sketch(Frequency):
     """`hashes` public functions into `width` places, drawn from the public text `salt`.
 
@@ -49,20 +55,11 @@ class _Sketch(Frequency):
     sum of all squared shares, which is estimated from the sketch itself, from above.
     """
 
-    most: ClassVar[int] = _MOST_HASHED
+    k: int = parameter(partial(read_size, most=_MOST_HASHED))
     differing: ClassVar[int]  # in how many coins the reports of two answers differ
-    hashes: int
-    width: int
-    salt: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if whole(self.hashes, "hashes") > _MOST_HASHES:
-            raise ParameterError("hashes", self.hashes, f"must be {_MOST_HASHES:,} at most")
-        read_size(self.width, "width", _MOST_WIDTH)
-        salt: object = self.salt
-        if not isinstance(salt, str) or any("\ud800" <= sign <= "\udfff" for sign in salt):
-            raise ParameterError("salt", type(salt).__name__, "must be text that UTF-8 can write")
+    hashes: int = parameter(within(1, 1 << 16))
+    width: int = parameter(partial(read_size, most=1 << 16))
+    salt: str = parameter(_read_salt, default="")
 
     @lazy
     def functions(self) -> Words:
@@ -83,7 +80,7 @@ class _Sketch(Frequency):
     @lazy
     def kept(self) -> Fraction:
         """The probability that a bit, or the sign, is told as it is."""
-        return keep(self.asked, root=self.differing)
+        return keep(self.epsilon, root=self.differing)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -137,7 +134,7 @@ class _Sketch(Frequency):
         return np.arange(self.k)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class CountMeanSketch(_Sketch):
     """Report one function's number and its row of `width` noisy bits (Apple 2017, Algorithm 1).
 
@@ -193,7 +190,7 @@ class CountMeanSketch(_Sketch):
         return float(places.sum(axis=1).mean())
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class HadamardSketch(_Sketch):
     """Report one noisy entry of the Hadamard transform of the hashed row (Apple 2017, Algorithm 5).
 
@@ -205,7 +202,6 @@ class HadamardSketch(_Sketch):
     differing: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.width & (self.width - 1):
             raise ParameterError("width", self.width, "must be a power of two")
 

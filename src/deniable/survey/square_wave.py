@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -13,17 +12,18 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
+from deniable.privacy.parameters import parameter, parameters
 from deniable.survey.adjust import AdjustedShares, iterate_bayes
+from deniable.survey.answers import within
 from deniable.survey.averages import MeanProtocol
 from deniable.survey.protocol import Reports
 from deniable.survey.thresholds import exp_decimal
 from deniable.survey.windows import Window
 
-_MOST_STEPS = 1 << 16
 _MOST_CELLS = 1 << 24
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class SquareWave(MeanProtocol):
     """Report a whole number that is e^ε times likelier within a window around the answer.
 
@@ -34,22 +34,12 @@ class SquareWave(MeanProtocol):
     """
 
     kind: ClassVar[str] = "square wave"
-    steps: int = 1024
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 2 <= whole(self.steps, "steps") <= _MOST_STEPS:
-            raise ParameterError("steps", self.steps, f"must be 2 to {_MOST_STEPS:,}")
-
-    @property
-    def half_width(self) -> float:
-        """b, before it is rounded to cells."""
-        return float(half_width(self.asked))
+    steps: int = parameter(within(2, 1 << 16), default=1024)
 
     @lazy
     def law(self) -> Window:
-        width = max(1, round(2 * half_width(self.asked) * self.steps))
-        return Window(self.asked, self.steps, width)
+        width = max(1, round(2 * half_width(self.epsilon) * self.steps))
+        return Window(self.epsilon, self.steps, width)
 
     def channel(self) -> Channel:
         """P(output | start of the window), for few steps."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -15,7 +15,8 @@ from deniable.errors import ParameterError
 from deniable.lazy import lazy
 from deniable.privacy.channel import Channel
 from deniable.privacy.exact import whole
-from deniable.survey.answers import Answers, Integers, read_answers
+from deniable.privacy.parameters import parameter, parameters
+from deniable.survey.answers import Answers, Integers, read_answers, read_size
 from deniable.survey.bits import Coins, Keys, blocks, coins, random_sets
 from deniable.survey.formats import Bits
 from deniable.survey.frequency import Frequency
@@ -29,7 +30,7 @@ from deniable.trace import traced
 _LAST_KEY = np.uint32(2**32 - 1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class SubsetSelection(Frequency):
     """Report a set of w = `size` categories, which likely holds the true one.
 
@@ -39,12 +40,11 @@ class SubsetSelection(Frequency):
     """
 
     kind: ClassVar[str] = "subset selection"
-    most: ClassVar[int] = MOST_BITS
+    k: int = parameter(partial(read_size, most=MOST_BITS))
     size: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        size = self.size or _best_size(self.k, float(self.asked))
+        size = self.size or _best_size(self.k, float(self.epsilon))
         if whole(size, "size") >= self.k:
             raise ParameterError("size", size, f"must be 1 to {self.k - 1}, below k")
         object.__setattr__(self, "size", int(size))
@@ -52,7 +52,7 @@ class SubsetSelection(Frequency):
     @lazy
     def holds(self) -> Fraction:
         """The probability that the set holds the true category."""
-        return keep(self.asked, Fraction(self.size, self.k - self.size))
+        return keep(self.epsilon, Fraction(self.size, self.k - self.size))
 
     @property
     def thresholds(self) -> Mapping[str, int]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from deniable.lazy import lazy
+from deniable.privacy.parameters import parameter, parameters
+from deniable.survey.answers import read_size
 from deniable.survey.frequency import OneLaw
 from deniable.survey.laws import OneHot
-from deniable.survey.thresholds import WORD, keep
+from deniable.survey.thresholds import keep
 
 MOST_BITS = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@parameters
 class UnaryEncoding(OneLaw):
     """One bit for each category: likely 1 at the true one, unlikely elsewhere.
 
@@ -26,17 +27,12 @@ class UnaryEncoding(OneLaw):
     """
 
     kind: ClassVar[str] = "unary encoding"
-    most: ClassVar[int] = MOST_BITS
+    k: int = parameter(partial(read_size, most=MOST_BITS))
     symmetric: bool = False
 
     @lazy
     def law(self) -> OneHot:
         if self.symmetric:
-            kept = keep(self.asked, root=2)
+            kept = keep(self.epsilon, root=2)
             return OneHot(self.k, kept, 1 - kept)
-        return OneHot(self.k, Fraction(1, 2), 1 - keep(self.asked))
-
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        """A bit is 1 below these."""
-        return {"true bit": int(self.law.on * WORD), "other bit": int(self.law.off * WORD)}
+        return OneHot(self.k, Fraction(1, 2), 1 - keep(self.epsilon))

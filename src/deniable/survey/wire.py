@@ -169,19 +169,19 @@ def _protocol(data: object, depth: int) -> Any:
 
 
 def _decode(name: str, annotation: str, value: object, depth: int) -> object:
-    if annotation == "Number":
+    if "tuple" in annotation:
+        if not isinstance(value, list):
+            raise ReportError(f"{name} must be a list")
+        if "Number" in annotation:
+            return tuple(_decode(name, "Number", each, depth) for each in value)
+        return tuple(_protocol(each, depth + 1) for each in value)
+    if "Number" in annotation:
         if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
             raise ReportError(f'{name} must be a rational such as "1/10"')
         try:
             return Fraction(value)
         except ZeroDivisionError:
             raise ReportError(f"{name} divides by zero") from None
-    if annotation.startswith("tuple"):
-        if not isinstance(value, list):
-            raise ReportError(f"{name} must be a list")
-        if "Number" in annotation:
-            return tuple(_decode(name, "Number", each, depth) for each in value)
-        return tuple(_protocol(each, depth + 1) for each in value)
     if type(value).__name__ != annotation:
         raise ReportError(f"{name} must be of type {annotation}")
     return value
