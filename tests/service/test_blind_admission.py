@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from deniable.errors import AdmissionError, BudgetError, ParameterError
-from deniable.service.outcome import Outcome
+from deniable.service.deposits import Outcome
 from deniable.service.store import SurveyStore
 from deniable.service.submission import read_submission
 from service.chromium import chromium
 from service.server import Server, body_of
 from service.surveys import NUMBER, YES_NO, survey
 from service.tokens.holder import blind, finalize, prepare
-from service.tokens.issuing import public_key
 from service.walking import Watched, walk
 
 BLIND = survey([YES_NO, NUMBER], admission="blind tokens")
@@ -40,7 +39,7 @@ def store(folder):
 
 
 def token_of(store, document, code):
-    public = public_key(store.tokens(document).public)
+    public = store.tokens(document).public
     blinding = blind(public, prepare(document.id.encode()))
     return blinding, finalize(public, blinding, store.issue(document, code, blinding.blinded))
 
@@ -64,7 +63,7 @@ def test_a_token_admits_one_submission(store):
 
 def test_an_invitation_buys_one_token_and_a_lost_answer_is_given_again(store):
     (code,) = store.invite(BLIND, [None])
-    public = public_key(store.tokens(BLIND).public)
+    public = store.tokens(BLIND).public
     first, second = (blind(public, prepare(BLIND.id.encode())) for _ in range(2))
     signed = store.issue(BLIND, code, first.blinded)
     assert store.issue(BLIND, code, first.blinded) == signed
@@ -79,7 +78,7 @@ def test_an_invitation_buys_one_token_and_a_lost_answer_is_given_again(store):
 
 def test_a_race_for_one_invitation_signs_one_token(store):
     (code,) = store.invite(BLIND, [None])
-    public = public_key(store.tokens(BLIND).public)
+    public = store.tokens(BLIND).public
     asked = [blind(public, prepare(BLIND.id.encode())) for _ in range(6)]
     signed, start = [], threading.Barrier(len(asked))
 
@@ -177,7 +176,7 @@ def test_a_token_may_be_spent_after_the_server_was_killed(tmp_path):
     store = SurveyStore(server.store, keys=Path(server.store).with_suffix(".keys"))
     try:
         (code,) = store.invite(document, [None])
-        public = public_key(store.tokens(document).public)
+        public = store.tokens(document).public
         blinding = blind(public, prepare(document.id.encode()))
         ask = json.dumps({"invitation": code, "blinded": blinding.blinded.hex()})
         path, kind = f"/s/{document.id}/tokens", {"Content_Type": "application/json"}
@@ -254,7 +253,7 @@ def test_a_store_without_keys_takes_no_survey_with_tokens(tmp_path):
 def test_chromium_gets_a_token_and_answers(store, folder):
     (code,) = store.invite(BLIND, [None])
     server = Server(folder, BLIND)
-    assert f"{store.tokens(BLIND).fingerprint}  token key" in server.log.read_text()
+    assert f"{store.tokens(BLIND).public.fingerprint}  token key" in server.log.read_text()
     before = store.status(BLIND).answered
     try:
         with chromium() as browser, Watched(browser) as seen:
@@ -270,7 +269,7 @@ def test_chromium_gets_a_token_and_answers(store, folder):
             assert seen.page.evaluate("JSON.stringify(localStorage)").count("inverse") == 0
             seen.page.click("#check summary")
             seen.page.locator("#hash", has_text="token key").wait_for()
-            assert store.tokens(BLIND).fingerprint in seen.page.inner_text("#hash")
+            assert store.tokens(BLIND).public.fingerprint in seen.page.inner_text("#hash")
             assert seen.console == []
         with chromium() as browser, Watched(browser) as seen:  # the same code on another device
             seen.page.goto(url)

@@ -207,7 +207,7 @@ def test_check_it_yourself_shows_the_bytes_and_the_hashes(browser, server, store
         lines = (line.split("  ") for line in seen.page.inner_text("#hash").splitlines())
         assert {name: digest for digest, name in lines} == {
             **{part: page_hashes(CROWD)[part] for part in ("script", "style")},
-            "token key": store.tokens(CROWD).fingerprint,
+            "token key": store.tokens(CROWD).public.fingerprint,
         }
 
 

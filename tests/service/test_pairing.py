@@ -17,7 +17,7 @@ import pytest
 
 from deniable.service import pool
 from deniable.service.database import named
-from deniable.service.outcome import Outcome
+from deniable.service.deposits import Outcome
 from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission
 from deniable.service.tables import METADATA

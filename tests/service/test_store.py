@@ -12,8 +12,8 @@ from deniable.errors import (
     ReportError,
     SurveyStoreError,
 )
+from deniable.service.deposits import Outcome
 from deniable.service.entry import read_sheets
-from deniable.service.outcome import Outcome
 from deniable.service.pool import TOKENS
 from deniable.service.store import SurveyStore
 from deniable.service.submission import Submission, read_submission

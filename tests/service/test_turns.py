@@ -22,7 +22,6 @@ from postgres import Postgres
 from service.crowd import MANY, Crowd
 from service.surveys import YES_NO, survey
 from service.tokens.holder import blind, prepare
-from service.tokens.issuing import public_key
 
 CODES = survey([YES_NO], name="codes", population="codes")
 WAVES = [survey([YES_NO], wave=wave, admission="blind tokens") for wave in range(1, MANY + 1)]
@@ -75,7 +74,7 @@ def add_with_one_key(store, documents, keys):
 
 def issue(store, given):
     document, code = given
-    public = public_key(store.tokens(document).public)
+    public = store.tokens(document).public
     store.issue(document, code, blind(public, prepare(document.id.encode())).blinded)
     return "issued"
 
@@ -253,7 +252,7 @@ def test_all_that_writes_waits_for_its_turn(store, place, tmp_path):
     store.add(CODES)
     store.add(WAVES[0])
     (store.code,) = store.invite(WAVES[0], [None])
-    public = public_key(store.tokens(WAVES[0]).public)
+    public = store.tokens(WAVES[0]).public
     store.blinded = blind(public, prepare(WAVES[0].id.encode())).blinded
     public = {name for name, _ in inspect.getmembers(SurveyStore, inspect.isfunction)
               if not name.startswith("_")}  # fmt: skip

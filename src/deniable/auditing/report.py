@@ -15,8 +15,17 @@ _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
     "color:#1f2933}table{border-collapse:collapse;width:100%}th,td{text-align:left;"
     "padding:.3rem .6rem;border-bottom:1px solid #d9e2ec;vertical-align:top}"
-    ".good{color:#2f6b3a}.bad{color:#a8321c}"
+    ".good{color:#2f6b3a}.bad{color:#a8321c}svg{max-width:100%;height:auto}"
 )
+
+
+def page(title: str, body: str) -> str:
+    """A page of this title, with its style inside."""
+    said = html.escape(title)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{said}</title>'
+        f"<style>{_STYLE}</style><h1>{said}</h1>{body}</html>"
+    )
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,8 @@ class Report:
         )
         table = f"<table><tr>{head}</tr>{body}</table>" if self.rows else ""
         mood = "good" if self.good else "bad"
-        return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{say(self.title)}</title>'
-            f"<style>{_STYLE}</style><h1>{say(self.title)}</h1>"
-            f'<p class="{mood}"><strong>{say(self.verdict)}</strong></p>'
-            f"<table>{facts}</table>{table}{''.join(self.pictures)}</html>"
-        )
+        verdict = f'<p class="{mood}"><strong>{say(self.verdict)}</strong></p>'
+        return page(self.title, f"{verdict}<table>{facts}</table>{table}{''.join(self.pictures)}")
 
 
 class Reported(ABC):

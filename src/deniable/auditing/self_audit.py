@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.auditing.report import save
+from deniable.auditing.report import page, save
 from deniable.auditing.sampled.audits import audit
 from deniable.auditing.sampled.outcomes import Several
 from deniable.auditing.sampled.targets import Progress
@@ -108,14 +108,10 @@ class Certificate:
         heads = ("layer", "subject", "claim", "verdict", "at least", "ceiling", "calls")
         head = "".join(f"<th>{name}</th>" for name in heads)
         verdict = "no violation found" if self.ok else "a claim was refuted"
-        return (
-            '<!doctype html><html lang="en"><meta charset="utf-8"><title>Self-audit</title><style>'
-            "body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto}"
-            "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;"
-            "border-bottom:1px solid #d9e2ec}.good{color:#2f6b3a}.bad{color:#a8321c}"
-            "svg{max-width:100%;height:auto}</style><h1>Self-audit</h1>"
+        return page(
+            "Self-audit",
             f"<p><strong>{verdict}</strong>, at confidence {self.confidence:g} for all together</p>"
-            f"<table><tr>{head}</tr>{body}</table>{details}</html>"
+            f"<table><tr>{head}</tr>{body}</table>{details}",
         )
 
     def save(self, path: str | Path) -> Path:

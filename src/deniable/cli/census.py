@@ -22,7 +22,7 @@ from deniable.query.plan.among import declared
 from deniable.query.read.catalogue import Options
 from deniable.query.read.columns import UNIT
 from deniable.session import Session
-from deniable.tables import NUMERIC, Bounds, ColumnType, PrivateTable
+from deniable.tables import NUMERIC, ColumnType, PrivateTable
 
 Tell = Callable[[str], None]
 
@@ -247,8 +247,8 @@ class _Counting:
         snapshot: Snapshot,
     ) -> tuple[ColumnCensus, ...]:
         bounds = {
-            name: _clipped(pair, next(numbers), next(numbers), next(numbers))
-            for name, pair in self.table.bounds.items()
+            name: ClippedColumn(float(low), float(high), *(next(numbers) for _ in range(3)))
+            for name, (low, high) in self.table.bounds.items()
         }
         inside = {name: next(numbers) for name in self.table.keys}
         ends = {name: (next(numbers), next(numbers)) for name in self._numbers if self.look}
@@ -283,10 +283,6 @@ def _step(select: str) -> Step:
 
 def _count_where(condition: exp.Expr) -> str:
     return f"COUNT(CASE WHEN {condition.sql('duckdb')} THEN 1 END)"
-
-
-def _clipped(bounds: Bounds, values: int, below: int, above: int) -> ClippedColumn:
-    return ClippedColumn(float(bounds[0]), float(bounds[1]), values, below, above)
 
 
 def _ends(found: tuple[Any, Any] | None) -> tuple[float, float] | None:

@@ -6,7 +6,6 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
@@ -17,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deniable.cli.census import HIGH, LOW, Census, ColumnCensus, Tell, census
+from deniable.cli.census import HIGH, LOW, Census, ColumnCensus, census
 from deniable.cli.failures import told
 from deniable.cli.init import toml_key
 from deniable.cli.metadata import Metadata, read_metadata
-from deniable.cli.query import plain_console
+from deniable.cli.query import plain_console, waiting
 from deniable.cli.question import AsJson, File
 from deniable.errors import ParameterError
 from deniable.ledger.ledger import Ledger
@@ -77,23 +76,12 @@ def _counted(
     with (
         Ledger(key=secrets.token_bytes(32)) as ledger,
         metadata.session(ledger=ledger) as session,
-        _progress() as tell,
+        waiting("opening") as tell,
     ):
         fitted = session.parts.catalogue.private
         return [
             census(session, name, fitted[name.lower()], look=look, tell=tell) for name in private
         ]
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """Which part is being counted, on stderr, for people only."""
-    console = Console(stderr=True, markup=False)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("opening") as status:
-        yield status.update
 
 
 def _mark(file: Path, name: str) -> None:

@@ -20,13 +20,12 @@ from deniable.cli.question import (
     MaxGroups,
     MaxRows,
     NewKeys,
-    ParsedQuestion,
     Rho,
     Sql,
     WithProfile,
     read_errors,
-    read_keys,
     read_text,
+    read_wanted_keys,
 )
 from deniable.ledger.ledger import Ledger
 from deniable.tables import PrivateTable
@@ -51,19 +50,19 @@ def explain(  # noqa: PLR0917
     Example: deniable explain visits.toml --epsilon 0.5 "SELECT AVG(cost) FROM visits"
     """
     metadata = read_metadata(file)
-    asked = ParsedQuestion(
-        read_text(sql),
-        epsilon,
-        rho,
-        read_errors(error),
-        read_keys(keys, metadata),
-        max_rows,
-        max_groups,
-        new_keys,
-        profile,
-    )
+    text, errors = read_text(sql), read_errors(error)
+    wanted = read_wanted_keys(keys, metadata, new=new_keys)
     with _ledger(metadata) as ledger, metadata.session(ledger=ledger) as session:
-        explanation = asked.explanation(session)
+        explanation = session.explain(
+            text,
+            epsilon=epsilon,
+            rho=rho,
+            error=errors,
+            keys=wanted,
+            max_rows=max_rows,
+            max_groups=max_groups,
+            profile=profile,
+        )
     if as_json:
         typer.echo(explanation.to_json())
         return

@@ -39,6 +39,17 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 @dataclass(frozen=True)
+class FileColumns:
+    """What a file tells of its columns."""
+
+    columns: Mapping[str, ColumnType]
+    left_out: Mapping[str, str]
+    typed: bool
+    """Whether the file tells its types; else they were read from its rows."""
+    form: CSVFormat
+
+
+@dataclass(frozen=True)
 class Draft:
     """What is known before the owner has filled in the rest."""
 
@@ -49,11 +60,7 @@ class Draft:
     ledger: str
     epsilon: str
     delta: str | None
-    columns: Mapping[str, ColumnType]
-    left_out: Mapping[str, str]
-    typed: bool
-    """Whether the file tells its types; else they were read from its rows."""
-    form: CSVFormat
+    file: FileColumns
 
 
 @told("init")
@@ -117,26 +124,15 @@ def init(  # noqa: PLR0917
         ledger="ledger.db" if ledger is None else _seen_from(target, ledger),
         epsilon=show(exact(budget, "budget")),
         delta=None if delta is None else show(exact(delta, "delta")),
-        columns=columns,
-        left_out=found.left_out,
-        typed=found.typed,
-        form=found.form,
+        file=replace(found, columns=columns),
     )
     _write(target, "\n".join(_lines(draft)) + "\n", force=force)
     _tell(target, draft)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What a file tells of its columns."""
-
-    columns: Mapping[str, ColumnType]
-    left_out: Mapping[str, str]
-    typed: bool
-    form: CSVFormat
-
-
-def _schema(source: str, delimiter: str | None, encoding: str | None, *, header: bool) -> _Found:
+def _schema(
+    source: str, delimiter: str | None, encoding: str | None, *, header: bool
+) -> FileColumns:
     """Names and types, of a CSV file from its rows, and the columns that are left out.
 
     Of a pattern they are those of the first file that it finds, and of the folders that it names.
@@ -155,7 +151,7 @@ def _schema(source: str, delimiter: str | None, encoding: str | None, *, header:
             form = replace(form, names=_numbered(path, form))
         with waiting("reading types from the rows"):
             types = csv_types(replace(files, form=form), path)
-        return _Found(types | folders, {}, False, form)
+        return FileColumns(types | folders, {}, False, form)
     if delimiter is not None or encoding is not None or not header:
         raise ParameterError("source", source, "delimiter, encoding and header are of CSV files")
     engine = DuckDB()
@@ -163,7 +159,7 @@ def _schema(source: str, delimiter: str | None, encoding: str | None, *, header:
         columns = dict(engine.schema_in("draft", files, path).columns)
     finally:
         engine.close()
-    return _Found(columns, left_out(files, path, columns), True, PLAIN)
+    return FileColumns(columns, left_out(files, path, columns), True, PLAIN)
 
 
 def _numbered(path: str, form: CSVFormat) -> tuple[str, ...]:
@@ -232,7 +228,7 @@ def toml_key(name: str) -> str:
 
 
 def _lines(draft: Draft) -> Iterator[str]:
-    if draft.typed:
+    if draft.file.typed:
         yield "# Drafted by `deniable init` from the schema alone. Fill in the blanks from what you"
     else:
         yield "# Drafted by `deniable init`. Whoever ran it had the types of the columns read from"
@@ -249,7 +245,7 @@ def _lines(draft: Draft) -> Iterator[str]:
     yield ""
     yield f"[tables.{toml_key(draft.table)}]"
     yield f"source = {quoted(draft.source)}"
-    yield from _format(draft.form)
+    yield from _format(draft.file.form)
     yield "row = true" if draft.unit is None else f"unit = {quoted(draft.unit)}"
     yield 'version = "1"  # change it whenever the data change: old answers are not repeated then'
     if draft.unit is not None:
@@ -270,15 +266,15 @@ def _format(form: CSVFormat) -> Iterator[str]:
 
 
 def _columns(draft: Draft) -> Iterator[str]:
-    others = {name: kind for name, kind in draft.columns.items() if name != draft.unit}
+    others = {name: kind for name, kind in draft.file.columns.items() if name != draft.unit}
     table = toml_key(draft.table)
     yield f"[tables.{table}.columns]  # {', '.join(ColumnType)}"
-    if not draft.typed:
+    if not draft.file.typed:
         yield "# Read from the rows: confirm or edit them. Cells of no such type count as missing."
     if Files.of(draft.source).is_pattern:
         yield "# As in the first file; each file is read by these names, and as these types."
-    yield from (f"{toml_key(name)} = {quoted(kind)}" for name, kind in draft.columns.items())
-    yield from (f"# left out: {quoted(name)}: {why}" for name, why in draft.left_out.items())
+    yield from (f"{toml_key(name)} = {quoted(kind)}" for name, kind in draft.file.columns.items())
+    yield from (f"# left out: {quoted(name)}: {why}" for name, why in draft.file.left_out.items())
     yield ""
     yield f"[tables.{table}.bounds]  # of numbers that are summed; values beyond are clamped"
     numbers = [name for name, kind in others.items() if kind in _NUMBERS]
@@ -291,13 +287,13 @@ def _columns(draft: Draft) -> Iterator[str]:
 
 def _tell(target: Path, draft: Draft) -> None:
     blanks = "bounds and keys" if draft.unit is None else "max_rows, bounds and keys"
-    if not draft.typed and draft.form.names is None:
+    if not draft.file.typed and draft.file.form.names is None:
         typer.echo("The columns are named as the first line of the file: see that it is no row.")
     ask = f'{_quoted(target)} --epsilon 0.1 "{_count(draft.table)}"'
-    read = "no row was read" if draft.typed else "types were read from the rows of the file"
-    types = "" if draft.typed else "confirm the types of the columns, "
+    read = "no row was read" if draft.file.typed else "types were read from the rows of the file"
+    types = "" if draft.file.typed else "confirm the types of the columns, "
     typer.echo(f"{target} is drafted; {read}. Next:")
-    for name, why in draft.left_out.items():
+    for name, why in draft.file.left_out.items():
         typer.echo(f"  left out: {quoted(name)}: {why}")
     typer.echo(f"  1. {types}fill in {blanks}, from what you know and never from the data")
     typer.echo(f"  2. see, for your eyes only, what they do:  deniable check {_quoted(target)}")

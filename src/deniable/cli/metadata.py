@@ -48,11 +48,11 @@ _TOP = ("population", "ledger", "budget", "tables", "untested_engine", "allow_re
 _BUDGET = ("epsilon", "delta", "rho", "mu", "keys_delta", "relation")
 _FORMAT = ("delimiter", "encoding", "names")
 _PUBLIC = ("source", "public", "columns", *_FORMAT)
-_PRIVATE = (
-    *("source", "unit", "row", "public", "population", "columns", "bounds", "keys"),
-    *("max_rows", "max_groups", "cap_rows", "most_rows", "grid", "size", "version", "looked"),
-    *_FORMAT,
+_DECLARED = (  # as arguments of `PrivateTable`
+    *("columns", "bounds", "keys", "grid"),
+    *("max_rows", "max_groups", "cap_rows", "most_rows", "size", "version"),
 )
+_PRIVATE = ("source", "unit", "row", "public", "population", "looked", *_DECLARED, *_FORMAT)
 
 
 @dataclass(frozen=True)
@@ -225,18 +225,9 @@ def _private(
         source,
         unit=ROW if unit is None else unit,
         population=people,
-        columns=values.get("columns"),
-        bounds=values.get("bounds"),
-        keys=values.get("keys"),
-        max_rows=values.get("max_rows"),
-        cap_rows=values.get("cap_rows"),
-        most_rows=values.get("most_rows"),
-        max_groups=values.get("max_groups"),
-        grid=values.get("grid"),
-        size=values.get("size"),
-        version=values.get("version", ""),
         relation=relation,
         looked=section.truth("looked"),
+        **{name: values[name] for name in _DECLARED if name in values},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -25,13 +25,12 @@ from deniable.cli.question import (
     MaxGroups,
     MaxRows,
     NewKeys,
-    ParsedQuestion,
     Rho,
     Sql,
     WithProfile,
     read_errors,
-    read_keys,
     read_text,
+    read_wanted_keys,
 )
 from deniable.errors import MissingExtraError, ParameterError
 from deniable.ledger.reservation import Balance
@@ -69,20 +68,20 @@ def query(  # noqa: PLR0917
     if plot is not None:
         check_picture(plot)
     metadata = read_metadata(file)
-    asked = ParsedQuestion(
-        read_text(sql),
-        epsilon,
-        rho,
-        read_errors(error),
-        read_keys(keys, metadata),
-        max_rows,
-        max_groups,
-        new_keys,
-        profile,
-    )
+    text, errors = read_text(sql), read_errors(error)
+    wanted = read_wanted_keys(keys, metadata, new=new_keys)
     with metadata.session(who=who) as session:
         with warned("query"), waiting("asking"):
-            answer = asked.answer(session)
+            answer = session.sql(
+                text,
+                epsilon=epsilon,
+                rho=rho,
+                error=errors,
+                keys=wanted,
+                max_rows=max_rows,
+                max_groups=max_groups,
+                profile=profile,
+            )
         _print(answer, session, as_json=as_json, as_csv=as_csv)
     if plot is not None:
         typer.echo(f"picture: {answer.plot(plot)}", err=as_json or as_csv)
@@ -108,14 +107,14 @@ def check_file(name: str, path: Path) -> None:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A spinner on stderr, for people only."""
-    console = Console(stderr=True)
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr, for people only; what it says can be changed."""
+    console = Console(stderr=True, markup=False)
     if not console.is_terminal:
-        yield
+        yield lambda _: None
         return
-    with console.status(what):
-        yield
+    with console.status(what) as status:
+        yield status.update
 
 
 def plain_console() -> Console:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from deniable.answer import Answer
 from deniable.cli.metadata import Metadata
 from deniable.cli.toml import read_toml
 from deniable.errors import ParameterError
-from deniable.query.show.explain import Explanation
-from deniable.session import NEW, Session
+from deniable.session import NEW
 from deniable.tables import ColumnType
 
 File = Annotated[Path, typer.Argument(help="The metadata file; `deniable init` drafts one.")]
@@ -46,54 +43,19 @@ WithProfile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@dataclass(frozen=True)
-class ParsedQuestion:
-    """A question with its options, read."""
-
-    text: str
-    epsilon: float | None
-    rho: float | None
-    error: Mapping[str, float] | None
-    keys: Mapping[str, list[Any]]
-    max_rows: int | None
-    max_groups: int | None
-    new_keys: bool = False
-    profile: bool = False
-
-    @property
-    def _keys(self) -> Mapping[str, list[Any]] | str:
-        if self.new_keys and self.keys:
-            raise ParameterError("keys", "given", "what is declared is not selected: no --new-keys")
-        return NEW if self.new_keys else self.keys
-
-    def answer(self, session: Session) -> Answer:
-        return session.sql(
-            self.text,
-            epsilon=self.epsilon,
-            rho=self.rho,
-            error=self.error,
-            keys=self._keys,
-            max_rows=self.max_rows,
-            max_groups=self.max_groups,
-            profile=self.profile,
-        )
-
-    def explanation(self, session: Session) -> Explanation:
-        return session.explain(
-            self.text,
-            epsilon=self.epsilon,
-            rho=self.rho,
-            error=self.error,
-            keys=self._keys,
-            max_rows=self.max_rows,
-            max_groups=self.max_groups,
-            profile=self.profile,
-        )
-
-
 def read_text(sql: str) -> str:
     """The text itself, or what stands on the standard input."""
     return sys.stdin.read() if sql == "-" else sql
+
+
+def read_wanted_keys(
+    given: Sequence[str] | None, metadata: Metadata, *, new: bool
+) -> Mapping[str, list[Any]] | str:
+    """Declared keys, or the wish for new ones."""
+    keys = read_keys(given, metadata)
+    if new and keys:
+        raise ParameterError("keys", "given", "what is declared is not selected: no --new-keys")
+    return NEW if new else keys
 
 
 def read_errors(given: Sequence[str] | None) -> dict[str, float] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import secrets
@@ -21,15 +19,16 @@ from deniable.errors import MissingExtraError, ParameterError
 from deniable.ledger.ledger import Ledger
 from deniable.privacy.exact import float_above
 from deniable.service.admission import read_people
+from deniable.service.deposits import Outcome
 from deniable.service.document import SurveyDocument, load_document, read_document
 from deniable.service.draft import new_document
 from deniable.service.entry import read_sheets
 from deniable.service.export import export as export_files, no_formula
-from deniable.service.outcome import Outcome
 from deniable.service.plan import EPSILONS
 from deniable.service.results import CROWD_DELTA, in_the_crowd, results as all_results
 from deniable.service.store import SurveyStore
 from deniable.survey import planner
+from deniable.survey.codebook import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +160,7 @@ def serve(
     with closing(SurveyStore(place, keys=_keys(document))) as opened:
         with waiting("the survey and its key"):
             opened.add(survey)
-        fingerprint = opened.tokens(survey).fingerprint
+        token_key = opened.tokens(survey).public
         opened.settle()
         fresh = opened.first_codes(survey, _FIRST_CODES)
     base = f"http://{host}:{port}"
@@ -174,8 +173,8 @@ def serve(
             typer.echo(f"  invitation {base}/s/{survey.id}#{code}")
         for name, digest in page_hashes(survey).items():
             typer.echo(f"publish:     {digest}  {name}")
-        if fingerprint is not None:
-            typer.echo(f"publish:     {fingerprint}  token key")
+        if token_key is not None:
+            typer.echo(f"publish:     {token_key.fingerprint}  token key")
         sys.stdout.flush()
 
     run(place, keys=_keys(document), sockets=sockets, operator_key=key, ready=ready)
@@ -214,14 +213,11 @@ def invite(
     with closing(SurveyStore(_place(document, store), keys=_keys(document))) as opened:
         opened.add(survey)
         codes = opened.invite(survey, wanted)
-    out = io.StringIO()
-    lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(["person", "link"])
-    lines.writerows(
+    rows = (
         [no_formula(person or ""), f"{base}/s/{survey.id}#{code}"]
         for person, code in zip(wanted, codes, strict=True)
     )
-    typer.echo(out.getvalue(), nl=False)
+    typer.echo(csv_text(["person", "link"], rows), nl=False)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from deniable.service.codes import code_mark, is_code
 from deniable.service.document import SurveyDocument
 from deniable.service.invitations import plain_name
 from deniable.service.tables import INVITATIONS
+from deniable.service.token_keys import PublicKey
 
 
 class Tokens(Protocol):
@@ -28,12 +29,8 @@ class Tokens(Protocol):
     kind: ClassVar[str]
 
     @property
-    def public(self) -> str | None:
-        """The key that devices blind under, as text, if there is one."""
-
-    @property
-    def fingerprint(self) -> str | None:
-        """What respondents compare the key by, if there is one."""
+    def public(self) -> PublicKey | None:
+        """The key that devices blind under, if there is one; its fingerprint is compared."""
 
     def sign(self, blinded: bytes) -> bytes:
         """Sign a blinded token; AdmissionError where it is none. The store counts."""
@@ -56,17 +53,10 @@ class LinkableCodes:
     kind: ClassVar[str] = "linkable codes"
 
     @property
-    def public(self) -> str | None:
-        """There is no key."""
-        return None
-
-    @property
-    def fingerprint(self) -> str | None:
-        """There is no key."""
+    def public(self) -> None:
         return None
 
     def sign(self, blinded: bytes) -> bytes:
-        """Codes are not signed."""
         del blinded
         raise AdmissionError("this survey takes the invitation code itself; nothing is signed")
 

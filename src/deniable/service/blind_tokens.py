@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from deniable.errors import AdmissionError, ParameterError, TokenError
 from deniable.secret_file import write_secret
-from deniable.service.token_keys import IssuerKey
+from deniable.service.token_keys import IssuerKey, PublicKey
 from deniable.service.tokens import PREFIX, blind_sign, verify
 
 _SECRET_BYTES = 32
@@ -32,17 +32,10 @@ class BlindTokens:
     kind: ClassVar[str] = "blind tokens"
 
     @property
-    def public(self) -> str | None:
-        """The public key, as text."""
-        return self.key.public.pem
-
-    @property
-    def fingerprint(self) -> str | None:
-        """SHA-256 of the public key: all respondents must see the same."""
-        return self.key.public.fingerprint
+    def public(self) -> PublicKey:
+        return self.key.public
 
     def sign(self, blinded: bytes) -> bytes:
-        """Sign a blinded token."""
         try:
             return blind_sign(self.key, blinded)
         except TokenError as cause:

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import sqlalchemy as sa
 
-from deniable.errors import DeniableError
+from deniable.errors import AdmissionError, DeniableError
 from deniable.service.database import Database
 from deniable.service.document import SurveyDocument
-from deniable.service.opened import check_open
-from deniable.service.outcome import Outcome
 from deniable.service.pool import REPORTS, TOKENS, Name, Row
+from deniable.service.tables import CLOSED, SURVEYS
+
+
+class Outcome(Enum):
+    """What became of a submission."""
+
+    STORED = "stored"
+    ALREADY = "already stored"
+    SPENT = "the token was used for another submission"
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,21 @@ def take(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Exce
         for at, problem in _lay_down(database, deposits, missing).items():
             outcomes[at] = problem
     return outcomes
+
+
+def check_open(connection: sa.Connection, document: SurveyDocument) -> None:
+    """AdmissionError where the survey is closed, or was never added."""
+    added = sa.select(SURVEYS.c.survey).where(SURVEYS.c.survey == document.id)
+    if connection.execute(added).scalar() is None:
+        raise AdmissionError("there is no such survey here; check the link")
+    if is_closed(connection, document):
+        raise AdmissionError("this survey is closed; no more answers are taken")
+
+
+def is_closed(connection: sa.Connection, document: SurveyDocument) -> bool:
+    """Whether it takes no more answers."""
+    query = sa.select(CLOSED.c.survey).where(CLOSED.c.survey == document.id)
+    return connection.execute(query).scalar() is not None
 
 
 def _spend(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Exception]:

@@ -5,15 +5,13 @@ Reports lie in the order of their random keys. A stranger with these files needs
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from deniable.service.document import SurveyDocument
 from deniable.service.item import FormItem
-from deniable.survey.codebook import Codebook
+from deniable.survey.codebook import Codebook, csv_text
 
 Reports = Sequence[tuple[int, ...]]
 
@@ -44,11 +42,7 @@ def codebook_of(item: FormItem, reports: Sequence[int]) -> Codebook:
 
 def reports_csv(document: SurveyDocument, reports: Reports) -> str:
     """One line for each submission: the places of the reports, as in the codebook."""
-    out = io.StringIO()
-    lines = csv.writer(out, lineterminator="\n")
-    lines.writerow([item.id for item in document.items])
-    lines.writerows(reports)
-    return out.getvalue()
+    return csv_text([item.id for item in document.items], reports)
 
 
 def _codebook_json(document: SurveyDocument, books: Sequence[Codebook]) -> str:
@@ -72,9 +66,7 @@ def _codebook_json(document: SurveyDocument, books: Sequence[Codebook]) -> str:
 
 
 def _codebook_csv(document: SurveyDocument, books: Sequence[Codebook]) -> str:
-    out = io.StringIO()
-    lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(["question", "answer", "value", "report", "probability", "weight"])
+    lines = []
     for item, book in zip(document.items, books, strict=True):
         design = book.design
         for i, answer in enumerate(design.answers):
@@ -82,8 +74,8 @@ def _codebook_csv(document: SurveyDocument, books: Sequence[Codebook]) -> str:
             label = no_formula(str(answer))
             for j in range(len(design.reports)):
                 chance, weight = float(design.channel.rows[i][j]), float(design.inverse[i][j])
-                lines.writerow([item.id, label, value, j, repr(chance), repr(weight)])
-    return out.getvalue()
+                lines.append([item.id, label, value, j, repr(chance), repr(weight)])
+    return csv_text(["question", "answer", "value", "report", "probability", "weight"], lines)
 
 
 def no_formula(text: str) -> str:

@@ -15,11 +15,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from deniable.errors import DeniableError, ParameterError
 from deniable.service.admission import read_people
+from deniable.service.deposits import Outcome
 from deniable.service.document import LONGEST, read_document
 from deniable.service.draft import draft_from_form, template
 from deniable.service.entry import read_sheets
 from deniable.service.export import export
-from deniable.service.outcome import Outcome
 from deniable.service.pages import html, page_hashes, read_body, store_of, survey_of
 from deniable.service.picture import growth_svg
 from deniable.service.plan import planned
@@ -127,7 +127,7 @@ def survey_page(request: Request, survey: str) -> Any:
         found=found,
         crowd=in_the_crowd(document, len(reports)),
         hashes=page_hashes(document),
-        key=store.tokens(document).fingerprint,
+        key=store.tokens(document).public,
         base=str(request.base_url).rstrip("/"),
     )
 

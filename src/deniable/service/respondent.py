@@ -12,8 +12,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from deniable.errors import ReportError
 from deniable.service import submission
 from deniable.service.brief import brief
+from deniable.service.deposits import Outcome
 from deniable.service.document import SurveyDocument
-from deniable.service.outcome import Outcome
 from deniable.service.pages import answer_html, paper_html, read_body, store_of, survey_of
 
 router = APIRouter(prefix="/s")
@@ -38,7 +38,8 @@ def brief_json(request: Request, survey: str, language: str) -> JSONResponse:
         raise HTTPException(404, "This survey is not in that language.")
     store = store_of(request)
     key, closed = store.tokens(document).public, store.status(document).closed
-    return JSONResponse(brief(document, language, key=key, closed=closed))
+    pem = None if key is None else key.pem
+    return JSONResponse(brief(document, language, key=pem, closed=closed))
 
 
 @router.get("/{survey}/paper")

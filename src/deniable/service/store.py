@@ -31,16 +31,9 @@ from deniable.service.batches import Batches
 from deniable.service.blind_tokens import paper_secret
 from deniable.service.codes import new_code
 from deniable.service.database import Database
-from deniable.service.deposits import Deposit, take
+from deniable.service.deposits import Deposit, Outcome, check_open, is_closed, take
 from deniable.service.document import SurveyDocument, is_survey_id, read_document
-from deniable.service.invitations import (
-    Waves,
-    check_invitation,
-    mark_invitation,
-    write_invitations,
-)
-from deniable.service.opened import check_open, is_closed
-from deniable.service.outcome import Outcome
+from deniable.service.invitations import Waves, check_invitation, mark_invitation, write_invitations
 from deniable.service.pool import REPORTS, TOKENS, settle
 from deniable.service.submission import Submission, read_reports, written
 from deniable.service.tables import CLOSED, INVITATIONS, METADATA, SPENT_FRESH, SURVEYS

@@ -7,24 +7,13 @@ import sqlalchemy as sa
 METADATA = sa.MetaData()
 
 
-def _spent(name: str) -> sa.Table:
+def _keyed(name: str, key: str, content: str) -> sa.Table:
     return sa.Table(
         name,
         METADATA,
         sa.Column("survey", sa.Text, primary_key=True),
-        sa.Column("token", sa.Text, primary_key=True),
-        sa.Column("fingerprint", sa.Text, nullable=False),
-        sqlite_with_rowid=False,
-    )
-
-
-def _answers(name: str) -> sa.Table:
-    return sa.Table(
-        name,
-        METADATA,
-        sa.Column("survey", sa.Text, primary_key=True),
-        sa.Column("key", sa.Text, primary_key=True),
-        sa.Column("reports", sa.Text, nullable=False),
+        sa.Column(key, sa.Text, primary_key=True),
+        sa.Column(content, sa.Text, nullable=False),
         sqlite_with_rowid=False,
     )
 
@@ -47,9 +36,11 @@ INVITATIONS = sa.Table(
     sa.UniqueConstraint("survey", "person"),
     sqlite_with_rowid=False,
 )
-SPENT, ANSWERS = _spent("survey_spent"), _answers("survey_answers")
+SPENT = _keyed("survey_spent", "token", "fingerprint")
+ANSWERS = _keyed("survey_answers", "key", "reports")
 # What came last, among others (see `pool.py`).
-SPENT_FRESH, ANSWERS_FRESH = _spent("survey_spent_fresh"), _answers("survey_answers_fresh")
+SPENT_FRESH = _keyed("survey_spent_fresh", "token", "fingerprint")
+ANSWERS_FRESH = _keyed("survey_answers_fresh", "key", "reports")
 # Surveys that take no more answers.
 CLOSED = sa.Table(
     "survey_closed",

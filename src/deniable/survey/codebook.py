@@ -12,7 +12,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -90,15 +90,23 @@ class Codebook:
 
     def to_csv(self) -> str:
         """A line for each answer and report: probability and weight as fractions, and the count."""
-        out = io.StringIO()
-        lines = csv.writer(out, lineterminator="\n")
-        lines.writerow(["question", "answer", "report", "probability", "weight", "count"])
         counts = self.counts or [""] * len(self.design.reports)
-        for i, answer in enumerate(self.design.answers):
-            for j, report in enumerate(self.design.reports):
-                chance, weight = self.design.channel.rows[i][j], self.design.inverse[i][j]
-                lines.writerow([self.question, answer, report, chance, weight, counts[j]])
-        return out.getvalue()
+        rows, inverse = self.design.channel.rows, self.design.inverse
+        return csv_text(
+            ["question", "answer", "report", "probability", "weight", "count"],
+            (
+                [self.question, answer, report, rows[i][j], inverse[i][j], counts[j]]
+                for i, answer in enumerate(self.design.answers)
+                for j, report in enumerate(self.design.reports)
+            ),
+        )
+
+
+def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([heads, *rows])
+    return out.getvalue()
 
 
 def codebook(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deniable.auditing.gaps import directions_of, gap
-from deniable.auditing.replay.recorder import BareNoise, Call, Event, Fact
+from deniable.auditing.replay.recorder import BARE_NOISE, Call, Event, Fact
 from deniable.auditing.replay.runs import Run
 from deniable.auditing.replay.tree import difference, opaque
 from deniable.mechanisms.gaps import Gap
@@ -84,15 +84,15 @@ def _events(
         if one.name != other.name:
             yield _left(first, second)
             return
-        if isinstance(one, Fact) and isinstance(other, Fact):
-            yield from _facts(one, other, where)
-        elif isinstance(one, BareNoise):
+        if one.name == BARE_NOISE:
             yield Finding(
                 FindingKind.NOISE,
                 where,
                 "noise is drawn outside of any mechanism, so that nobody knows for what "
                 "sensitivity; let a mechanism add it",
             )
+        elif isinstance(one, Fact) and isinstance(other, Fact):
+            yield from _facts(one, other, where)
         elif isinstance(one, Call) and isinstance(other, Call):
             yield from _calls(one, other, where, streams, same_data=same_data)
     for stream, gaps in streams.items():

@@ -49,15 +49,10 @@ class Fact:
     content: Tree
 
 
-@dataclass(frozen=True)
-class BareNoise:
-    """Noise asked for outside of any mechanism."""
+BARE_NOISE = "bare noise"
+"""The fact that noise was asked for outside of any mechanism, told with its law."""
 
-    name: str
-    law: Tree
-
-
-Event = Call | Fact | BareNoise
+Event = Call | Fact
 
 _INSIDE: ContextVar[bool] = ContextVar("deniable_inside_a_release", default=False)
 
@@ -129,7 +124,7 @@ class Recorder:
     def noise(self, law: object) -> None:
         """Keep that noise was asked for outside of any mechanism."""
         if self.listens:
-            self.meet(BareNoise("bare noise", tree(law)))
+            self.meet(Fact(BARE_NOISE, tree(law)))
 
     def fact(self, name: str, content: object) -> None:
         """Keep a public fact."""

@@ -61,19 +61,9 @@ class Replay(Reported):
         return self._none(FindingKind.SENSITIVITY, FindingKind.UNKNOWN, FindingKind.NOISE)
 
     @property
-    def control_flow_equal(self) -> bool:
-        """Whether both runs took the same path."""
-        return self._none(FindingKind.CONTROL_FLOW)
-
-    @property
     def budget_equal(self) -> bool:
         """Whether both runs cost the same."""
         return self._none(FindingKind.PRICE, FindingKind.CONTROL_FLOW)
-
-    @property
-    def exceptions_equal(self) -> bool:
-        """Whether both runs raised the same, or nothing."""
-        return self._none(FindingKind.EXCEPTION)
 
     @property
     def report(self) -> Report:
