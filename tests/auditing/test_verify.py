@@ -241,13 +241,13 @@ def test_geometric_noise_is_tight():
 
 def test_streams_by_quadrature_agree_with_sampling_free_sums():
     """One value: P(above) = P(v + X >= t + Y), whose closed form is known for equal scales."""
-    channel = stream_channel(
+    outputs, rows = stream_channel(
         [[0.0], [1.0]], threshold=0.0, threshold_scale=1.0, value_scale=1.0, positives=1
     )
     gap = 1.0  # P(X - Y >= -g) = 1 - e^-g (2 + g)/4 for two unit Laplace laws
     above = 1 - math.exp(-gap) * (2 + gap) / 4
-    assert channel.outputs == ((False,), (True,))
-    assert channel.rows == pytest.approx(np.array([[0.5, 0.5], [1 - above, above]]), abs=1e-12)
+    assert outputs == ((False,), (True,))
+    assert rows == pytest.approx(np.array([[0.5, 0.5], [1 - above, above]]), abs=1e-12)
 
 
 def test_reports_come_as_text_json_and_html(tmp_path):

@@ -82,14 +82,14 @@ STREAMS = [[0.0] * 6 + [1.0] * 3, [1.0] * 6 + [0.0] * 3]
 
 def epsilon_of(*, threshold_share, value_scale, positives):
     """The exact ε of a sparse vector that splits a claim of 1 so, sensitivity 1, on STREAMS."""
-    channel = stream_channel(
+    _, rows = stream_channel(
         STREAMS,
         threshold=0.0,
         threshold_scale=1 / threshold_share,
         value_scale=value_scale,
         positives=positives,
     )
-    return verify_channel(channel.rows).epsilon
+    return verify_channel(rows).epsilon
 
 
 @pytest.mark.parametrize("positives", [1, 2, 3])

@@ -115,7 +115,8 @@ def _print(console: Console, found: Census, table: PrivateTable) -> None:
         console.print(f"  {line}")
     shown = Table("column", "type", "read", "declared values")
     for column in found.columns:
-        shown.add_row(Text(column.name), column.kind, _read(column), Text(_declared(column)))
+        read = _part(column.read, column.cells) if column.cells else "no cells"
+        shown.add_row(Text(column.name), column.kind, read, Text(_declared(column)))
     console.print(shown)
     for name, why in found.left_out.items():
         console.print(f"  left out: {name}: {why}")
@@ -143,10 +144,6 @@ def _lines(found: Census, table: PrivateTable) -> Iterator[str]:
             )
     for broken in found.broken(table):
         yield f"PROMISE NOT KEPT: {broken}"
-
-
-def _read(column: ColumnCensus) -> str:
-    return _part(column.read, column.cells) if column.cells else "no cells"
 
 
 def _declared(column: ColumnCensus) -> str:

@@ -124,7 +124,10 @@ def plain_console() -> Console:
 
 def _print(answer: Answer, session: Session, *, as_json: bool, as_csv: bool) -> None:
     if as_json:
-        left = {name: _plain(each) for name, each in session.remaining.items()}
+        left = {
+            people: {name: float(value) for name, value in balance.remaining.items()}
+            for people, balance in session.remaining.items()
+        }
         shown = json.loads(answer.to_json()) | {"left": left}
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
         return
@@ -135,10 +138,6 @@ def _print(answer: Answer, session: Session, *, as_json: bool, as_csv: bool) -> 
     for name, each in session.remaining.items():
         free = "given before, free; " if answer.repeated else ""
         typer.echo(f"{name}: {free}{left_line(each, answer.cost)}", err=as_csv)
-
-
-def _plain(balance: Balance) -> dict[str, float]:
-    return {name: float(value) for name, value in balance.remaining.items()}
 
 
 def left_line(balance: Balance, cost: Price) -> str:

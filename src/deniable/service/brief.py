@@ -35,13 +35,11 @@ def brief(
 
 
 def _item(item: FormItem, language: str, words: Words) -> dict[str, Any]:
-    options = [item.option(place, language) or words["yes" if place else "no"]
-               for place in range(item.reports)]  # fmt: skip
     return {
         "id": item.id,
         "kind": item.kind,
         "text": said(item.text, language),
-        "options": options,
+        "options": [item.shown_option(at, language, words) for at in range(item.reports)],
         "low": item.labels[0] if item.is_number else None,
         "high": item.labels[1] if item.is_number else None,
         "law": json.loads(item.wire.text),

@@ -28,6 +28,9 @@ class Outcome(Enum):
     SPENT = "the token was used for another submission"
 
 
+_COUNT = (Outcome.STORED, Outcome.ALREADY)
+
+
 @dataclass(frozen=True)
 class Deposit:
     """A token with its fingerprint, and reports by their keys.
@@ -64,7 +67,7 @@ class Deposit:
 def take(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Exception]:
     """Store all of them, each once; what became of each, in their order."""
     outcomes = _spend(database, deposits)
-    taken = [at for at, outcome in enumerate(outcomes) if _counts(outcome)]
+    taken = [at for at, outcome in enumerate(outcomes) if outcome in _COUNT]
     with database.looking() as connection:
         there = _there(connection, [deposits[at] for at in taken])
     missing = [at for at in taken if not deposits[at].rows.keys() <= there]
@@ -139,7 +142,3 @@ def _lay_down(
 def _there(connection: sa.Connection, deposits: Sequence[Deposit]) -> set[Name]:
     names = [name for each in deposits for name in each.rows]
     return set(REPORTS.known(connection, names))
-
-
-def _counts(outcome: Outcome | Exception) -> bool:
-    return outcome in (Outcome.STORED, Outcome.ALREADY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -154,6 +154,10 @@ class FormItem:
         if self.values is not None:
             return show(self.values[report])
         return said(self.options[report], language) if self.options else None
+
+    def shown_option(self, report: int, language: str, words: Mapping[str, str]) -> str:
+        """The same, or the page's own word for it."""
+        return self.option(report, language) or words["yes" if report else "no"]
 
     def shown_epsilon(self) -> str:
         """ε for the eye, rounded up at the fourth decimal."""

@@ -38,7 +38,7 @@ def paper_item(item: FormItem, language: str, words: Words) -> PaperItem | None:
         return None
     each = _SIDES // item.reports
     faces = tuple(
-        (_range(1 + place * each, (place + 1) * each), _label(item, place, language, words))
+        (_range(1 + place * each, (place + 1) * each), item.shown_option(place, language, words))
         for place in range(item.reports)
     )
     used = each * item.reports
@@ -49,10 +49,6 @@ def paper_item(item: FormItem, language: str, words: Words) -> PaperItem | None:
         faces=faces,
         again=None if used == _SIDES else _range(used + 1, _SIDES),
     )
-
-
-def _label(item: FormItem, place: int, language: str, words: Words) -> str:
-    return item.option(place, language) or words["yes" if place else "no"]
 
 
 def _range(first: int, last: int) -> str:

@@ -30,14 +30,7 @@ from deniable.errors import SurveyStoreError
 from deniable.ledger.stores.own import PATIENCE
 from deniable.ledger.stores.postgres import is_held_up
 from deniable.service.database import Database, named
-from deniable.service.tables import (
-    ANSWERS,
-    ANSWERS_FRESH,
-    INVITATIONS,
-    SPENT,
-    SPENT_FRESH,
-    SURVEYS,
-)
+from deniable.service.tables import ANSWERS, ANSWERS_FRESH, INVITATIONS, SPENT, SPENT_FRESH, SURVEYS
 
 MOST, KEPT = 512, 256
 _SHORT = 1
@@ -90,7 +83,8 @@ class Pool:
         if not rows:
             return
         by_survey: dict[str, list[Row]] = defaultdict(list)
-        for row in (*_all(connection, self.fresh), *rows):
+        fresh = connection.execute(sa.select(self.fresh)).mappings().all()
+        for row in (*map(dict, fresh), *rows):
             by_survey[row["survey"]].append(row)
         kept: list[Row] = []
         released: list[Row] = []
@@ -193,7 +187,3 @@ def _rewrite(connection: sa.Connection, table: sa.Table) -> None:
 
 def _shuffled(given: Sequence[T]) -> list[T]:
     return sorted(given, key=lambda _: secrets.token_bytes(16))
-
-
-def _all(connection: sa.Connection, table: sa.Table) -> list[Row]:
-    return [dict(row) for row in connection.execute(sa.select(table)).mappings()]

@@ -50,13 +50,7 @@ def expected_share(
     ((1-c)(θp + (1-θ)q) - q)/(p - q). "random" ones send any report equally often.
     """
     theta, c = read_share(share, "share"), read_share(cheaters, "cheaters")
-    place = read_answer(read_design(design).answers, answer)
-    if len(design.answers) != 2:
-        raise ParameterError("design", len(design.answers), "must have two true answers")
-    rows = design.channel.rows
-    honest = [
-        theta * a + (1 - theta) * b for a, b in zip(rows[place], rows[1 - place], strict=True)
-    ]
+    place, honest = _honest(read_design(design), theta, answer)
     astray = _astray(design, behaviour, answer)
     seen = [(1 - c) * h + c * b for h, b in zip(honest, astray, strict=True)]
     return float(sum(w * s for w, s in zip(design.inverse[place], seen, strict=True)))
@@ -150,7 +144,8 @@ def adjusted_share(
     if found.share >= 1:
         raise ParameterError("control", "no honest report", "nobody seems to follow the design")
     z = design.decoder[read_answer(design.answers, answer)]
-    astray = float(z @ np.array([float(p) for p in _astray(design, behaviour, answer)]))
+    cheating = np.array([float(p) for p in _astray(design, behaviour, answer)])
+    astray = float(z @ cheating)
     c, mean = found.share, float(z[main].mean())
     share = (mean - c * astray) / (1 - c)
     own = (z[main] - mean) / (1 - c)
@@ -163,7 +158,7 @@ def adjusted_share(
         z=z,
         yes=yes,
         no=both - yes,
-        cheating=np.array([float(p) for p in _astray(design, behaviour, answer)]),
+        cheating=cheating,
         item=item,
         mean=mean,
         cheaters=c,
@@ -240,14 +235,8 @@ class _Control:
     def __init__(
         self, design: Design, prevalence: Number, behaviour: Behaviour, answer: Hashable
     ) -> None:
-        known = read_share(prevalence, "prevalence")
-        if len(design.answers) != 2:
-            raise ParameterError("design", len(design.answers), "must have two true answers")
-        yes = read_answer(design.answers, answer)
-        rows, astray = design.channel.rows, _astray(design, behaviour, answer)
-        honest = [
-            known * a + (1 - known) * b for a, b in zip(rows[yes], rows[1 - yes], strict=True)
-        ]
+        _, honest = _honest(design, read_share(prevalence, "prevalence"), answer)
+        astray = _astray(design, behaviour, answer)
         gaps = [b - h for b, h in zip(astray, honest, strict=True)]
         best = max(range(len(gaps)), key=lambda i: abs(gaps[i]))
         if gaps[best] == 0:
@@ -255,6 +244,16 @@ class _Control:
                 "prevalence", prevalence, "such people send what honest ones do; use another item"
             )
         self.place, self.base, self.reach = best, float(honest[best]), float(gaps[best])
+
+
+def _honest(design: Design, share: Fraction, answer: Hashable) -> tuple[int, list[Fraction]]:
+    """The answer's place, and the reports of people who follow the design, if it has this share."""
+    if len(design.answers) != 2:
+        raise ParameterError("design", len(design.answers), "must have two true answers")
+    place = read_answer(design.answers, answer)
+    rows = design.channel.rows
+    both = zip(rows[place], rows[1 - place], strict=True)
+    return place, [share * a + (1 - share) * b for a, b in both]
 
 
 def _astray(design: Design, behaviour: Behaviour, answer: Hashable) -> list[Fraction]:

@@ -59,7 +59,9 @@ def _deniable(design: Design, report: Hashable, prior: Number) -> str:
             f"If you report {report!r}, anyone who thought there was a {before} chance that "
             f"{answer!r} is true of you can think at most {_percent(after, up=True)}."
         )
-    said = f"say {_word(report)}" if isinstance(report, bool) else f"answer {report!r}"
+    said = f"answer {report!r}"
+    if isinstance(report, bool):
+        said = "say YES" if report else "say NO"
     after = suspicion(design, report, prior=prior)
     if after in (0, 1):
         known = "applies" if after else "does not apply"
@@ -78,7 +80,7 @@ def promise(design: Design) -> str:
         return warning
     ratio = Fraction(worst_of_all(design.channel.rows))
     return (
-        f"Whatever is sent, no answer of yours makes it more than {_times(ratio)} times as likely "
+        f"Whatever is sent, no answer of yours makes it more than {_up(ratio, 2)} times as likely "
         f"as another (ε = {_up(Fraction(design.epsilon), 4)})."
     )
 
@@ -96,10 +98,6 @@ def finding(
     )
 
 
-def _word(report: bool) -> str:
-    return "YES" if report else "NO"
-
-
 def _percent(value: Fraction, *, up: bool = False) -> str:
     """With one decimal, or as many as tell it from 0 and from 100%."""
     digits, rest = 1, min(value, 1 - value)
@@ -113,10 +111,6 @@ def _percent(value: Fraction, *, up: bool = False) -> str:
 def _exactly(value: Fraction) -> str:
     """A percentage as it was given, to ten decimals."""
     return f"{_plain(Fraction(round(value * 10**12), 10**10), 10)}%"
-
-
-def _times(ratio: Fraction) -> str:
-    return _up(ratio, 2)
 
 
 def _up(value: Fraction, digits: int) -> str:

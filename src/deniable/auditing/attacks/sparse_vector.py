@@ -154,14 +154,14 @@ class BrokenSparseVector(Attack):
             # For an output v at the threshold the noise of the threshold was below v, where each
             # of m negative answers is e^(1/scale) times as likely on values that are lower by 1.
             return 2 * _HALF * self.epsilon / variant.value_scale
-        found = stream_channel(
+        _, rows = stream_channel(
             _streams(),
             threshold=0,
             threshold_scale=variant.threshold_scale / self.epsilon,
             value_scale=variant.value_scale / self.epsilon,
             positives=_HALF if variant.ends else None,
         )
-        return verify_channel(found.rows).epsilon
+        return verify_channel(rows).epsilon
 
     def _ours(self) -> Streamed:
         short = SparseVector(epsilon=self.epsilon, threshold=0, sensitivity=1, positives=_HALF)

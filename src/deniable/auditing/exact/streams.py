@@ -8,7 +8,6 @@ times finer than its noise and is not seen at that precision.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
@@ -16,20 +15,13 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError
 
+Answers = tuple[bool, ...]
 Floats = npt.NDArray[np.float64]
 
 _LONGEST = 12
 _LEAST = 1e-250
 _MOST_PANELS = 20_000
 _FAR = 45.0  # scales, beyond which a Laplace law has less than 1e-19
-
-
-@dataclass(frozen=True, eq=False)
-class StreamChannel:
-    """One row for each stream, one column for each sequence of answers."""
-
-    outputs: tuple[tuple[bool, ...], ...]
-    rows: Floats
 
 
 def stream_channel(
@@ -39,8 +31,8 @@ def stream_channel(
     threshold_scale: float,
     value_scale: float,
     positives: int | None,
-) -> StreamChannel:
-    """All sequences of answers and their probabilities.
+) -> tuple[tuple[Answers, ...], Floats]:
+    """All sequences of answers, and their probabilities: one row for each stream.
 
     A `value_scale` of 0 adds no noise to values; `positives` of None never ends the stream: the
     variants that are not private.
@@ -58,12 +50,12 @@ def stream_channel(
         raise ParameterError(
             "inputs", "streams", "lie too far from the threshold: answers rarer than 1e-250"
         )
-    return StreamChannel(outputs, rows)
+    return outputs, rows
 
 
-def _answers(length: int, positives: int | None) -> tuple[tuple[bool, ...], ...]:
+def _answers(length: int, positives: int | None) -> tuple[Answers, ...]:
     """Every sequence, cut after the last positive answer that is given."""
-    found: dict[tuple[bool, ...], None] = {}
+    found: dict[Answers, None] = {}
     for whole in product((False, True), repeat=length):
         ends = [i + 1 for i, above in enumerate(whole) if above]
         last = length if positives is None or len(ends) < positives else ends[positives - 1]
@@ -73,7 +65,7 @@ def _answers(length: int, positives: int | None) -> tuple[tuple[bool, ...], ...]
 
 def _row(
     stream: Sequence[float],
-    outputs: tuple[tuple[bool, ...], ...],
+    outputs: tuple[Answers, ...],
     threshold: float,
     threshold_scale: float,
     value_scale: float,

@@ -258,14 +258,13 @@ def _channel(mechanism: Any, inputs: list[Any], given: list[Hashable]) -> tuple[
                 True,
                 "the numbers of a stream are no finite outputs; verify without them",
             )
-        channel = stream_channel(
+        return stream_channel(
             inputs,
             threshold=float(mechanism.threshold),
             threshold_scale=float(mechanism.threshold_law.scale * mechanism.lattice.step),
             value_scale=float(mechanism.value_law.scale * mechanism.lattice.step),
             positives=mechanism.positives,
         )
-        return channel.outputs, channel.rows
     if isinstance(mechanism, Exponential | PermuteAndFlip | ReportNoisyMax):
         return _choices(mechanism, inputs)
     if not callable(getattr(mechanism, "channel", None)):
@@ -308,8 +307,7 @@ def _neighbours(
     for i, j in combinations(range(len(inputs)), 2):
         x, y = (view(mechanism, (value,)) for value in (inputs[i], inputs[j]))
         apart = gap(plain_subject(mechanism), x, y)
-        close = apart is not None and apart.ok
-        if close:
+        if apart is not None and apart.ok:
             found.append((labels[i], labels[j]))
     if not found:
         raise ParameterError("inputs", len(inputs), "hold no two neighbours; nothing to verify")
@@ -366,17 +364,13 @@ def _read(matrix: Any) -> Any:
     except ParameterTypeError:
         raise
     except ParameterError as cause:
-        rounded = "sums to" in str(cause) and _has_floats(matrix)
-        if not rounded:
+        has_floats = any(isinstance(p, float | np.floating) for row in matrix for p in row)
+        if not has_floats or "sums to" not in str(cause):
             raise
     lost = any(p != 0 and float(p) == 0 for row in matrix for p in row)
     if lost:
         raise ParameterError("matrix", "an entry below 1e-308", "give such tables as Fractions")
     return _floats(np.array(matrix, dtype=np.float64))
-
-
-def _has_floats(matrix: Any) -> bool:
-    return any(isinstance(p, float | np.floating) for row in matrix for p in row)
 
 
 def _floats(matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -81,7 +81,7 @@ class Recorder:
         """Keep one release."""
         if not self.listens:
             return go()
-        given = _copied(arguments)
+        given = copied(arguments)
         try:
             output = self._alone(go)
         except Exception as error:
@@ -89,7 +89,7 @@ class Recorder:
             raise
         seen = self._alone(lambda: view(subject, given))
         kept = _places(arguments, output)
-        return self.settle(self._call(subject, verb, seen, None, _copied(kept)), output, arguments)
+        return self.settle(self._call(subject, verb, seen, None, copied(kept)), output, arguments)
 
     def _alone(self, go: Callable[[], Result]) -> Result:
         token = _INSIDE.set(True)
@@ -158,7 +158,7 @@ class Replayer(Recorder):
         if expected.raised is not None:
             raise Diverged
         del output
-        given: Any = _from_places(arguments, _copied(expected.output))
+        given: Any = _from_places(arguments, copied(expected.output))
         result: Result = given
         return result
 
@@ -199,7 +199,7 @@ def _from_places(arguments: tuple[Any, ...], output: Any) -> Any:
     return found if isinstance(chosen, list) else found[0]
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A copy, so that what happens to the value later does not change what was kept."""
     try:
         return copy.deepcopy(value)

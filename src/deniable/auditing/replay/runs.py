@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import io
 import os
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from deniable.auditing.replay.recorder import Diverged, Event, Recorder
+from deniable.auditing.replay.recorder import Diverged, Event, Recorder, copied
 from deniable.auditing.replay.tree import Tree, tree
 from deniable.errors import ParameterTypeError
 from deniable.randomness.fork import process_mark
@@ -43,7 +42,8 @@ def observe(
 
     With `whole_process`, what is written beneath Python's streams is kept too: for children only.
     """
-    given, process = _copied(data), process_mark()
+    # A pipeline may alter what it is given; each run starts from the same.
+    given, process = copied(data), process_mark()
     output = raised = None
     diverged = False
     _watch()
@@ -182,11 +182,3 @@ def _beneath() -> Iterator[Callable[[], str]]:
             for descriptor, before in zip((1, 2), kept, strict=True):
                 os.dup2(before, descriptor)
                 os.close(before)
-
-
-def _copied(data: object) -> object:
-    """A pipeline may alter what it is given; each run starts from the same."""
-    try:
-        return copy.deepcopy(data)
-    except Exception:
-        return data
