@@ -29,26 +29,24 @@ def main() -> None:
     people = np.random.default_rng(2024)  # made-up people, not noise
     p_yes = float(yes_if_no + (yes_if_yes - yes_if_no) * TRUE_SHARE)
     print(f"{'people':>8} {'s.e. (theory)':>14} {'s.e. (run)':>11} {'θ, 95 % interval':>26}")
-    estimates, half_widths = [], []
+    estimates, ends = [], []
     for size in SIZES:
         truth = people.random(size) < TRUE_SHARE
         survey = coins.estimate(coins.release(truth.tolist()))
         low, high = survey.interval(True, confidence=0.95)
         estimates.append(survey.share(True))
-        half_widths.append((high - low) / 2)
+        ends.append((low, high))
         theory = 2 * math.sqrt(p_yes * (1 - p_yes) / size)
         shown = f"{survey.share(True):.3f} in [{low:.3f}, {high:.3f}]"
         print(f"{size:>8} {theory:>14.4f} {survey.standard_error(True):>11.4f} {shown:>26}")
 
-    picture = plots.points_with_errors(
-        SIZES,
+    lows, highs = zip(*ends, strict=True)
+    picture = plots.line_with_band(
+        [f"{size:,}" for size in SIZES],
         estimates,
-        half_widths,
-        label="estimate, 95 % interval",
-        truth=TRUE_SHARE,
-        title="Who took the drug? Two coins, ε = ln 3",
-        x_label="people asked",
-        y_label="estimated share θ",
+        (lows, highs),
+        title=f"Who took the drug? Two coins, ε = ln 3; in truth {TRUE_SHARE:.0%}",
+        y_label="estimated share θ, by people asked",
         path="drug_survey.png",
     )
     print(

@@ -31,32 +31,25 @@ def bars_between(
     """Draw a bar for each value with the ends of its interval, open ones at the edge."""
     figure, axes = _canvas()
     places, middle = np.arange(len(labels)), np.nan_to_num(np.asarray(values, dtype=float))
-    low, high, edges = _closed(middle, ends)
+    low, high = _closed(axes, middle, ends)
     apart = np.maximum([middle - low, high - middle], 0.0)
     axes.bar(places, middle, yerr=apart, capsize=4, color=_BAR, ecolor=_INK)
-    if edges is not None:
-        axes.set_ylim(*edges)
     axes.set_xticks(places, [_plain(label) for label in labels])
     axes.set_title(_plain(title), loc="left")
     return _save(figure, path)
 
 
-def _closed(
-    middle: Floats, ends: tuple[Values, Values]
-) -> tuple[Floats, Floats, tuple[float, float] | None]:
-    """Ends of intervals with open ones at the edges of the picture, and those edges, if any are."""
+def _closed(axes: Any, middle: Floats, ends: tuple[Values, Values]) -> tuple[Floats, Floats]:
+    """Ends of intervals; open ones reach to the edges of the picture, which are set for them."""
     low, high = (np.asarray(each, dtype=float) for each in ends)
     known = np.concatenate([[0.0], middle, low[np.isfinite(low)], high[np.isfinite(high)]])
     wide = 0.1 * max(float(known.max() - known.min()), 1.0)
     edges = float(known.min()) - wide * bool(known.min() < 0), float(known.max()) + wide
     if np.isfinite(low).all() and np.isfinite(high).all():
-        return low, high, None
+        return low, high
     below, above = edges[0] - wide, edges[1]
-    return (
-        np.where(np.isfinite(low), low, below),
-        np.where(np.isfinite(high), high, above),
-        (below if not np.isfinite(low).all() else edges[0], above),
-    )
+    axes.set_ylim(edges[0] if np.isfinite(low).all() else below, above)
+    return np.where(np.isfinite(low), low, below), np.where(np.isfinite(high), high, above)
 
 
 def line_with_band(
@@ -71,10 +64,8 @@ def line_with_band(
     """Draw values in the order of their labels, with a band around them, open ends at the edge."""
     figure, axes = _canvas()
     x, middle = np.arange(len(labels)), np.nan_to_num(np.asarray(values, dtype=float))
-    low, high, edges = _closed(middle, ends)
+    low, high = _closed(axes, middle, ends)
     axes.fill_between(x, low, high, color=_BAR, alpha=0.3, linewidth=0)
-    if edges is not None:
-        axes.set_ylim(*edges)
     axes.plot(x, middle, color=_INK, marker="o", markersize=3)
     step = max(1, len(labels) // 12)
     shown = [_plain(label) for label in labels][::step]
@@ -139,28 +130,6 @@ def lines(
     if log_y:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:,g}")
-    _describe(figure, axes, title, x_label, y_label)
-    return _save(figure, path)
-
-
-def points_with_errors(
-    x: Values,
-    values: Values,
-    half_widths: Values,
-    *,
-    label: str,
-    truth: float,
-    title: str,
-    x_label: str,
-    y_label: str,
-    path: str | Path,
-) -> Path:
-    """Draw estimates with their intervals beside the true value; x runs by factors."""
-    figure, axes = _canvas()
-    axes.axhline(truth, color=_COLOURS[1], linestyle="--", label=f"truth: {truth:g}")
-    axes.errorbar(x, values, yerr=half_widths, fmt="o", capsize=4, color=_BAR, label=label)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,g}")
     _describe(figure, axes, title, x_label, y_label)
     return _save(figure, path)
 

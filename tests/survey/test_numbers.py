@@ -190,7 +190,7 @@ def test_least_squares_on_the_tree_are_those_of_linear_algebra():
     tree = survey.Hierarchy(k=10, epsilon=1, branching=3)
     estimate = tree.aggregate(tree.randomize(np.arange(3000) % 10))
     rows, seen, weights = [np.ones(10)], [1.0], [1e9]
-    for level, width, part in zip(estimate.levels, tree.widths, tree.levels.parts, strict=True):
+    for level, width, part in zip(estimate.levels, tree.widths, tree.drawn.parts, strict=True):
         for node, share in enumerate(level.shares):
             rows.append((np.arange(10) // width == node).astype(float))
             seen.append(share)

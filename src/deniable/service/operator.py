@@ -6,11 +6,10 @@ Who opens them shows the key that `deniable survey serve` printed, once; a cooki
 from __future__ import annotations
 
 import hmac
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from deniable.errors import DeniableError, ParameterError
@@ -47,6 +46,16 @@ def _from_here(request: Request) -> bool:
     return origin is None or urlsplit(origin).netloc == request.headers.get("host")
 
 
+async def _form(request: Request) -> dict[str, str]:
+    body = await read_body(request, 2 * LONGEST, _FORM)
+    try:
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=200)
+    except ValueError:
+        raise HTTPException(400, "This form cannot be read.") from None
+    return {name: values[0] for name, values in fields.items()}
+
+
+Form = Annotated[dict[str, str], Depends(_form)]
 entrance = APIRouter(prefix="/operator")
 inside = APIRouter(prefix="/operator", dependencies=[Depends(_known)])
 
@@ -89,9 +98,8 @@ def design_page() -> Any:
 
 
 @inside.post("/design")
-async def design_sent(request: Request) -> Any:
+def design_sent(request: Request, form: Form) -> Any:
     """Check a draft, show what it costs, and keep it if that was asked for."""
-    form = await _form(request)
     try:
         text = draft_from_form(form)
         draft = read_document(text)
@@ -99,7 +107,7 @@ async def design_sent(request: Request) -> Any:
         return _page("design.html", given=form, draft=None, error=str(problem))
     if form.get("do") != "save":
         return _page("design.html", given=form, draft=draft, error=None)
-    survey = await run_in_threadpool(store_of(request).add, draft)
+    survey = store_of(request).add(draft)
     return RedirectResponse(f"/operator/{survey}", status_code=303)
 
 
@@ -133,37 +141,27 @@ def survey_page(request: Request, survey: str) -> Any:
 
 
 @inside.post("/{survey}/invite")
-async def invite(request: Request, survey: str) -> Any:
+def invite(request: Request, survey: str, form: Form) -> Any:
     """Fresh codes, shown once."""
-    form = await _form(request)
-
-    def work() -> tuple[Any, list[tuple[str, str]]]:
-        document = survey_of(request, survey)
-        people: list[str | None]
-        if form.get("people", "").strip():
-            people = [*read_people(form["people"].splitlines())]
-        else:
-            people = [None] * _count(form.get("count", ""))
-        codes = store_of(request).invite(document, people)
-        return document, [(one or "", code) for one, code in zip(people, codes, strict=True)]
-
-    document, invited = await run_in_threadpool(work)
+    document = survey_of(request, survey)
+    people: list[str | None]
+    if form.get("people", "").strip():
+        people = [*read_people(form["people"].splitlines())]
+    else:
+        people = [None] * _count(form.get("count", ""))
+    codes = store_of(request).invite(document, people)
+    invited = [(one or "", code) for one, code in zip(people, codes, strict=True)]
     base = str(request.base_url).rstrip("/")
     return _page("invited.html", document=document, invited=invited, base=base)
 
 
 @inside.post("/{survey}/close")
-async def close(request: Request, survey: str) -> Any:
+def close(request: Request, survey: str, form: Form) -> Any:
     """No more answers, once the form says so in words."""
-    form = await _form(request)
-
-    def work() -> None:
-        document = survey_of(request, survey)
-        if form.get("sure") != document.name:
-            raise ParameterError("sure", "a name", "type the survey's name to close it for good")
-        store_of(request).close_survey(document)
-
-    await run_in_threadpool(work)
+    document = survey_of(request, survey)
+    if form.get("sure") != document.name:
+        raise ParameterError("sure", "a name", "type the survey's name to close it for good")
+    store_of(request).close_survey(document)
     return RedirectResponse(f"/operator/{survey}", status_code=303)
 
 
@@ -192,24 +190,20 @@ def entry_page(request: Request, survey: str) -> Any:
 
 
 @inside.post("/{survey}/paper")
-async def entry_sent(request: Request, survey: str) -> Any:
+def entry_sent(request: Request, survey: str, form: Form) -> Any:
     """Store a batch of sheets once."""
-    form = await _form(request)
-
-    def work() -> tuple[Any, str]:
-        document = survey_of(request, survey)
-        try:
-            sheets = read_sheets(document, form.get("sheets", ""))
-            outcome = store_of(request).enter(document, form.get("batch", "").strip(), sheets)
-        except DeniableError as problem:
-            return document, str(problem)
-        return document, {
+    document = survey_of(request, survey)
+    try:
+        sheets = read_sheets(document, form.get("sheets", ""))
+        outcome = store_of(request).enter(document, form.get("batch", "").strip(), sheets)
+    except DeniableError as problem:
+        message = str(problem)
+    else:
+        message = {
             Outcome.STORED: f"{len(sheets)} sheets were stored.",
             Outcome.ALREADY: "This batch was stored before; nothing was counted twice.",
             Outcome.SPENT: "Another batch has this name; nothing was stored. Choose another name.",
         }[outcome]
-
-    document, message = await run_in_threadpool(work)
     return _page("entry.html", document=document, message=message, given=form)
 
 
@@ -223,15 +217,6 @@ def export_file(request: Request, survey: str, name: str) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     media = _MEDIA[name.rsplit(".", maxsplit=1)[-1]]
     return PlainTextResponse(files[name], media_type=media, headers=headers)
-
-
-async def _form(request: Request) -> dict[str, str]:
-    body = await read_body(request, 2 * LONGEST, _FORM)
-    try:
-        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=200)
-    except ValueError:
-        raise HTTPException(400, "This form cannot be read.") from None
-    return {name: values[0] for name, values in fields.items()}
 
 
 def _count(text: str) -> int:

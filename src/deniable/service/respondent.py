@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Request
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from deniable.errors import ReportError
@@ -17,6 +17,13 @@ from deniable.service.document import SurveyDocument
 from deniable.service.pages import answer_html, paper_html, read_body, store_of, survey_of
 
 router = APIRouter(prefix="/s")
+
+
+async def _json_body(request: Request) -> bytes:
+    return await read_body(request, submission.LONGEST, "application/json")
+
+
+Body = Annotated[bytes, Depends(_json_body)]
 
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
@@ -51,33 +58,22 @@ def paper_page(request: Request, survey: str, lang: str | None = None) -> HTMLRe
 
 
 @router.post("/{survey}/reports")
-async def take_reports(request: Request, survey: str) -> JSONResponse:
+def take_reports(request: Request, survey: str, body: Body) -> JSONResponse:
     """Store a submission once, and say so only when it is on disk."""
-    body = await read_body(request, submission.LONGEST, "application/json")
-
-    def work() -> Outcome:
-        document = survey_of(request, survey)
-        read = submission.read_submission(document, body)
-        return store_of(request).accept(document, read)
-
-    outcome = await run_in_threadpool(work)
-    if outcome is Outcome.SPENT:
+    document = survey_of(request, survey)
+    read = submission.read_submission(document, body)
+    if store_of(request).accept(document, read) is Outcome.SPENT:
         raise HTTPException(409, "This invitation was used for another submission; one counts.")
     # The same words the first time and every other time: who asks again learns nothing new.
     return JSONResponse({"stored": True})
 
 
 @router.post("/{survey}/tokens")
-async def sign_token(request: Request, survey: str) -> JSONResponse:
+def sign_token(request: Request, survey: str, body: Body) -> JSONResponse:
     """Sign a blinded token, once per invitation: {"invitation", "blinded"} in, {"signed"} out."""
-    body = await read_body(request, submission.LONGEST, "application/json")
-
-    def work() -> bytes:
-        document = survey_of(request, survey)
-        invitation, blinded = _read_blinded(body)
-        return store_of(request).issue(document, invitation, blinded)
-
-    return JSONResponse({"signed": (await run_in_threadpool(work)).hex()})
+    document = survey_of(request, survey)
+    invitation, blinded = _read_blinded(body)
+    return JSONResponse({"signed": store_of(request).issue(document, invitation, blinded).hex()})
 
 
 def _read_blinded(body: bytes) -> tuple[str, bytes]:

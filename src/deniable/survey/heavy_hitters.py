@@ -49,21 +49,17 @@ class HeavyHitters(Drawn):
         return (*between, self.bits)
 
     @lazy
-    def rounds(self) -> SampleOne:
+    def drawn(self) -> SampleOne:
         """One protocol for each length."""
         return SampleOne(
             tuple(LocalHashing(k=1 << length, epsilon=self.epsilon) for length in self.lengths)
         )
 
-    @property
-    def drawn(self) -> SampleOne:
-        return self.rounds
-
     @traced
     def randomize(self, values: Answers) -> ReportParts:
         """The reports of each length, by those who drew it."""
         truth = read_answers(values, 1 << self.bits)
-        return self.rounds.randomize([truth >> (self.bits - length) for length in self.lengths])
+        return self.drawn.randomize([truth >> (self.bits - length) for length in self.lengths])
 
     def find(self, reports: ReportParts) -> HeavyValues:
         """Check all reports, then grow the likeliest prefixes to whole values."""
@@ -76,7 +72,7 @@ class HeavyHitters(Drawn):
             if number:
                 suffixes = np.arange(1 << (length - before))
                 candidates = ((candidates[:, None] << (length - before)) + suffixes).ravel()
-            part = self.rounds.parts[number]
+            part = self.drawn.parts[number]
             assert isinstance(part, LocalHashing)
             tally = part.aggregate(reports[number], candidates.tolist())
             estimate = tally.estimate()

@@ -52,24 +52,20 @@ class Hierarchy(Drawn):
         return tuple(self.branching ** (height - level) for level in range(1, height + 1))
 
     @lazy
-    def levels(self) -> SampleOne:
+    def drawn(self) -> SampleOne:
         """One protocol for each level."""
         sizes = [-(-self.k // width) for width in self.widths]
         return SampleOne(tuple(best_protocol(size, self.epsilon, _TYPICAL) for size in sizes))
-
-    @property
-    def drawn(self) -> SampleOne:
-        return self.levels
 
     @traced
     def randomize(self, values: Answers) -> ReportParts:
         """The reports of each level, by those who drew it."""
         truth = read_answers(values, self.k)
-        return self.levels.randomize([truth // width for width in self.widths])
+        return self.drawn.randomize([truth // width for width in self.widths])
 
     def aggregate(self, reports: ReportParts) -> HierarchyEstimate:
         """Check all reports, then estimate every node."""
-        tallies = self.levels.aggregate(reports)
+        tallies = self.drawn.aggregate(reports)
         found = [tally.estimate() for tally in tallies if isinstance(tally, Tally)]
         if len(found) != len(self.widths):
             raise ReportError("some level has no report; more people are needed")
@@ -147,7 +143,7 @@ class HierarchyEstimate:
         merged: list[Floats] = []
         spread: list[Floats] = []
         for number in reversed(range(len(self.levels))):
-            level, part = self.levels[number], self.hierarchy.levels.parts[number]
+            level, part = self.levels[number], self.hierarchy.drawn.parts[number]
             assert isinstance(part, Frequency)
             best, variance = level.shares, np.full(level.shares.size, part.variance(level.n))
             if merged:
