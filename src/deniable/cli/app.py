@@ -11,20 +11,9 @@ from typer.main import get_command as as_command
 
 from deniable import __version__
 
-# Where each command is, in the order of the help. One command need not wait for the others.
-_HOMES = {
-    "init": "init",
-    "check": "check",
-    "query": "query",
-    "explain": "explain",
-    "attack": "attack",
-    "learn": "learn",
-    "synth": "synth",
-    "demo": "demo",
-    "ledger": "app",
-    "audit": "app",
-    "survey": "app",
-}
+# In the order of the help; each has a file of its name. One need not wait for the others.
+_COMMANDS = ("init", "check", "query", "explain", "attack", "learn", "synth", "demo")
+_GROUPS = ("ledger", "audit", "survey")
 
 
 class _OnDemand(TyperGroup):
@@ -32,18 +21,19 @@ class _OnDemand(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
-        return list(_HOMES)
+        return [*_COMMANDS, *_GROUPS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, loaded now; None where there is none."""
         del ctx
-        if cmd_name not in _HOMES:
+        if cmd_name not in (*_COMMANDS, *_GROUPS):
             return None
-        found = getattr(import_module(f"deniable.cli.{cmd_name}"), _HOMES[cmd_name])
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
-            alone.command(cmd_name)(found)
-            found = alone
+        home = import_module(f"deniable.cli.{cmd_name}")
+        if cmd_name in _GROUPS:
+            found = home.app
+        else:
+            found = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
+            found.command(cmd_name)(getattr(home, cmd_name))
         command = as_command(found)
         command.name = cmd_name
         return command

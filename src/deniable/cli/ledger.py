@@ -16,13 +16,13 @@ from rich.progress import track
 from rich.table import Table
 
 from deniable.cli.failures import told
+from deniable.cli.metadata import read_guarantee
 from deniable.errors import ParameterError
 from deniable.ledger.entries import EntryKind, Row, day_of, state_of
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Balance
 from deniable.ledger.verify import verify as verify_chain
-from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.wire import loss_from_json
 
 app = typer.Typer(help="Budgets of populations, and what was spent.", no_args_is_help=True)
@@ -165,7 +165,8 @@ def top_up(  # noqa: PLR0917
     mu: Annotated[float | None, typer.Option(help="μ to add.")] = None,
 ) -> None:
     """Add to a budget. The promises add up."""
-    guarantee = _guarantee(epsilon, delta, rho, mu)
+    given = {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu}
+    guarantee = read_guarantee(given)
     with Ledger(where, create=False) as ledger:
         relation = ledger.balance(population).budgets[0].relation
         ledger.top_up(population, Budget(guarantee, relation=relation), who=who, reason=reason)
@@ -185,21 +186,6 @@ def accept(
         head = ledger.accept(population, who=who, reason=reason)
     told = "it starts anew" if head is None else f"it goes on from head {head}"
     typer.echo(f"{population}: the ledger at {where} is accepted as it is; {told}")
-
-
-def _guarantee(
-    epsilon: float | None, delta: float | None, rho: float | None, mu: float | None
-) -> Guarantee:
-    match epsilon, delta, rho, mu:
-        case float(), None, None, None:
-            return PureDP(epsilon)
-        case float(), float(), None, None:
-            return ApproxDP(epsilon, delta)
-        case None, None, float(), None:
-            return ZCDP(rho)
-        case None, None, None, float():
-            return GDP(mu)
-    raise ParameterError("epsilon", epsilon, "give epsilon, epsilon with delta, rho, or mu")
 
 
 def _names(ledger: Ledger, population: str | None) -> list[str]:

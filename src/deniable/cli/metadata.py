@@ -45,7 +45,8 @@ from deniable.session import Session, Table
 from deniable.tables import ColumnType, PrivateTable, PublicTable, nearest
 
 _TOP = ("population", "ledger", "budget", "tables", "untested_engine", "allow_real_arithmetic")
-_BUDGET = ("epsilon", "delta", "rho", "mu", "keys_delta", "relation")
+_NUMBERS = ("epsilon", "delta", "rho", "mu")
+_BUDGET = (*_NUMBERS, "keys_delta", "relation")
 _FORMAT = ("delimiter", "encoding", "names")
 _PUBLIC = ("source", "public", "columns", *_FORMAT)
 _DECLARED = (  # as arguments of `PrivateTable`
@@ -161,24 +162,26 @@ def _budget(section: _Section) -> Budget:
     values = section.values
     with _placed(section.place):
         return Budget(
-            _guarantee(section),
+            read_guarantee(values, f"{section.place}: epsilon"),
             relation=values.get("relation", Relation.ADD_REMOVE),
             keys_delta=values.get("keys_delta"),
         )
 
 
-def _guarantee(section: _Section) -> Guarantee:
-    values = section.values
-    match sorted({"epsilon", "delta", "rho", "mu"} & set(values)):
+def read_guarantee(values: Mapping[str, Any], argument: str = "epsilon") -> Guarantee:
+    """The guarantee that these numbers name; others beside them are not looked at."""
+    given = {name: values[name] for name in _NUMBERS if values.get(name) is not None}
+    match list(given):
         case ["epsilon"]:
-            return PureDP(values["epsilon"])
-        case ["delta", "epsilon"]:
-            return ApproxDP(values["epsilon"], values["delta"])
+            return PureDP(given["epsilon"])
+        case ["epsilon", "delta"]:
+            return ApproxDP(given["epsilon"], given["delta"])
         case ["rho"]:
-            return ZCDP(values["rho"])
+            return ZCDP(given["rho"])
         case ["mu"]:
-            return GDP(values["mu"])
-    raise section.error("epsilon", "give epsilon, epsilon with delta, rho alone, or mu alone")
+            return GDP(given["mu"])
+    wanted = "give epsilon, epsilon with delta, rho alone, or mu alone"
+    raise ParameterError(argument, values.get("epsilon"), wanted)
 
 
 def _table(section: _Section, population: str | None, file: Path, relation: Relation) -> Table:

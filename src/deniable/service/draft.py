@@ -27,21 +27,15 @@ def new_document(
     admission: str = BlindTokens.kind,
 ) -> dict[str, Any]:
     """A document of one yes/no question, to be edited."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
+    filled = {
+        **template(),
         "name": name,
-        "wave": 1,
+        "text-1": question,
+        "epsilon-1": str(epsilon),
         "population": population,
-        "limit": None,
-        "languages": ["en"],
         "admission": admission,
-        "title": {"en": "A question you can answer"},
-        "consent": {"en": CONSENT},
-        "questions": [
-            {"id": "question-1", "kind": "yes/no", "text": {"en": question}, "epsilon": epsilon}
-        ],
     }
+    return _document(filled)
 
 
 def template() -> dict[str, str]:
@@ -55,15 +49,17 @@ def template() -> dict[str, str]:
 
 def draft_from_form(form: Mapping[str, str]) -> str:
     """The document of a form as JSON text; a pasted document wins. It is not checked here."""
-    if form.get("json", "").strip():
-        return form["json"]
+    return form["json"] if form.get("json", "").strip() else json.dumps(_document(form))
+
+
+def _document(form: Mapping[str, str]) -> dict[str, Any]:
     language = form.get("language", "en").strip()
     questions = [
         _question(form, row, language)
         for row in range(1, ROWS + 1)
         if form.get(f"text-{row}", "").strip()
     ]
-    data = {
+    return {
         "format": FORMAT,
         "version": VERSION,
         "name": form.get("name", "").strip(),
@@ -76,7 +72,6 @@ def draft_from_form(form: Mapping[str, str]) -> str:
         "consent": {language: form.get("consent", "").replace("\r\n", "\n").strip()},
         "questions": questions,
     }
-    return json.dumps(data)
 
 
 def _question(form: Mapping[str, str], row: int, language: str) -> dict[str, Any]:

@@ -29,12 +29,10 @@ class OneBit(Straightened):
 
     @property
     def steps(self) -> int:
-        """The grid."""
         return INPUTS
 
     @property
     def outputs(self) -> int:
-        """No and yes."""
         return 2
 
     @property
@@ -44,7 +42,6 @@ class OneBit(Straightened):
 
     @property
     def pair(self) -> Pair:
-        """The two bounds."""
         return (self.truth, 1 - self.truth), (1 - self.truth, self.truth)
 
     @property
@@ -63,7 +60,6 @@ class OneBit(Straightened):
         return rate * (1 - rate) * self.line[0] ** 2
 
     def draw(self, places: Integers) -> Integers:
-        """One bit for each place."""
         bit = uniform_below(INPUTS, places.size, SECURE) < places
         told: Integers = (bit ^ ~coins(self.truth, places.size)).astype(np.int64)
         return told
@@ -79,17 +75,14 @@ class OneOfTwo:
 
     @property
     def steps(self) -> int:
-        """The grid of both."""
         return INPUTS
 
     @property
     def outputs(self) -> int:
-        """Those of the window."""
         return self.window.outputs
 
     @property
     def largest(self) -> Fraction:
-        """The larger of the two."""
         return max(self.one_bit.largest, self.window.largest)
 
     @property
@@ -100,7 +93,6 @@ class OneOfTwo:
 
     @property
     def pair(self) -> Pair:
-        """The parts side by side."""
         first, second = (
             (*((1 - self.share) * p for p in a), *(self.share * p for p in b))
             for a, b in zip(self.one_bit.pair, self.window.pair, strict=True)
@@ -119,7 +111,6 @@ class OneOfTwo:
         return np.column_stack([wide.astype(np.int64), out])
 
     def sums(self, reports: Integers) -> tuple[Fraction, Fraction]:
-        """What the parts add up."""
         part, out = reports.T
         one_bit, wide = self.one_bit.sums(out[part == 0]), self.window.sums(out[part == 1])
         return one_bit[0] + wide[0], one_bit[1] + wide[1]

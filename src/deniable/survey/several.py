@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from math import prod
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +33,27 @@ from deniable.trace import traced
 Part = Frequency | MeanProtocol
 Columns = Sequence[Answers]
 ReportParts = tuple[Reports, ...]
+Given = TypeVar("Given")
 
 _MOST_PARTS = 10_000
 
 
 @dataclass(frozen=True)
-class Together:
+class _Parts:
+    """Protocols for the questions of one person."""
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", read_parts(self.parts))
+
+    def each(self, column: Sequence[Given]) -> Iterator[tuple[Part, Given]]:
+        """Every part beside what is its own."""
+        return zip(self.parts, column, strict=True)
+
+
+@dataclass(frozen=True)
+class Together(_Parts):
     """Every person answers all parts.
 
     Formal guarantee: what one person sends is as private as the composition of the parts' losses;
@@ -46,10 +62,6 @@ class Together:
     """
 
     kind: ClassVar[str] = "together"
-    parts: tuple[Part, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", read_parts(self.parts))
 
     @lazy
     def loss(self) -> Loss:
@@ -63,34 +75,30 @@ class Together:
         rows = []
         for answers in inputs:
             laws = [part.row(answer) for part, answer in zip(parts, answers, strict=True)]
-            rows.append(tuple(_product(law) for law in product(*laws)))
+            rows.append(tuple(prod(law, start=Fraction(1)) for law in product(*laws)))
         return Channel(tuple(inputs), outputs, tuple(rows))
 
     @traced
     def randomize(self, values: Columns) -> ReportParts:
         """The reports of each part; person i is row i of each."""
         columns = read_columns(values, len(self.parts))
-        return tuple(
-            part.randomize(column) for part, column in zip(self.parts, columns, strict=True)
-        )
+        return tuple(part.randomize(column) for part, column in self.each(columns))
 
     def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally, ...]:
         """The tally of each part; an error in one of them leaves none."""
         self._check(reports)
-        return tuple(part.aggregate(mine) for part, mine in zip(self.parts, reports, strict=True))
+        return tuple(part.aggregate(mine) for part, mine in self.each(reports))
 
     def to_wire(self, reports: ReportParts) -> list[Json]:
         """A list of the parts' values each."""
         self._check(reports)
-        each = [part.to_wire(mine) for part, mine in zip(self.parts, reports, strict=True)]
+        each = [part.to_wire(mine) for part, mine in self.each(reports)]
         return [list(row) for row in zip(*each, strict=True)]
 
     def from_wire(self, payloads: Sequence[Json]) -> ReportParts:
         """Lists of the parts' values."""
         columns = columns_of(payloads, len(self.parts))
-        return tuple(
-            part.from_wire(column) for part, column in zip(self.parts, columns, strict=True)
-        )
+        return tuple(part.from_wire(column) for part, column in self.each(columns))
 
     def _check(self, reports: ReportParts) -> None:
         sizes = part_sizes(reports)
@@ -99,7 +107,7 @@ class Together:
 
 
 @dataclass(frozen=True)
-class SampleOne:
+class SampleOne(_Parts):
     """Every person answers one part, drawn uniformly without looking at the answers.
 
     Formal guarantee: what one person sends is as private as the part that was drawn; if all have
@@ -108,10 +116,6 @@ class SampleOne:
     """
 
     kind: ClassVar[str] = "sample one"
-    parts: tuple[Part, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", read_parts(self.parts))
 
     @lazy
     def loss(self) -> Loss:
@@ -140,19 +144,18 @@ class SampleOne:
         """The reports of each part, by those who drew it."""
         columns = read_columns(values, len(self.parts))
         # All are read before one is drawn: whether an answer is refused is not left to the draw.
-        read = [_read(part, column) for part, column in zip(self.parts, columns, strict=True)]
+        read = [_read(part, column) for part, column in self.each(columns)]
         drawn = uniform_below(len(self.parts), len(read[0]), SECURE)
         return tuple(
             _randomized(part, column[drawn == number])
-            for number, (part, column) in enumerate(zip(self.parts, read, strict=True))
+            for number, (part, column) in enumerate(self.each(read))
         )
 
     def aggregate(self, reports: ReportParts) -> tuple[Tally | MeanTally | None, ...]:
         """The tally of each part, None where nobody drew it; an error in one leaves none."""
         self._check(reports)
         return tuple(
-            part.aggregate(mine) if len(mine) else None
-            for part, mine in zip(self.parts, reports, strict=True)
+            part.aggregate(mine) if len(mine) else None for part, mine in self.each(reports)
         )
 
     def to_wire(self, reports: ReportParts) -> list[Json]:
@@ -160,7 +163,7 @@ class SampleOne:
         self._check(reports)
         return [
             [number, value]
-            for number, (part, mine) in enumerate(zip(self.parts, reports, strict=True))
+            for number, (part, mine) in enumerate(self.each(reports))
             if len(mine)
             for value in part.to_wire(mine)
         ]
@@ -173,10 +176,7 @@ class SampleOne:
         each: list[list[Json]] = [[] for _ in self.parts]
         for number, value in zip(drawn, values, strict=True):
             each[number].append(value)
-        return tuple(
-            part.from_wire(mine) if mine else NOBODY
-            for part, mine in zip(self.parts, each, strict=True)
-        )
+        return tuple(part.from_wire(mine) if mine else NOBODY for part, mine in self.each(each))
 
     def _check(self, reports: ReportParts) -> None:
         sizes = part_sizes(reports)
@@ -270,10 +270,3 @@ def _randomized(part: Part, column: npt.NDArray[Any]) -> Reports:
     if not column.size:
         return NOBODY
     return part.randomize(column.tolist() if column.dtype == object else column)
-
-
-def _product(law: tuple[Fraction, ...]) -> Fraction:
-    out = Fraction(1)
-    for p in law:
-        out *= p
-    return out

@@ -73,7 +73,6 @@ class SubsetSelection(Frequency):
 
     @property
     def support(self) -> Support:
-        """A report speaks for every category in its set."""
         with_it, without = self._chances()
         other = self.holds * with_it + (1 - self.holds) * without
         return Support(float(self.holds), float(other))

@@ -67,7 +67,6 @@ class Window(Straightened):
 
     @property
     def outputs(self) -> int:
-        """How many outputs there are."""
         return self.steps + self.width
 
     @lazy

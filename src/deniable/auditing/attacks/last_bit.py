@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import betaincinv
 
-from deniable.auditing.attacks.made_up import Floats, Integers, uniforms
+from deniable.auditing.attacks.made_up import Floats, Integers, laplace_of, uniforms
 from deniable.auditing.attacks.story import (
     Attack,
     AttackFinding,
@@ -164,8 +164,7 @@ class LastBit(Attack):
 
 def float_laplace(count: int, scale: float) -> Floats:
     """Laplace noise as textbooks write it: a logarithm of a uniform float. Not for release."""
-    u = uniforms(count)
-    return np.where(u < 0.5, scale * np.log(2 * u), -scale * np.log(2 - 2 * u))
+    return scale * laplace_of(uniforms(count))
 
 
 def lowest_bit(outputs: Floats) -> Integers:

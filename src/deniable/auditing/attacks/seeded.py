@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from deniable.auditing.attacks.made_up import Floats, Integers, below
+from deniable.auditing.attacks.made_up import Floats, Integers, below, laplace_of
 from deniable.auditing.attacks.story import Attack, AttackFinding, Row, above_zero, share, size
 from deniable.mechanisms.laplace import Laplace
 from deniable.plots import grouped_bars
@@ -114,7 +114,7 @@ class Seeded(Attack):
         for place in range(count):
             states = states * _MULTIPLY + _ADD
             u = ((states >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-            rows[:, place] = np.where(u < 0.5, np.log(2 * u), -np.log(2 - 2 * u))
+            rows[:, place] = laplace_of(u)
         return rows / self.epsilon
 
     def _fitting(self, published: Floats, first: Floats) -> Words:

@@ -7,6 +7,7 @@ reads each output in the best way for her (Alvim, Andrés, Chatzikokolakis & Pal
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,10 +58,10 @@ class Oblivious:
     def best_remap(self, prior: Sequence[Number], cost: Cost) -> dict[Hashable, Hashable]:
         """For each output the answer with the least expected cost, given that output."""
         guesses = tuple(dict.fromkeys(self.answers))
-        weight: dict[Hashable, dict[Hashable, Fraction]] = {o: {} for o in self.noise.outputs}
+        weight: dict[Hashable, dict[Hashable, Fraction]]
+        weight = {output: defaultdict(Fraction) for output in self.noise.outputs}
         for answer, output, joint in self._joint(prior):
-            known = weight[output]
-            known[answer] = known.get(answer, Fraction(0)) + joint
+            weight[output][answer] += joint
         return {
             output: min(guesses, key=lambda guess: _expected(known, guess, cost))
             for output, known in weight.items()
@@ -68,14 +69,13 @@ class Oblivious:
 
     def mutual_information(self, prior: Sequence[Number]) -> float:
         """How much an output tells of the answer, in bits."""
-        joint: dict[tuple[Hashable, Hashable], Fraction] = {}
+        joint: dict[tuple[Hashable, Hashable], Fraction] = defaultdict(Fraction)
+        of_answer: dict[Hashable, Fraction] = defaultdict(Fraction)
+        of_output: dict[Hashable, Fraction] = defaultdict(Fraction)
         for answer, output, chance in self._joint(prior):
-            joint[answer, output] = joint.get((answer, output), Fraction(0)) + chance
-        of_answer: dict[Hashable, Fraction] = {}
-        of_output: dict[Hashable, Fraction] = {}
-        for (answer, output), chance in joint.items():
-            of_answer[answer] = of_answer.get(answer, Fraction(0)) + chance
-            of_output[output] = of_output.get(output, Fraction(0)) + chance
+            joint[answer, output] += chance
+            of_answer[answer] += chance
+            of_output[output] += chance
         terms = [
             float(chance)
             * log_float(chance / (of_answer[answer] * of_output[output]))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from deniable.errors import ParameterError
 
-Answers = tuple[bool, ...]
+AnswerSequence = tuple[bool, ...]
 Floats = npt.NDArray[np.float64]
 
 _LONGEST = 12
@@ -31,7 +31,7 @@ def stream_channel(
     threshold_scale: float,
     value_scale: float,
     positives: int | None,
-) -> tuple[tuple[Answers, ...], Floats]:
+) -> tuple[tuple[AnswerSequence, ...], Floats]:
     """All sequences of answers, and their probabilities: one row for each stream.
 
     A `value_scale` of 0 adds no noise to values; `positives` of None never ends the stream: the
@@ -53,9 +53,9 @@ def stream_channel(
     return outputs, rows
 
 
-def _answers(length: int, positives: int | None) -> tuple[Answers, ...]:
+def _answers(length: int, positives: int | None) -> tuple[AnswerSequence, ...]:
     """Every sequence, cut after the last positive answer that is given."""
-    found: dict[Answers, None] = {}
+    found: dict[AnswerSequence, None] = {}
     for whole in product((False, True), repeat=length):
         ends = [i + 1 for i, above in enumerate(whole) if above]
         last = length if positives is None or len(ends) < positives else ends[positives - 1]
@@ -65,7 +65,7 @@ def _answers(length: int, positives: int | None) -> tuple[Answers, ...]:
 
 def _row(
     stream: Sequence[float],
-    outputs: tuple[Answers, ...],
+    outputs: tuple[AnswerSequence, ...],
     threshold: float,
     threshold_scale: float,
     value_scale: float,

@@ -156,11 +156,9 @@ class _Kept(io.RawIOBase):
         self._target = target
 
     def writable(self) -> bool:
-        """Yes."""
         return True
 
     def write(self, data: Any) -> int:
-        """Keep them."""
         return self._target.write(bytes(data))
 
 
