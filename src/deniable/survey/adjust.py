@@ -5,7 +5,7 @@ Nothing here costs privacy: it works on what was already estimated from reports.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,36 +38,23 @@ def norm_sub(estimate: ShareEstimate) -> AdjustedShares:
     """Negative shares set to 0 and the rest lowered alike, again and again, until the sum is 1.
 
     (Wang et al. 2020, "Locally differentially private frequency estimation with consistency".)
-    That is the point of the simplex nearest to the estimate, found step by step.
+    Where that ends is the point of the simplex nearest to the estimate.
     """
-    shares = _all_categories(estimate).copy()
-    open_ = np.ones(shares.size, dtype=np.bool_)
-    while True:
-        shift = (1 - shares[open_].sum()) / open_.sum()
-        shares[open_] += shift
-        below = open_ & (shares < 0)
-        if not below.any():
-            return AdjustedShares(shares, "norm-sub", estimate.n)
-        shares[below] = 0.0
-        open_ &= ~below
+    return replace(on_simplex(estimate), method="norm-sub")
 
 
 def on_simplex(estimate: ShareEstimate) -> AdjustedShares:
     """The nearest point, in squared distance, whose shares are not negative and sum to 1."""
-    ordered = np.sort(_all_categories(estimate))[::-1]
+    if estimate.candidates is not None:
+        raise ParameterError(
+            "estimate", "of candidates", "shares of some categories do not sum to 1; clip them"
+        )
+    ordered = np.sort(estimate.shares)[::-1]
     above = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
     level = above[np.flatnonzero(ordered > above)[-1]]
     return AdjustedShares(
         np.maximum(estimate.shares - level, 0.0), "projected onto the simplex", estimate.n
     )
-
-
-def _all_categories(estimate: ShareEstimate) -> Floats:
-    if estimate.candidates is not None:
-        raise ParameterError(
-            "estimate", "of candidates", "shares of some categories do not sum to 1; clip them"
-        )
-    return estimate.shares
 
 
 def iterative_bayes(tally: Tally, *, iterations: int = 1000) -> AdjustedShares:

@@ -167,10 +167,7 @@ class HadamardResponse(Frequency):
 
 def parity(values: Integers) -> npt.NDArray[np.bool_]:
     """Whether the number of set bits is odd."""
-    folded = values.copy()
-    for shift in (32, 16, 8, 4, 2, 1):
-        folded ^= folded >> shift
-    odd: npt.NDArray[np.bool_] = (folded & 1).astype(np.bool_)
+    odd: npt.NDArray[np.bool_] = (np.bitwise_count(values) & 1).astype(np.bool_)
     return odd
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betaincinv
 
 from deniable.auditing.attacks.made_up import Floats, Integers, laplace_of, uniforms
 from deniable.auditing.attacks.story import (
@@ -20,6 +19,7 @@ from deniable.auditing.attacks.story import (
     share,
     size,
 )
+from deniable.auditing.sampled.bounds import EventCounts
 from deniable.mechanisms.laplace import Laplace
 from deniable.plots import lines
 from deniable.privacy.parameters import parameter, parameters
@@ -156,10 +156,9 @@ class LastBit(Attack):
 
     def _certified(self, hits: int, misses: int, n: int, *, events: int = 1) -> float:
         """The ε that the counts prove: Clopper-Pearson, what may go wrong shared by all events."""
-        wrong = (1 - self.confidence) / (2 * events)
-        low = float(betaincinv(hits, n - hits + 1, wrong)) if hits else 0.0
-        high = float(betaincinv(misses + 1, n - misses, 1 - wrong)) if misses < n else 1.0
-        return max(0.0, math.log(low / high)) if low else 0.0
+        seen = EventCounts(hits, misses, n, (1 - self.confidence) / events)
+        low = seen.sure_more
+        return max(0.0, math.log(low / seen.at_most_less)) if low else 0.0
 
 
 def float_laplace(count: int, scale: float) -> Floats:
