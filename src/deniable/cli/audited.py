@@ -47,32 +47,22 @@ def survey_subjects() -> list[Subject]:
 
 def learning_subjects() -> list[Subject]:
     """Every private estimator, with little noise: one row more, at a corner, is a neighbour."""
-    from deniable.learning import (  # noqa: PLC0415  (scikit-learn is slow to load)
-        bayes,
-        clustering,
-        linear,
-        logistic,
-        pca,
-        perturbed,
-        projected,
-        scaling,
-        sgd,
-    )
+    from deniable import learning  # noqa: PLC0415  (scikit-learn is slow to load)
 
     known: dict[str, Any] = {"guarantee": ApproxDP(8, 1e-6), "bounds": (0, 1)}
     named: dict[str, Any] = {**known, "classes": [0, 1]}
     models: list[tuple[Any, str]] = [
-        (scaling.StandardScaler(**known), "mean_"),
-        (linear.LinearRegression(**known, y_bounds=(0, 1)), "coef_"),
-        (linear.Ridge(**known, y_bounds=(0, 1)), "coef_"),
-        (bayes.GaussianNB(**named), "theta_"),
-        (pca.PCA(1, **known), "explained_variance_"),
-        (clustering.KMeans(2, **known, max_iter=1), "cluster_centers_"),
-        (logistic.LogisticRegression(**named, max_iter=2), "coef_"),
-        (sgd.SGDClassifier(**named, size=2, rate=0.5, max_iter=2), "coef_"),
-        (perturbed.PerturbedLogisticRegression(**named, penalty=1.0), "coef_"),
+        (learning.StandardScaler(**known), "mean_"),
+        (learning.LinearRegression(**known, y_bounds=(0, 1)), "coef_"),
+        (learning.Ridge(**known, y_bounds=(0, 1)), "coef_"),
+        (learning.GaussianNB(**named), "theta_"),
+        (learning.PCA(1, **known), "explained_variance_"),
+        (learning.KMeans(2, **known, max_iter=1), "cluster_centers_"),
+        (learning.LogisticRegression(**named, max_iter=2), "coef_"),
+        (learning.SGDClassifier(**named, size=2, rate=0.5, max_iter=2), "coef_"),
+        (learning.PerturbedLogisticRegression(**named, penalty=1.0), "coef_"),
     ]
-    descent = projected.ProjectedDescent(
+    descent = learning.ProjectedDescent(
         "absolute", guarantee=known["guarantee"], width=1, radius=1, size=2, steps=2
     )
 
@@ -131,23 +121,17 @@ _SIZES = {"a": 2, "b": 2}
 
 def synthesis_subjects() -> list[Subject]:
     """What a synthesis draws, and whole ones: of two tables, one has one row more."""
-    from deniable.synthesis.aim import AIM  # noqa: PLC0415  (only where it is asked for)
-    from deniable.synthesis.domain import Domain  # noqa: PLC0415
-    from deniable.synthesis.mst import MST  # noqa: PLC0415
-    from deniable.synthesis.mwem import MWEM  # noqa: PLC0415
-    from deniable.synthesis.pmw import PrivateMultiplicativeWeights  # noqa: PLC0415
-    from deniable.synthesis.queries import Counting  # noqa: PLC0415
+    from deniable import synthesis  # noqa: PLC0415  (only where it is asked for)
     from deniable.synthesis.scores import WrongMarginal  # noqa: PLC0415
-    from deniable.synthesis.workload import Workload  # noqa: PLC0415
 
-    domain = Domain(_SIZES)
-    pairs = Workload.all_of(domain, 2)
+    domain = synthesis.Domain(_SIZES)
+    pairs = synthesis.Workload.all_of(domain, 2)
     singles: list[tuple[str, ...]] = [("a",), ("b",)]
     wrong = WrongMarginal(singles, [np.zeros(2), np.full(2, 2.0)], [1, 1], [0.0, 0.0])
-    queries = [Counting(domain, {"a": 1, "b": code}) for code in (1, 0, 1)]
+    queries = [synthesis.Counting(domain, {"a": 1, "b": code}) for code in (1, 0, 1)]
 
     def online(draws: Any) -> tuple[float, ...]:
-        desk = PrivateMultiplicativeWeights(draws, queries=3, updates=2, passes=2)
+        desk = synthesis.PrivateMultiplicativeWeights(draws, queries=3, updates=2, passes=2)
         return tuple(desk.answer(query).value for query in queries)
 
     def fitted(method: Any) -> Callable[[Any], tuple[float, ...]]:
@@ -157,9 +141,9 @@ def synthesis_subjects() -> list[Subject]:
         "a marginal": (lambda d: tuple(d.measure(("a",), d.whole).values.tolist()), 1.0),
         "a choice": (lambda d: d.choose(wrong, d.whole), 1.0),
         "online answers": (online, 1.0),
-        "MWEM": (fitted(MWEM(workload=pairs, rounds=2, passes=2)), 0.5),
-        "MST": (fitted(MST(iterations=5)), 0.5),
-        "AIM": (fitted(AIM(workload=pairs, iterations=3, last_iterations=5)), 0.2),
+        "MWEM": (fitted(synthesis.MWEM(workload=pairs, rounds=2, passes=2)), 0.5),
+        "MST": (fitted(synthesis.MST(iterations=5)), 0.5),
+        "AIM": (fitted(synthesis.AIM(workload=pairs, iterations=3, last_iterations=5)), 0.2),
     }
     return [
         Subject(

@@ -78,20 +78,16 @@ def learn(  # noqa: PLR0917
 
 def _model(kind: ModelKind, price: dict[str, Any], count: int) -> Any:
     """The estimator; what it must be told comes from the table."""
-    from deniable.learning.bayes import GaussianNB  # noqa: PLC0415
-    from deniable.learning.clustering import KMeans  # noqa: PLC0415
-    from deniable.learning.linear import LinearRegression  # noqa: PLC0415
-    from deniable.learning.logistic import LogisticRegression  # noqa: PLC0415
-    from deniable.learning.pca import PCA  # noqa: PLC0415
+    from deniable import learning  # noqa: PLC0415  (scikit-learn is slow to load)
 
     match kind:
         case ModelKind.LINEAR:
-            return LinearRegression(**price, bounds=None, y_bounds=None)
+            return learning.LinearRegression(**price, bounds=None, y_bounds=None)
         case ModelKind.LOGISTIC:
-            return LogisticRegression(**price, bounds=None, classes=None)
+            return learning.LogisticRegression(**price, bounds=None, classes=None)
         case ModelKind.BAYES:
-            return GaussianNB(**price, bounds=None, classes=None)
+            return learning.GaussianNB(**price, bounds=None, classes=None)
         case ModelKind.KMEANS:
-            return KMeans(count, **price, bounds=None)
+            return learning.KMeans(count, **price, bounds=None)
         case ModelKind.PCA:
-            return PCA(count, **price, bounds=None)
+            return learning.PCA(count, **price, bounds=None)

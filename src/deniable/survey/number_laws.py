@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +26,8 @@ INPUTS = 1 << 30
 class OneBit(Straightened):
     """Places 0, ..., 2^30 are rounded at random to 0 or 1, which is told with this probability."""
 
+    steps: ClassVar[int] = INPUTS
     truth: Fraction
-
-    @property
-    def steps(self) -> int:
-        return INPUTS
 
     @property
     def outputs(self) -> int:
@@ -72,10 +70,7 @@ class OneOfTwo:
     one_bit: OneBit
     window: Window
     share: Fraction
-
-    @property
-    def steps(self) -> int:
-        return INPUTS
+    steps: ClassVar[int] = INPUTS
 
     @property
     def outputs(self) -> int:
