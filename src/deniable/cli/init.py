@@ -19,6 +19,7 @@ import typer
 from sqlglot import exp
 
 from deniable.cli.failures import told
+from deniable.cli.guarantee import read_guarantee
 from deniable.cli.header import check_header
 from deniable.cli.query import waiting
 from deniable.engines.csv_format import PLAIN, CSVFormat, csv_format
@@ -30,7 +31,6 @@ from deniable.engines.stored_cells import left_out
 from deniable.errors import ParameterError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.privacy.exact import exact, show
-from deniable.privacy.guarantees import ApproxDP, PureDP
 from deniable.query.read.resolve import parse
 from deniable.tables import ColumnType, nearest, read_source
 
@@ -115,7 +115,7 @@ def init(  # noqa: PLR0917
         columns[unit] = ColumnType.TEXT  # as it stands: two ways to write a number are two people
     table = _identifier(source)
     target = Path(f"{table}.toml") if output is None else output
-    Budget(PureDP(budget) if delta is None else ApproxDP(budget, delta))
+    Budget(read_guarantee({"epsilon": budget, "delta": delta}))
     draft = Draft(
         table=table,
         source=_seen_from(target, source),

@@ -16,7 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 from deniable.cli.failures import told
-from deniable.cli.metadata import read_guarantee
+from deniable.cli.guarantee import read_guarantee
 from deniable.errors import ParameterError
 from deniable.ledger.entries import EntryKind, Row, day_of, state_of
 from deniable.ledger.filters import Budget

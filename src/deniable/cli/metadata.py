@@ -33,20 +33,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deniable.cli.guarantee import AMOUNTS, read_guarantee
 from deniable.cli.toml import read_toml
 from deniable.engines.csv_format import CSVFiles, csv
 from deniable.engines.files import Files
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.ledger.filters import Budget
 from deniable.ledger.ledger import Ledger
-from deniable.privacy.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from deniable.privacy.units import ROW, Relation
 from deniable.session import Session, Table
 from deniable.tables import ColumnType, PrivateTable, PublicTable, nearest
 
 _TOP = ("population", "ledger", "budget", "tables", "untested_engine", "allow_real_arithmetic")
-_NUMBERS = ("epsilon", "delta", "rho", "mu")
-_BUDGET = (*_NUMBERS, "keys_delta", "relation")
+_BUDGET = (*AMOUNTS, "keys_delta", "relation")
 _FORMAT = ("delimiter", "encoding", "names")
 _PUBLIC = ("source", "public", "columns", *_FORMAT)
 _DECLARED = (  # as arguments of `PrivateTable`
@@ -166,22 +165,6 @@ def _budget(section: _Section) -> Budget:
             relation=values.get("relation", Relation.ADD_REMOVE),
             keys_delta=values.get("keys_delta"),
         )
-
-
-def read_guarantee(values: Mapping[str, Any], argument: str = "epsilon") -> Guarantee:
-    """The guarantee that these numbers name; others beside them are not looked at."""
-    given = {name: values[name] for name in _NUMBERS if values.get(name) is not None}
-    match list(given):
-        case ["epsilon"]:
-            return PureDP(given["epsilon"])
-        case ["epsilon", "delta"]:
-            return ApproxDP(given["epsilon"], given["delta"])
-        case ["rho"]:
-            return ZCDP(given["rho"])
-        case ["mu"]:
-            return GDP(given["mu"])
-    wanted = "give epsilon, epsilon with delta, rho alone, or mu alone"
-    raise ParameterError(argument, values.get("epsilon"), wanted)
 
 
 def _table(section: _Section, population: str | None, file: Path, relation: Relation) -> Table:
