@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from deniable.errors import ReportError
 from deniable.mechanisms.share_intervals import wald
-from deniable.privacy.exact import Number
-from deniable.privacy.parameters import Parameter, bounds_of, parameter, parameters
+from deniable.privacy.exact import Number, read_bounds
+from deniable.privacy.parameters import Parameter, parameter, parameters
 from deniable.survey.answers import Answers, read_places
 from deniable.survey.formats import Format, Numbers
 from deniable.survey.number_laws import NumberLaw
@@ -82,7 +82,7 @@ class MeanProtocol(Protocol):
       rounded to the grid of inputs (a 2^-30th part of the bounds, unless said otherwise).
     """
 
-    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(bounds_of)
+    bounds: Parameter[tuple[Number, Number], tuple[Fraction, Fraction]] = parameter(read_bounds)
 
     @property
     @abstractmethod
