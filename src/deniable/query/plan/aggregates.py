@@ -80,7 +80,7 @@ class Statistics:
         if isinstance(node, exp.CountIf):
             no_unit(node.this, self._find, "COUNT_IF")
             both = _and(condition, node.this)
-            return Linear(((self._rows(both, 1.0), 1.0),), row=_ONE)
+            return Linear(((self._rows(both, 1.0), 1.0),), row=_ONE, positive=True)
         if isinstance(node, (exp.Sum, exp.Avg, *_VARIANCES)):
             return self._numeric(node, condition)
         if isinstance(node, exp.Corr | exp.CovarPop | exp.CovarSamp):
@@ -108,16 +108,16 @@ class Statistics:
         if node.args.get("expressions"):
             raise QueryError("COUNT of several columns is not answered; count one")
         if argument is None or isinstance(argument, exp.Star):
-            return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
+            return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE, positive=True)
         if not isinstance(argument, exp.Distinct):
             value, kind = self._column(argument, "COUNT(...)")
             if isinstance(argument, exp.Literal):
-                return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE)
+                return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE, positive=True)
             if kind == ColumnType.TEXT:  # rows keep a number, and no text
                 missing = exp.Is(this=exp.paren(value), expression=exp.Null())
                 value = _when(exp.Not(this=missing), exp.Literal.number(1))
             place = self._add_count(_when(self._condition(condition), value), 1.0)
-            return Linear(((place, 1.0),), row=_ONE)
+            return Linear(((place, 1.0),), row=_ONE, positive=True)
         if len(argument.expressions) != 1:
             raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
         (value,) = argument.expressions
@@ -163,7 +163,8 @@ class Statistics:
         if total:
             made = sums.plus(count.times(unit * values.centre))
             row = (min(low, -step), max(high, step))
-            return replace(made, row=row if values.reach is None else None)
+            known = values.reach is None
+            return replace(made, row=row if known else None, positive=known and low >= 0)
         if isinstance(node, exp.Avg):
             return Ratio(sums, count, middle, low, high)
         squared = Squares.of(values)
@@ -186,7 +187,7 @@ class Statistics:
         given = self._condition(condition)
         if condition_text(condition) not in self._counted:
             place = self._add_count(_when(given, values.seen), importance)
-            return Linear(((place, 1.0),), row=_ONE)
+            return Linear(((place, 1.0),), row=_ONE, positive=True)
         rows = self._rows(condition, importance)
         none = exp.Case(
             ifs=[
@@ -200,7 +201,7 @@ class Statistics:
         missing = self._add(
             _when(given, none), 1, importance, counts=True, column=column, missing=True
         )
-        return Linear(((rows, 1.0), (missing, -1.0)), row=_ONE)
+        return Linear(((rows, 1.0), (missing, -1.0)), row=_ONE, positive=True)
 
     def _crossed(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         """CORR and COVAR: moments of the rows that have both numbers."""

@@ -73,6 +73,8 @@ class Linear:
     terms: tuple[tuple[int, float], ...]
     constant: float = 0.0
     row: tuple[float, float] | None = None
+    positive: bool = False
+    """Whether it cannot be below 0: `row` allows for rounding."""
 
     def value(self, x: Floats) -> Floats:
         """The weighted sum."""

@@ -121,11 +121,10 @@ class ClippedSum:
         gaussian = all(self.noise[column].gaussian for column in self.measure.columns())
         return float(quantile_of(draws[None], spread, level, gaussian=gaussian)[0])
 
-    @staticmethod
-    def _open(low: Floats, high: Floats, least: float, most: float) -> Interval:
+    def _open(self, low: Floats, high: Floats, least: float, most: float) -> Interval:
         small = 1e-3 * max(abs(least), abs(most))  # of bounds that are rounded
         below = np.full_like(low, -math.inf) if least < -small else low
-        below = np.maximum(below, 0.0) if least >= 0 else below  # as no such sum is less
+        below = np.maximum(below, 0.0) if self.measure.positive else below
         return below, np.full_like(high, math.inf) if most > small else high
 
 
@@ -143,7 +142,7 @@ class OfCutRows:
         low, high = self.before.at(confidence)
         if self.clipped.nothing or self.clipped.is_seldom:
             return low, high
-        below = np.maximum(low, 0.0) if self.rises else np.full_like(low, -math.inf)
+        below = low if self.rises else np.full_like(low, -math.inf)
         return below, np.full_like(high, math.inf)
 
 

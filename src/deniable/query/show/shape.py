@@ -124,11 +124,13 @@ def _truth(
     if plan.once and set(known.columns()) <= set(plan.once):
         return None
     if unit.by_rows is not None and _of_distinct(plan, known):
-        return TruthOfDistinct(plain, unit.by_rows, unit.rows, unit.cap)
+        weights = _weights_of_distinct(plan, known)
+        return TruthOfDistinct(plain, unit.by_rows, unit.rows, unit.cap, weights)
     if kept is not None and plan.clips and not isinstance(known, Located):
         return TruthOfColumns(known, shown, noisy.noise, kept)
     if clipped is not None and _of_distinct(plan, known):
-        return OfCutRows(plain, clipped, rises=True)
+        weights = _weights_of_distinct(plan, known)
+        return OfCutRows(plain, clipped, rises=bool(weights) and min(weights) > 0)
     if not isinstance(known, Linear | Ratio | Spread | Cross):
         return None
     if clipped is not None:
@@ -152,8 +154,20 @@ def _signed(plan: Plan, measure: Linear) -> bool:
 
 def _of_distinct(plan: Plan, measure: Measure) -> bool:
     """Whether different values are counted, of each unit so many only."""
+    return any(column in _distinct(plan) for column in measure.columns())
+
+
+def _weights_of_distinct(plan: Plan, measure: Measure) -> tuple[float, ...]:
+    """Those of a weighted sum of such counts and nothing else; none of other measures."""
+    if not isinstance(measure, Linear) or any(c not in _distinct(plan) for c in measure.columns()):
+        return ()
+    return tuple(weight for _, weight in measure.terms if weight)
+
+
+def _distinct(plan: Plan) -> range:
+    """The columns of counts of different values."""
     first = len(plan.counted.statistics)
-    return any(first <= column < first + len(plan.counted.distinct) for column in measure.columns())
+    return range(first, first + len(plan.counted.distinct))
 
 
 def _rows(

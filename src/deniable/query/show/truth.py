@@ -48,7 +48,7 @@ class TruthOfSum:
         unknown = self.beyond.one_sided | silent
         if self.signed:  # what is lost may be on either side
             below = np.where(unknown, -math.inf, below)
-        elif self.measure.row is not None and self.measure.row[0] >= 0:  # as no such sum is below 0
+        elif self.measure.positive:
             below = np.where(unknown, np.maximum(below, 0.0), below)
         return below, np.where(unknown, math.inf, above)
 
@@ -120,23 +120,33 @@ class Moved:
 
 @dataclass(frozen=True, eq=False)
 class TruthOfDistinct:
-    """A count of different values, of each unit so many only: no more are lost than rows."""
+    """Counts of different values, of each unit so many only: no more are lost than rows."""
 
     before: Ends
     profile: Profile
     rows: int
     cap: int | None
+    weights: tuple[float, ...]
+    """Of a weighted sum of such counts; none of anything else, of which nothing is told."""
 
     def at(self, confidence: float) -> Interval:
-        """The interval of noise, and above it what may be lost; open where nothing tells, or all.
+        """The interval of noise, and beyond it what may be lost; open where nothing tells, or all.
 
         A value is lost if every row that has it is; any of them may be in this group.
         """
         low, high = self.before.at(confidence)
-        lost = lost_rows(self.profile, self.rows, self.cap, confidence)
-        above = high + (math.inf if lost is None else lost)
-        silent = above - low > WIDE * np.abs((low + high) / 2)
-        return np.where(silent, np.maximum(low, 0.0), low), np.where(silent, math.inf, above)
+        if not self.weights:
+            return np.full_like(low, -math.inf), np.full_like(high, math.inf)
+        found = lost_rows(self.profile, self.rows, self.cap, confidence)
+        lost = math.inf if found is None else found
+        rises = sum(weight for weight in self.weights if weight > 0)
+        falls = -sum(weight for weight in self.weights if weight < 0)
+        above = high + lost * rises if rises else high
+        below = low - lost * falls if falls else low
+        silent = above - below > WIDE * np.abs((low + high) / 2)
+        if rises:
+            above = np.where(silent, math.inf, above)
+        return (np.where(silent, -math.inf, below) if falls else below), above
 
 
 def quantile_of(draws: Floats, spread: float, level: float, *, gaussian: bool) -> Floats:
