@@ -2,6 +2,7 @@
 
 Notebooks, logs, debuggers and reports of failures print whatever objects and frames hold. So rows
 in memory are kept in a `Held`, and an error that leaves the library takes no local variable along.
+Nor does a value decide whether there is an error because numpy was told to raise or to warn.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import traceback
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+
+import numpy as np
 
 from deniable.errors import ParameterTypeError, PrivateValueError
 
@@ -108,12 +111,16 @@ def opened(source: object) -> object:
 
 
 def frameless(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """Decorator of what is given private rows: its errors do not carry them along."""
+    """Decorator of what is given private rows: its errors do not carry them along.
+
+    What numpy was told to do about numbers too large or too small (`np.seterr`) does not count.
+    """
 
     @wraps(call)
     def bare(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
         try:
-            return call(*args, **kwargs)
+            with np.errstate(all="ignore"):
+                return call(*args, **kwargs)
         except BaseException as error:
             try:
                 del args, kwargs

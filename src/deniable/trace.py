@@ -7,6 +7,9 @@ outputs are replayed. Who listens is a context variable: other threads never hea
 
 Who listens hears exact values. So ledgers, and with them the doors to private tables, are used
 only while nobody listens, or while who listened as they were made still does (`Heard`).
+
+Every release passes here, so here is what holds for all of them: an error keeps no value in its
+frames.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import Any, Protocol, TypeVar, cast
 
 from deniable.errors import DoorError
+from deniable.held import frameless, without_frames
 
 Result = TypeVar("Result")
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -71,6 +75,7 @@ def traced(method: Verb) -> Verb:
     if tuple(signature(method).parameters) == ("self", "value"):
         return cast("Verb", _traced_release(method))
 
+    @frameless
     @wraps(method)
     def verb(self: object, *given: object, **named: object) -> object:
         listener = LISTENER.get()
@@ -92,10 +97,19 @@ def _traced_release(method: Callable[..., object]) -> Callable[[object, object],
 
     @wraps(method)
     def verb(self: object, value: object) -> object:
-        listener = LISTENER.get()
-        if listener is None:
-            return method(self, value)
-        return listener.release(self, method.__name__, (value,), lambda: method(self, value))
+        try:
+            listener = LISTENER.get()
+            if listener is None:
+                return method(self, value)
+            return listener.release(self, method.__name__, (value,), partial(method, self, value))
+        except BaseException as error:
+            try:
+                del value
+                told = without_frames(error)
+            except BaseException as later:  # a second interrupt, while the first is cleaned
+                told = without_frames(later)
+        # Raised out here, where no frame below is alive.
+        raise told
 
     return verb
 

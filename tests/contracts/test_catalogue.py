@@ -4,7 +4,10 @@ import copy
 import dataclasses
 import math
 import pickle
+import traceback
+import warnings
 from dataclasses import dataclass
+from decimal import Inexact, localcontext
 from typing import Any
 
 import numpy as np
@@ -169,6 +172,57 @@ def test_bad_values_are_refused_before_any_randomness(entry, monkeypatch):
         with pytest.raises(dp.errors.PrivateValueError) as caught:
             entry.mechanism.release(refused)
         assert caught.value.__cause__ is None
+
+
+class Marked:
+    """What no mechanism takes."""
+
+    def __repr__(self) -> str:
+        return "a row"
+
+
+def test_no_error_carries_a_value_in_its_frames(entry):
+    for private in (Marked(), {"a": Marked()}, scored([1, 2, Marked()])):
+        with pytest.raises(dp.DeniableError) as caught:
+            entry.mechanism.release(private)
+        told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        frames = [frame.locals for frame in told.stack if "/deniable/" in frame.filename]
+        assert "a row" not in str(caught.value) + repr(frames)
+
+
+EXTREMES = [0, 1, -1, 5e-324, -5e-324, 1e-310, 1e-160, 1.7976931348623157e308, -1e308, 2**53 + 1]
+EXTREMES += [2**62, 2**63 - 1, -(2**63), 2**64, 10**30, -0.0]
+
+
+def with_extreme(value: Any, extreme: float) -> Any:
+    """The value with the extreme in one place."""
+    if isinstance(value, dp.Scores):
+        return scored([extreme, 0, 0])
+    if isinstance(value, dict):
+        return {name: abs(int(extreme)) % 2**63 for name in value}
+    if isinstance(value, tuple):
+        return (with_extreme(value[0], extreme), *value[1:])
+    if isinstance(value, list):
+        return [with_extreme(value[0], extreme), *value[1:]]
+    return int(extreme) if isinstance(value, int) else extreme
+
+
+def outcome(release: Any, value: Any) -> str:
+    try:
+        release(value)
+    except Exception as error:
+        return type(error).__name__
+    return "released"
+
+
+@pytest.mark.parametrize("extreme", EXTREMES, ids=repr)
+def test_what_numpy_and_python_were_told_decides_no_failure(entry, extreme):
+    value = with_extreme(entry.value, extreme)
+    usual = outcome(entry.mechanism.release, value)
+    with np.errstate(all="raise"), warnings.catch_warnings(), localcontext() as context:
+        warnings.simplefilter("error")
+        context.prec, context.traps[Inexact] = 3, True
+        assert outcome(entry.mechanism.release, value) == usual
 
 
 @pytest.fixture

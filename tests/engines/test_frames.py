@@ -1,5 +1,6 @@
 """Tables in memory are of a closed list of kinds, and their columns of a closed list of types."""
 
+import struct
 import traceback
 import uuid
 from datetime import time, timedelta
@@ -271,6 +272,77 @@ def test_a_cell_beside_its_dictionary_is_missing(place, kind):
     table = with_column(cells)
     assert asked(table, "SELECT COUNT(c) AS n FROM t") == 2
     assert asked(table, f"{COUNT} WHERE c IS NULL") == 1
+
+
+def written_over(cells, stored, forged):
+    """A column as it is read from a stream of which somebody changed some bytes."""
+    table = pa.table({**ROWS, "u": [1, 2, 3], "c": cells})
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as out:
+        out.write_table(table)
+    written = stream.getvalue().to_pybytes()
+    assert stored in written
+    return pa.ipc.open_stream(written.replace(stored, forged)).read_all()
+
+
+def in_four_bytes(*numbers):
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+def in_eight_bytes(*numbers):
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+WORDS = ["aaa", "bbbb", "ccccc"]
+LONG = [letter * 20 for letter in "abc"]
+FAR = 10**9
+ASTRAY = {
+    "an inner end": (pa.array(WORDS), in_four_bytes(3, 7, 12), in_four_bytes(FAR, 7, 12)),
+    "the last end": (pa.array(WORDS), in_four_bytes(3, 7, 12), in_four_bytes(3, 7, FAR)),
+    "before all": (pa.array(WORDS), in_four_bytes(3, 7, 12), in_four_bytes(-FAR, 7, 12)),
+    "long ends": (
+        pa.array(WORDS, pa.large_string()),
+        in_eight_bytes(3, 7, 12),
+        in_eight_bytes(-5, 7, 12),
+    ),
+    "bytes": (pa.array(WORDS, pa.binary()), in_four_bytes(3, 7, 12), in_four_bytes(9, 7, 12)),
+    "a view": (
+        pa.array(LONG, pa.string_view()),
+        b"bbbb" + in_four_bytes(0, 20),
+        b"bbbb" + in_four_bytes(0, FAR),
+    ),
+    "a view of nowhere": (
+        pa.array(LONG, pa.string_view()),
+        b"bbbb" + in_four_bytes(0, 20),
+        b"bbbb" + in_four_bytes(7, 20),
+    ),
+    "a dictionary": (
+        pa.array(WORDS).dictionary_encode(),
+        in_four_bytes(3, 7, 12),
+        in_four_bytes(FAR, 7, 12),
+    ),
+    "runs": (
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), pa.array(WORDS)),
+        in_four_bytes(1, 2, 3),
+        in_four_bytes(-FAR, 2, 3),
+    ),
+    "what runs": (
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), pa.array(WORDS)),
+        in_four_bytes(3, 7, 12),
+        in_four_bytes(FAR, 7, 12),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASTRAY)
+def test_cells_that_lie_astray_are_refused(case):
+    """An engine would show what lies there in memory, or end the process."""
+    cells, stored, forged = ASTRAY[case]
+    declared = {"u": "integer", "x": "number", "c": "text"}
+    assert asked(written_over(cells, stored, stored), COUNT, columns=declared) == 3
+    with pytest.raises(dp.ParameterError, match="source='c': is damaged") as told:
+        opened(written_over(cells, stored, forged), columns=declared)
+    assert told.value.__context__ is None
 
 
 @pytest.mark.parametrize("name", [b"arrow.uuid", b"arrow.bool8", b"arrow.json", b"geoarrow.wkb"])

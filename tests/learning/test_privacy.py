@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +11,17 @@ import pytest
 
 import deniable as dp
 from deniable.learning.projected import Objective, Slopes
-from deniable.learning.rows import GRID, SQUARE_GRID, Ranges, Rows, on_grid, read_features
+from deniable.learning.rows import (
+    GRID,
+    SQUARE_GRID,
+    Ranges,
+    Rows,
+    on_grid,
+    plain_labels,
+    read_features,
+    read_labels,
+    read_target,
+)
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments, nearest
 from deniable.privacy.accountants import gdp
 from deniable.privacy.units import Relation
@@ -456,3 +467,69 @@ def test_what_must_be_declared_is_asked_for(wrong):
 def test_classes_are_declared(classes):
     with pytest.raises(dp.ParameterError):
         dp.learning.GaussianNB(guarantee=BUDGET, bounds=(-1, 1), classes=classes).cost()
+
+
+DATES = [datetime(2020, 1, 1), datetime(2020, 1, 2)]
+PANDAS_CELLS = {
+    "complex": 1 + 2j,
+    "complex, but real": 1 + 0j,
+    "a text": "much",
+    "missing": None,
+    "no number": pd.NA,
+    "no time": pd.NaT,
+    "a time": pd.Timestamp("2020-01-01 00:00:00.000000001"),
+    "a time with a zone": pd.Timestamp("2020-01-01", tz="Europe/Berlin"),
+    "a day": DATES[0].date(),
+    "a span": pd.Timedelta(1),
+    "a long double": np.longdouble(1) / 3,
+    "huge": 10**400,
+    "a truth": True,
+    "a list": [1],
+    "raising": _Raising(),
+    "warning": _Warning(),
+}
+HELD = {
+    "numbers": [0.5, 1.0, 2.0],
+    "whole": [0, 1, 2],
+    "truths": [True, False, True],
+    "times": [*DATES, DATES[0]],
+    "texts": ["0.5", "a", "1"],
+}
+
+
+def in_one(cells):
+    return pd.Series(cells)
+
+
+def put_together(cells):
+    return pd.concat([pd.Series(cells[:3]), pd.Series(cells[3:], dtype=object)])
+
+
+@pytest.mark.parametrize("made", [in_one, put_together, pd.Index, pd.Categorical])
+@pytest.mark.parametrize("cell", PANDAS_CELLS)
+@pytest.mark.parametrize("held", HELD)
+def test_one_cell_of_pandas_decides_nothing_about_others(held, cell, made):
+    """The type of a column follows one cell, and how all others are held follows that type."""
+    others, labels = HELD[held], (0, 1, 0.5, "a", *DATES)
+    try:
+        usual, more = made(others), made([*others, PANDAS_CELLS[cell]])
+    except Exception:
+        pytest.skip("pandas makes none of it")
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert np.array_equal(read_target(more, 4)[:3], read_target(usual, 3), equal_nan=True)
+        assert (read_labels(more, 4, labels)[:3] == read_labels(usual, 3, labels)).all()
+        assert list(map(repr, plain_labels(more, 4)))[:3] == list(map(repr, plain_labels(usual, 3)))
+        for beside in ([0, 1, 2, 3], ["a"] * 4):
+            tables = [pd.DataFrame({"a": list(each), "b": beside[: len(each)]}) for each in
+                      (usual, more)]  # fmt: skip
+            before, after = map(read_features, tables)
+            assert np.array_equal(after[:3], before, equal_nan=True)
+
+
+def test_one_complex_cell_wipes_nobody_out():
+    rows = np.linspace(0, 10, 5000)
+    table = pd.DataFrame({"x": [*rows, 1 + 2j], "name": "nobody"})[["x"]]
+    model = dp.learning.LinearRegression(guarantee=dp.GDP(50), bounds=(0, 10), y_bounds=(0, 40))
+    for target in ([*(3 * rows), 0], pd.Series([*(3 * rows), 1j])):
+        assert model.fit(table, target).coef_ == pytest.approx([3], abs=0.1)

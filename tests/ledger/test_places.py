@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import traceback
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from deniable.ledger.filters import Budget
 from deniable.ledger.key import load_key
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.verify import verify
+from deniable.service.store import SurveyStore
 
 
 class TestFiles:
@@ -138,7 +140,11 @@ class TestKeys:
 
 
 @pytest.mark.parametrize(
-    "where", ["", ":memory:", "sqlite://", "sqlite:///", "postgresql+foo://x/y"]
+    "where",
+    [
+        *("", ":memory:", "sqlite://", "sqlite:///", "postgresql+foo://x/y", "mysql://x/y"),
+        *("sqlite://u@h/l.db", "sqlite:///l.db?mode=ro"),
+    ],
 )
 def test_places_that_keep_nothing_are_refused(where):
     with pytest.raises(dp.LedgerError):
@@ -154,10 +160,25 @@ def test_odd_file_names_are_file_names(tmp_path):
     assert (tmp_path / "plain.db").exists()
 
 
-def test_passwords_are_not_printed():
-    with pytest.raises(dp.LedgerError) as caught:
-        Ledger("postgresql://someone:s3cret@127.0.0.1:1/x?password=s3cret2")
-    assert "s3cret" not in str(caught.value)
+@pytest.mark.parametrize("open_at", [Ledger, SurveyStore], ids=["ledger", "survey store"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "postgresql://someone:s3cret@127.0.0.1:1/x?password=s3cret2",
+        *("postgresql://u:a@s3cret@127.0.0.1:1/x", "postgres://u:a@s3cret@s3cret@127.0.0.1:1/x"),
+        *("postgresql://u@/x?host=a@s3cret", "postgresql://u@127.0.0.1:1/x?dbname=s3cret@h/x"),
+        *("postgresql://u:s3cret@127.0.0.1:bad/x", "postgresql://u:s3cret@[::1/x"),
+        *("postgresql://u:s3cret@127.0.0.1:99999/x", "postgres://u:s3cret@127.0.0.1:1/x?no=one"),
+        *("mysql://u:s3cret@h/d", "sqlite://u:s3cret@h/d", "postgresql+no://u:s3cret@h/d"),
+    ],
+)
+def test_passwords_are_not_printed(open_at, where):
+    with pytest.raises(dp.DeniableError) as caught:
+        open_at(where)
+    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    frames = [frame.locals for frame in told.stack if "/deniable/" in frame.filename]
+    assert "s3cret" not in str(caught.value) + repr(frames)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_postgres_stays_in_its_schema(postgres):

@@ -1,8 +1,10 @@
 """What a caller gets wrong is refused before anything is spent, or just works."""
 
+import math
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import deniable as dp
@@ -118,3 +120,16 @@ def test_a_desk_serves_threads_one_after_another(own):
             each.join()
     assert len(found) == 24
     assert not failed
+
+
+@pytest.mark.parametrize("held", [list, tuple, pd.DataFrame], ids=lambda held: held.__name__)
+@pytest.mark.parametrize(
+    "cell", [None, math.nan, 0.5, 1.0, 2**63, 2**64, "a", 1j, 10**400, -1, pd.NA, [1]], ids=repr
+)
+def test_a_cell_that_is_no_code_moves_its_own_row_alone(held, cell):
+    """The type of all cells would follow from it."""
+    others = [[0, 1], [1, 0], [1, 1]]
+    usual = dp.synthesis.CodedRows(held(others), {"a": 2, "b": 2})
+    more = dp.synthesis.CodedRows(held([*others, [0, cell]]), {"a": 2, "b": 2})
+    moved = more.exact(("a", "b")) - usual.exact(("a", "b"))
+    assert moved.tolist() == [[0, int(isinstance(cell, float) and cell == 1)], [0, 0]]

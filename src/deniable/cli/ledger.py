@@ -143,7 +143,10 @@ def export(
     count = 0
     with Ledger(where, create=False) as ledger:
         names = _names(ledger, population)
-        out = to.open("x", encoding="utf-8")
+        try:
+            out = to.open("x", encoding="utf-8")
+        except FileExistsError:
+            raise ParameterError("to", str(to), "is there already; name another file") from None
         for name in names:
             for row in ledger.history(name):
                 out.write(json.dumps({"body": row.data, "mac": row.mac}, sort_keys=True) + "\n")

@@ -4,6 +4,9 @@ Arrow has more types than an engine reads. Some end it, whatever they hold; of s
 two cells; and some are not what they seem, as objects of Python, of which only the address is
 handed on. So what is read is listed, and nothing else reaches the engine: no type that somebody
 made, and no notes on columns, by which an engine takes bytes for a type of its own.
+
+Nothing that makes or reads an Arrow table looks whether its cells lie where it says. An engine that
+follows one elsewhere reads what lies there in memory, or ends the process. So that is looked at.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 
 from deniable.engines.leaves import NESTED, unknown
 from deniable.engines.sources import check_names
+from deniable.errors import ParameterError
 
 _PLAIN = frozenset(
     {"Boolean", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"}
@@ -56,16 +60,59 @@ def of_arrow(table: Any) -> Frame:
         if why := _why_unread(pyarrow, column.type):
             hidden[name] = why
         else:
+            _check_lies_within(pyarrow, name, column)
             kept[name] = _within(pyarrow, column)
     return Frame(pyarrow.table(kept), hidden)
 
 
-def _within(arrow: Any, column: Any) -> Any:
-    """A column in which cells that point beside their dictionary are missing.
+def _check_lies_within(arrow: Any, name: str, column: Any) -> None:
+    """Refuse a column whose cells do not lie in its own memory, one after the other."""
+    try:
+        for chunk in column.chunks:
+            _check_chunk(arrow, chunk)
+    except (arrow.ArrowException, _AstrayError):
+        astray = True
+    else:
+        astray = False
+    if astray:  # out here, for what Arrow says quotes numbers
+        raise ParameterError(
+            "source", name, "is damaged: its cells do not lie where the Arrow table says"
+        )
 
-    Nothing that makes or reads an Arrow table looks whether one does, and an engine that follows it
-    reads what lies there in memory, or ends the process.
-    """
+
+def _check_chunk(arrow: Any, array: Any) -> None:
+    """Raise where cells lie astray. Whether a text is one, its leaf looks at, cell by cell."""
+    types, kind = arrow.types, array.type
+    array.validate()
+    if types.is_dictionary(kind):
+        _check_chunk(arrow, array.dictionary)
+    elif types.is_run_end_encoded(kind):
+        ends = array.run_ends.to_numpy()
+        if (ends < 1).any() or (ends[1:] <= ends[:-1]).any():
+            raise _AstrayError
+        _check_chunk(arrow, array.values)
+    elif (stored := _bytes_of(arrow, kind)) is not None:
+        array.view(stored).validate(full=True)
+
+
+def _bytes_of(arrow: Any, kind: Any) -> Any:
+    """What stores cells of different lengths, as bytes; None of other types."""
+    return {
+        arrow.string(): arrow.binary(),
+        arrow.binary(): arrow.binary(),
+        arrow.large_string(): arrow.large_binary(),
+        arrow.large_binary(): arrow.large_binary(),
+        arrow.string_view(): arrow.binary_view(),
+        arrow.binary_view(): arrow.binary_view(),
+    }.get(kind)
+
+
+class _AstrayError(Exception):
+    """Cells do not lie one after the other."""
+
+
+def _within(arrow: Any, column: Any) -> Any:
+    """A column in which cells that point beside their dictionary are missing."""
     if not arrow.types.is_dictionary(column.type):
         return column
     from pyarrow import compute  # noqa: PLC0415  (slow to import)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from deniable.engines.arrow_columns import Frame, of_arrow, of_polars
@@ -21,6 +23,9 @@ from deniable.engines.sources import check_names
 from deniable.errors import ParameterError
 from deniable.held import is_pandas, opened
 from deniable.tables import ColumnType, hold
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -71,6 +76,45 @@ def _copied(table: Any) -> Any:
     with pyarrow.ipc.new_stream(written, table.schema) as stream:
         stream.write_table(table)
     return pyarrow.ipc.open_stream(written.getvalue()).read_all()
+
+
+def pandas_cells(values: Any) -> npt.NDArray[Any] | None:
+    """What pandas holds, as an array of cells as each would be alone; None of anything else.
+
+    Where all columns are of real numbers they are that, however they are held.
+    """
+    import numpy  # noqa: PLC0415  (not needed where there is no table in memory)
+
+    columns = _columns_of(values)
+    if columns is None:
+        return None
+    kinds = [column.dtype for column in columns]
+    if all(isinstance(kind, numpy.dtype) and kind.kind in "fiub" for kind in kinds):
+        return numpy.asarray(values)
+    cells = numpy.empty((len(values), len(columns)), dtype=object)
+    with warnings.catch_warnings(action="ignore"):  # one would tell of a row
+        for place, column in enumerate(columns):
+            read = map(_read_by(_alone), _each(column.array))
+            cells[:, place] = numpy.fromiter(read, object, len(column))
+    return cells if is_pandas(values) else cells[:, 0]
+
+
+def _alone(value: Any) -> Any:
+    """A cell as pandas holds it in a column of its kind."""
+    if isinstance(value, datetime):
+        return _pandas().Timestamp(value)
+    return _pandas().Timedelta(value) if isinstance(value, timedelta) else value
+
+
+def _columns_of(values: Any) -> list[Any] | None:
+    """The columns of a pandas table, or the one of a Series or its like."""
+    if is_pandas(values):
+        return [values.iloc[:, place] for place in range(values.shape[1])]
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return None
+    rows = (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)
+    return [pandas.Series(values)] if isinstance(values, rows) else None
 
 
 def arrow_types() -> dict[ColumnType, Any]:

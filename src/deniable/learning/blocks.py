@@ -13,9 +13,10 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import frameless
 from deniable.learning.noise import ALL, Mechanism, Neighbours, mechanism_for
 from deniable.learning.priced import PricedEstimator
-from deniable.learning.rows import GRID, Floats, read_column, read_features
+from deniable.learning.rows import GRID, Floats, plain_labels, read_features
 from deniable.learning.scikit import read_classes, read_pair, read_positive
 from deniable.learning.sums import Integers
 from deniable.mechanisms.base import Plain
@@ -144,13 +145,14 @@ class SubsampledEstimator(PricedEstimator):
     def loss(self) -> Loss:
         return self._mechanism().loss
 
+    @frameless
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from private rows. Unledgered: the caller keeps the budget."""
         mechanism = self._mechanism()
         shapes, (low, high) = self._shapes(), read_pair(self.bounds, "bounds")
         values = read_features(X)
         labelled = y is not None
-        labels = read_column(y, len(values)).tolist() if labelled else [None] * len(values)
+        labels = plain_labels(y, len(values)) if labelled else [None] * len(values)
         records = [
             (row, label)
             for row, label in zip(values, labels, strict=True)

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.errors import ParameterError
+from deniable.held import frameless
 from deniable.learning.reals import normals, uniforms
 from deniable.learning.rows import Floats, Rows, read_numbers, signed
 from deniable.mechanisms.selection import Exponential
@@ -83,6 +84,7 @@ class LineExponential:
         low, high = map(float, self.bounds)
         return np.linspace(low, high, self.cells)
 
+    @frameless
     def release(self, value: Any) -> float:
         low, high = map(float, self.bounds)
         numbers = read_numbers(value)

@@ -12,6 +12,7 @@ import numpy as np
 from deniable.closed import exactly, frozen, read_names, read_text
 from deniable.engines.base import LazySnapshot, Step
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import frameless
 from deniable.learning.bayes import GaussianNB
 from deniable.learning.classifier import LinearClassifier
 from deniable.learning.clustering import KMeans
@@ -196,6 +197,7 @@ class _Whole:
     def loss(self) -> Loss:
         return self._model()._charged()
 
+    @frameless
     def release(self, value: Rows) -> dict[str, Any]:
         """Fit, and tell what was learned: for estimators that need rows."""
         model = self._model()

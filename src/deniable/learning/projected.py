@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import ParameterError
+from deniable.held import frameless
 from deniable.learning.noise import Mechanism, Neighbours, Share, mechanism_for, price
 from deniable.learning.rows import (
     GRID,
@@ -160,6 +161,7 @@ class ProjectedDescent:
         """How far the mean loss is above its least on the ball, in expectation, at most."""
         return float(self.radius) * self._longest / math.sqrt(self.steps)
 
+    @frameless
     def release(self, value: Any) -> Floats:
         """The weights, from (X, y)."""
         if not isinstance(value, tuple) or len(value) != 2:

@@ -11,7 +11,9 @@ lie in memory; `times` and `lengths` add column by column, by operations on sing
 round alike wherever a row stands.
 
 A fault that only private values show (NaN, infinities, text among numbers, a label that nobody
-declared) never raises: the row counts as nothing. Shapes and types are public, and refused.
+declared) never raises: the row counts as nothing. Shapes and types are public, and refused. The
+types of what pandas holds are not: one cell decides how all others of its column are held. So that
+is read cell by cell.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 
+from deniable.engines.frames import pandas_cells
 from deniable.errors import ParameterError, ParameterTypeError
 from deniable.tables import ColumnType, unfit
 
@@ -268,6 +271,12 @@ def _place(places: dict[Any, int], label: Any) -> int:
         return -1
 
 
+def plain_labels(values: Any, count: int) -> list[Any]:
+    """One value for each row: a whole number is one, in a column of fractions as well."""
+    column = read_column(values, count).tolist()
+    return [int(each) if isinstance(each, float) and each.is_integer() else each for each in column]
+
+
 def read_column(values: Any, count: int) -> npt.NDArray[Any]:
     """One value for each row, as they are."""
     if values is None:
@@ -288,6 +297,8 @@ def _array(values: Any) -> npt.NDArray[Any]:
     try:
         if isinstance(values, np.ma.MaskedArray):
             return np.ma.filled(values.astype(object), None)
+        if (cells := pandas_cells(values)) is not None:
+            return cells
         if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
             return np.asarray(values)
         listed = list(values)
@@ -322,8 +333,10 @@ def _numbers(array: npt.NDArray[Any], argument: str) -> Floats:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, complex | np.complexfloating):
+    if isinstance(value, np.datetime64 | np.timedelta64):
         return math.nan
+    if isinstance(value, complex | np.complexfloating):
+        return math.nan if value.imag else float(value.real)
     try:
         return float(value)
     except Exception:  # no number, or beyond any double

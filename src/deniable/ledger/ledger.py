@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from deniable.closed import exactly
 from deniable.errors import BudgetError, DoorError, LedgerError, ParameterError, ParameterTypeError
+from deniable.held import frameless
 from deniable.ledger import policy
 from deniable.ledger.entries import (
     EntryKind,
@@ -65,6 +66,7 @@ class Ledger:
     `heard` says who may listen while it is used.
     """
 
+    @frameless
     def __init__(
         self,
         where: str | Path | None = None,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from deniable.errors import ParameterError, ParameterTypeError
+from deniable.held import frameless
 from deniable.lazy import lazy
 from deniable.mechanisms.gaps import Gap
 from deniable.mechanisms.laws import Norm
@@ -119,6 +120,7 @@ class PostProcessed:
     def loss(self) -> Loss:
         return self.mechanism.loss
 
+    @frameless
     def release(self, value: Any) -> Any:
         return self.function(self.mechanism.release(value))
 

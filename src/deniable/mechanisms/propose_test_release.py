@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import ParameterError, PrivateValueError
-from deniable.held import frameless
 from deniable.lazy import lazy
 from deniable.mechanisms.base import Pairs, Plain
 from deniable.mechanisms.gaps import Gap, by_norm, moved_by, real_moves, records_apart
@@ -117,7 +116,6 @@ class ProposeTestRelease:
         return Laplace(epsilon=self.epsilon / 2, sensitivity=self.bound, relation=self.relation)
 
     @traced
-    @frameless
     def release(self, value: Any) -> float | None:
         """Release the function of the data, if it is stable enough."""
         if self.function == Robust.SCALE:

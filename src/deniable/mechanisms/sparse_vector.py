@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError, StreamExhaustedError
+from deniable.held import frameless
 from deniable.lazy import lazy
 from deniable.mechanisms.base import Pairs
 from deniable.mechanisms.gaps import Gap, largest, misshapen
@@ -101,6 +102,7 @@ class SparseVector:
         moved = self.positives * self.sensitivity
         return Laplace(epsilon=self.shares[2], sensitivity=moved, relation=self.relation)
 
+    @frameless
     def release(self, value: Any) -> SparseStream:
         """Open a stream, and put these private values to it, until it ends; a list, or none yet.
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import ParameterError, PrivateValueError
-from deniable.held import frameless
 from deniable.lazy import lazy
 from deniable.mechanisms.base import Plain
 from deniable.mechanisms.children import bytes_in_child
@@ -114,7 +113,6 @@ class SubsampleAggregate:
         return replace(self._combiner.loss, relation=self.relation)
 
     @traced
-    @frameless
     def release(self, value: Sequence[Any]) -> float:
         """Run the function on blocks of the records and release what they agree on."""
         if type(value) not in (list, tuple, np.ndarray):

@@ -22,6 +22,7 @@ Coins = npt.NDArray[np.bool_]
 # (PROOF.md, section 4).
 SLACK = 2.0**-40
 _TERMS = 22
+_NOTHING = 2.0**-60
 _WHOLE = 64
 
 
@@ -89,6 +90,8 @@ def exp_minus_floats(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """
     whole = np.minimum(np.floor(x), _WHOLE)
     rest = np.minimum(x - whole, 1.0)
+    # So little moves nothing, and its products would be too small for doubles.
+    rest = np.where(rest < _NOTHING, 0.0, rest)
     value = np.ones_like(rest)
     for order in range(_TERMS, 0, -1):
         value = 1.0 - rest * value / order

@@ -149,8 +149,8 @@ def _deficits(scores: ScoreList, factor: Fraction, best: Fraction) -> npt.NDArra
     else:
         scores = scores.astype(np.float64)
         # Halves: the difference of two doubles may exceed the largest one. Infinity is an honest
-        # product: it lands on the last level.
-        with np.errstate(over="ignore"):
+        # product: it lands on the last level. What is too small for doubles is as good as nothing.
+        with np.errstate(over="ignore", under="ignore"):
             deficit = (scores.max() / 2 - scores / 2) * float(2 * factor)
     return np.maximum(deficit * (1 - 2.0**-49) - 2.0**-49, 0.0)
 

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from deniable.errors import LedgerError, MissingExtraError, ParameterError, SurveyStoreError
+from deniable.ledger.stores.address import AddressError, read_address
 from deniable.ledger.stores.own import PATIENCE, OneFile, OwnEngine
 from deniable.ledger.stores.postgres import Home, check_tables, find_home, pin
 from deniable.randomness.fork import unforked
@@ -143,14 +144,14 @@ def _open(where: str | Path, *, create: bool) -> sa.Engine:
     text = str(where)
     if "://" not in text:
         return _sqlite(Path(text).absolute(), create=create)
+    url, wrong = _address(text)
+    if url is None:
+        raise ParameterError("store", "a URL", wrong)
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(Path(url.database or "").absolute(), create=create)
     try:
-        url = sa.make_url(text)
-        if url.get_backend_name() == "sqlite":
-            return _sqlite(Path(url.database or "").absolute(), create=create)
-        if url.get_backend_name() != "postgresql":
-            raise ParameterError("store", url.get_backend_name(), "must be SQLite or Postgres")
         return sa.create_engine(
-            url.set(drivername="postgresql+psycopg"),
+            url,
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",
             hide_parameters=True,
@@ -160,6 +161,13 @@ def _open(where: str | Path, *, create: bool) -> sa.Engine:
         raise MissingExtraError("surveys in Postgres", "postgres") from None
     except SQLAlchemyError:
         raise ParameterError("store", "a URL", "must be postgresql://... or a file") from None
+
+
+def _address(text: str) -> tuple[sa.URL | None, str]:
+    try:
+        return read_address(text), ""
+    except AddressError as wrong:
+        return None, str(wrong)
 
 
 def _sqlite(file: Path, *, create: bool) -> sa.Engine:

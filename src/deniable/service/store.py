@@ -26,6 +26,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from deniable.errors import BudgetError, ParameterError
+from deniable.held import frameless
 from deniable.service.admission import Tokens, tokens_of
 from deniable.service.batches import Batches
 from deniable.service.blind_tokens import paper_secret
@@ -58,6 +59,7 @@ class SurveyStore:
     folder `keys`. Without `create` a store that does not exist is refused, not made.
     """
 
+    @frameless
     def __init__(self, where: str | Path, *, keys: Path | None = None, create: bool = True) -> None:
         self._database = Database(where, create=create)
         self._keys = keys

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from deniable.engines.frames import pandas_cells
 from deniable.errors import ParameterError, ParameterTypeError
-from deniable.held import Held
+from deniable.held import Held, frameless
 from deniable.privacy.units import Relation, read_relation
 from deniable.synthesis.domain import Clique, Counts, Domain
 
@@ -58,6 +59,7 @@ class CodedRows:
     bound = 1
     steps = 1
 
+    @frameless
     def __init__(
         self,
         rows: Any,
@@ -66,7 +68,7 @@ class CodedRows:
         relation: Relation | str = Relation.ADD_REMOVE,
     ) -> None:
         declared = domain if isinstance(domain, Domain) else Domain(domain)
-        codes = np.asarray(rows)
+        codes = _codes(rows)
         if codes.ndim != 2 or codes.shape[1] != len(declared):
             raise ParameterError(
                 "rows", "an array", f"must have {len(declared)} columns, as the domain declares"
@@ -92,6 +94,33 @@ class CodedRows:
         for column, size in zip(clique, shape, strict=True):
             cell = cell * size + codes[self.domain.place(column)]
         return np.bincount(cell, minlength=self.domain.size(clique)).reshape(shape)
+
+
+def _codes(rows: Any) -> npt.NDArray[Any]:
+    """An array of codes; in lists and in pandas tables what is none is one of no domain.
+
+    Of these the type of all cells would follow from one.
+    """
+    cells = pandas_cells(rows)
+    if cells is None and isinstance(rows, list | tuple):
+        try:
+            cells = np.array([[*row] for row in rows], dtype=object)
+        except Exception:  # what it says may quote a row
+            raise ParameterError("rows", "a list", "must be rows of equal length") from None
+    if cells is None:
+        return np.asarray(rows)
+    if cells.dtype.kind in "iub":
+        return cells
+    codes = np.fromiter(map(_code, cells.ravel().tolist()), np.int64, cells.size)
+    return codes.reshape(cells.shape)
+
+
+def _code(cell: Any) -> int:
+    try:
+        number = int(cell)
+        return number if number == cell and -1 < number < _MOST_CELLS else -1
+    except Exception:  # no number
+        return -1
 
 
 def check_cells(domain: Domain, clique: Clique) -> None:

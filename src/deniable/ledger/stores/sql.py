@@ -21,6 +21,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
 from deniable.errors import LedgerError, LedgerTamperedError, MissingExtraError
 from deniable.ledger.entries import EntryKind, Row
 from deniable.ledger.stores import own
+from deniable.ledger.stores.address import AddressError, read_address
 from deniable.ledger.stores.base import Decide
 from deniable.ledger.stores.own import OneFile, OwnEngine, durable
 from deniable.ledger.stores.postgres import (
@@ -380,17 +381,10 @@ def _read_url(where: str | Path) -> sa.URL:
     if "://" not in text:
         return sa.URL.create("sqlite", database=text)
     try:
-        url = sa.engine.make_url(text)
-        backend = url.get_backend_name()
-    except (SQLAlchemyError, ValueError):
-        raise LedgerError("the place of the ledger is neither a path nor a URL") from None
-    if backend == "postgres" or (backend == "postgresql" and url.drivername == "postgresql"):
-        url = url.set(drivername="postgresql+psycopg")
-    elif backend not in _MIGRATIONS:
-        raise LedgerError("a ledger lives in SQLite or Postgres")
-    if backend == "sqlite" and (url.query or url.drivername not in ("sqlite", "sqlite+pysqlite")):
-        raise LedgerError("a ledger in SQLite is a plain file: sqlite:///path, without options")
-    return url
+        return read_address(text)
+    except AddressError as wrong:
+        told = str(wrong)
+    raise LedgerError(f"the place of the ledger, where it is no path, {told}")
 
 
 def _first_line(cause: SQLAlchemyError) -> str:
