@@ -17,8 +17,8 @@ nothing about the data.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -90,7 +90,8 @@ class Door:
         self._drawn = drawn
         self._resumable = resumable
         self._mark = process_mark()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._taken = False
         self._losses: list[Loss] = []
         self._streams: list[SparseStream] = []
         self._open = True
@@ -156,7 +157,7 @@ class Door:
 
         It costs nothing more, and like a draw it ends with the door.
         """
-        with self._lock:
+        with self._turn():
             self._check()
             if not any(each is stream for each in self._streams):
                 raise DoorError("a door asks only the streams that its own draws opened")
@@ -176,8 +177,20 @@ class Door:
             self._streams.append(made)
         return made
 
-    def _debit(self, loss: Loss) -> None:
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One at a time; a signal handler of the thread whose turn it is, is refused at once."""
         with self._lock:
+            if self._taken:
+                raise DoorError("a signal handler uses a door in the midst of its use")
+            self._taken = True
+            try:
+                yield
+            finally:
+                self._taken = False
+
+    def _debit(self, loss: Loss) -> None:
+        with self._turn():
             self._check()
             if loss.relation != self._reservation.loss.relation:
                 raise DoorError("a draw must be stated under the relation of its door")
@@ -194,7 +207,7 @@ class Door:
 
     def close(self, value: object) -> Release:
         """Record the answer and end the door."""
-        with self._lock:
+        with self._turn():
             self._check()
             stated("answer", value)
             recorded = self._ledger.answer(self._reservation, value, drawn=self._apart())
@@ -206,7 +219,7 @@ class Door:
 
         `second` may depend on the released value alone.
         """
-        with self._lock:
+        with self._turn():
             self._check()
             stated("answer", value)
             recorded, reservation = self._ledger.settle(

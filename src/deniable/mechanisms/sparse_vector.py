@@ -157,7 +157,8 @@ class SparseStream:
 
     def __init__(self, mechanism: SparseVector, values: Iterable[Any] = ()) -> None:
         self._mechanism = mechanism
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._asked = False
         self._mark = process_mark()
         self._left = mechanism.positives
         level = mechanism.lattice.nearest_exact(mechanism.threshold) / mechanism.lattice.step
@@ -189,13 +190,24 @@ class SparseStream:
             raise StreamExhaustedError("this stream was opened in another process; open one here")
         read_real(value)  # what cannot be compared is refused, even at the end
         with self._lock:
-            if self._left == 0:
+            if self._asked:  # by the very thread that holds the lock: it would be its own wait
                 raise StreamExhaustedError(
-                    f"this stream has given its {self.mechanism.positives} positive answers; "
-                    "open another one, at its full price"
+                    "a signal handler asks a stream in the midst of its answer; open another one"
                 )
-            answer = self._compare(value)
-            self._left -= answer.above
+            self._asked = True
+            try:
+                return self._answer(value)
+            finally:
+                self._asked = False
+
+    def _answer(self, value: Any) -> AboveThreshold:
+        if self._left == 0:
+            raise StreamExhaustedError(
+                f"this stream has given its {self.mechanism.positives} positive answers; "
+                "open another one, at its full price"
+            )
+        answer = self._compare(value)
+        self._left -= answer.above
         return answer
 
     @traced

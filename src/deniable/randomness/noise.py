@@ -114,11 +114,15 @@ class ChoiceLaw:
 
 
 class _Pool:
-    """Draws made in advance, for one process."""
+    """Draws made in advance, for one process.
+
+    `drawing` is seen true only by a signal handler of the thread that holds the lock.
+    """
 
     def __init__(self, mark: tuple[int, int]) -> None:
         self.mark = mark
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.drawing = False
         self.values = np.empty(0, dtype=np.int64)
         self.left = 0
 
@@ -145,12 +149,23 @@ class Noise:
             # each pool is fresh.
             pool = self._pool = _Pool(mark)
         with pool.lock:
-            if pool.left == 0:
-                pool.values = self._sampler.sample(_POOL, SECURE)
-                pool.left = _POOL
-            pool.left -= 1
-            value = int(pool.values[pool.left])
-            pool.values[pool.left] = 0
+            if not pool.drawing:
+                pool.drawing = True
+                try:
+                    return self._next(pool)
+                finally:
+                    pool.drawing = False
+        # We are a signal handler in the midst of `_next`: the pool is left to it.
+        self._pool = _Pool(mark)
+        return self.one()
+
+    def _next(self, pool: _Pool) -> int:
+        if pool.left == 0:
+            pool.values = self._sampler.sample(_POOL, SECURE)
+            pool.left = _POOL
+        pool.left -= 1
+        value = int(pool.values[pool.left])
+        pool.values[pool.left] = 0
         return value
 
     def wipe(self) -> None:

@@ -9,6 +9,8 @@ What the source promises, each with a test:
 * **Fork.** A child never repeats its parent or a sibling: state belongs to one process and is left
   behind in a child, whoever forked it (`fork.py`), even while another thread held the lock.
 * **Threads.** One lock; two threads never share a byte.
+* **Signals.** A handler that draws while its own thread is drawing does not wait for it, and starts
+  a stream of its own, which the process goes on with.
 * **No seed.** There is no argument through which one could be given.
 """
 
@@ -41,11 +43,15 @@ class Source(Protocol):
 
 
 class _Keystream:
-    """The state of one process: a cipher, its lock, and how far it has run."""
+    """The state of one process: a cipher, its lock, and how far it has run.
+
+    `filling` is seen true only by a signal handler of the thread that holds the lock.
+    """
 
     def __init__(self, mark: tuple[int, int]) -> None:
         self.mark = mark
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.filling = False
         self._left = 0
         self._cipher: CipherContext | None = None
 
@@ -91,8 +97,16 @@ class SecureSource:
             # start anew: each stream is fresh.
             stream = self._stream = _Keystream(mark)
         with stream.lock:
-            stream.fill(memoryview(out.data), count)
-        return out[:count]
+            if not stream.filling:
+                stream.filling = True
+                try:
+                    stream.fill(memoryview(out.data), count)
+                finally:
+                    stream.filling = False
+                return out[:count]
+        # We are a signal handler in the midst of `fill`.
+        self._stream = _Keystream(mark)
+        return self.draw(count)
 
 
 def _operating_system_bytes(count: int) -> bytes:
