@@ -66,11 +66,12 @@ def gaussian(kind: str, sigma: Fraction) -> Draw:
 
 
 def _of(kind: str, law: Any, steps: int) -> Draw:
+    one = noise(law).one
     if kind == INTEGER:
-        return lambda: noise(law).one()
+        return one
     if kind == RATIONAL:
-        return lambda: Fraction(noise(law).one(), steps)
-    return lambda: noise(law).one() / steps
+        return lambda: Fraction(one(), steps)
+    return lambda: one() / steps
 
 
 def half_line(moves: float) -> Best:
@@ -254,14 +255,14 @@ def stream_of_values() -> Fault:
     """Sparse vector: every noisy value that is compared is shown."""
     draw = laplace(INTEGER, 40)
     rng = np.random.default_rng(4)
-    drawn = rng.laplace(size=(_SIMULATED // 5, 12))
+    drawn = rng.laplace(size=(_SIMULATED // 5, 8))
 
     def score(values: Any) -> Any:
         return (np.abs(values) - np.abs(values - 0.25)).sum(axis=1)
 
-    best = float((score(drawn + 0.25) > 1.8).mean()), float((score(drawn) > 1.8).mean())
+    best = float((score(drawn + 0.25) > 1.3).mean()), float((score(drawn) > 1.3).mean())
     name = "sparse vector: all values are shown"
-    pairs: Pairs = [([0] * 12, [10] * 12)]
+    pairs: Pairs = [([0] * 8, [10] * 8)]
     return Fault(name, INTEGER, 40, lambda xs: [x + draw() for x in xs], ONE, pairs, best)
 
 
@@ -449,20 +450,20 @@ def replaced_as_added() -> Fault:
 
 
 def split_forgotten() -> Fault:
-    """Ten questions share a budget of one, and each takes a fifth."""
-    draw = laplace(FLOAT, 5)
+    """Six questions share a budget of one, and each takes a third."""
+    draw = laplace(FLOAT, 3)
     rng = np.random.default_rng(3)
-    drawn = rng.laplace(scale=5, size=(_SIMULATED // 5, 10))
+    drawn = rng.laplace(scale=3, size=(_SIMULATED // 5, 6))
 
     def score(values: Any) -> Any:
-        return (np.abs(values) - np.abs(values - 1)).sum(axis=1) / 5
+        return (np.abs(values) - np.abs(values - 1)).sum(axis=1) / 3
 
     best = float((score(drawn + 1) > 1.4).mean()), float((score(drawn) > 1.4).mean())
     return Fault(
         "a budget split too well",
         FLOAT,
-        5,
-        lambda x: [x + draw() for _ in range(10)],
+        3,
+        lambda x: [x + draw() for _ in range(6)],
         ONE,
         [(0.0, 1.0)],
         best,

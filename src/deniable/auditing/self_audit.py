@@ -44,6 +44,7 @@ QUICK, FULL = 1_000, 50_000
 
 _LINE = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
 _WORLDS = 250
+_SCALES = {"1": 1, "10": 10, "1,000": 1000, "10^6": 10**6, "2^20": 2**20, "2^40": 2**40}
 _DELTA = 1e-6
 
 
@@ -186,7 +187,22 @@ def mechanism_subjects() -> list[Subject]:
         Subject(
             "mechanisms", "SubsampleAggregate", cut, cut.loss, [(few, [*few, 10.0])], share=0.02
         ),
+        *_wide_subjects(),
     ]
+
+
+def _wide_subjects() -> list[Subject]:
+    """Whole numbers with noise of every width that samplers build in another way."""
+    found = []
+    for name, scale in _SCALES.items():
+        pairs = [(0, scale)]
+        laplace = Geometric(scale=scale, sensitivity=scale)
+        normal = DiscreteGaussian(sigma=scale, sensitivity=scale)
+        found += [
+            Subject("mechanisms", f"Geometric of scale {name}", laplace, PureDP(1), pairs),
+            Subject("mechanisms", f"DiscreteGaussian of {name}", normal, normal.loss, pairs),
+        ]
+    return found
 
 
 def _mean(records: list[float]) -> float:
