@@ -19,5 +19,5 @@ def power(claim: Claim, more: float, less: float, trials: int, level: float) -> 
     """
     hits, misses = (binom.ppf(_PLACES, trials, p).astype(np.int64) for p in (more, less))
     sure = below(hits, trials, level / 2)
-    allowed = claim.allowed(above(misses, trials, level / 2))
+    allowed = claim.chosen_by(above(misses, trials, level / 2))
     return float((sure[:, None] > allowed[None, :]).mean())
