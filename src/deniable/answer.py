@@ -232,12 +232,7 @@ class Answer:
         columns = self._with_ends(0.95)
         rows = zip(*columns.values(), strict=True)
         plain = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
-        cost = {
-            "epsilon": None if self.cost.epsilon is None else float(self.cost.epsilon),
-            "rho": float(self.cost.rho),
-            "delta": float(self.cost.delta),
-        }
-        told = {"rows": plain, "confidence": 0.95, "cost": cost, "entry": self.head}
+        told = {"rows": plain, "confidence": 0.95, "cost": self.cost.to_json(), "entry": self.head}
         return json.dumps({**told, "repeated": self.repeated, "labels": self.labels}, indent=2)
 
     def to_csv(self) -> str:

@@ -174,7 +174,8 @@ class Session:
     @property
     def parts(self) -> Parts:
         """Catalogue, engine, ledger, budget and analyst, for synthesis and learning."""
-        self._refuse_if_closed()
+        if self._is_closed:
+            raise EngineError(faults.CLOSED)
         return Parts(
             self._catalogue,
             self._engine,
@@ -184,10 +185,6 @@ class Session:
             self._allow_real_arithmetic,
             self._counts,
         )
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise EngineError(faults.CLOSED)
 
     def cancel(self) -> None:
         """End the question that another thread is asking. What was charged stays charged."""
@@ -234,14 +231,9 @@ class Session:
 
     @property
     def _answering(self) -> Answering:
-        self._refuse_if_closed()
-        return Answering(
-            Planner(self._catalogue, self._engine, self._budget),
-            self._ledger,
-            self._who,
-            self._counts,
-            self._changes,
-        )
+        parts = self.parts
+        planner = Planner(parts.catalogue, parts.engine, parts.budget)
+        return Answering(planner, parts.ledger, parts.who, parts.counts, self._changes)
 
     @property
     def remaining(self) -> dict[str, Balance]:

@@ -263,12 +263,17 @@ def grid_of(bounds: Bounds, step: Fraction | None, *, integer: bool) -> Fraction
         return step
     if integer:
         return Fraction(1)
-    span, power = (high - low) / (1 << 24), Fraction(1)
-    while power > span:
-        power /= 2
-    while power * 2 <= span:
-        power *= 2
-    return power
+    return power_of_two_below((high - low) / (1 << 24))
+
+
+def power_of_two_below(value: Fraction) -> Fraction:
+    """The largest power of two that is no larger."""
+    step = Fraction(1)
+    while step > value:
+        step /= 2
+    while step * 2 <= value:
+        step *= 2
+    return step
 
 
 def read_table(value: object, wanted: str) -> PrivateTable | PublicTable:

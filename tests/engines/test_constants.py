@@ -50,7 +50,7 @@ ALLOWED = {
     ("engines/spark_functions.py", "unit"): "microseconds of a part of a date, from a list of ours",
     **LEAVES,
     ("engines/leaves.py", "longest"): _OURS,
-    ("engines/postgres_parts.py", "PARTS"): _OURS,
+    ("engines/postgres_sql.py", "PARTS"): _OURS,
     ("engines/scratch.py", "UNSHARED"): "names of optimizers, from a list of ours",
     ("query/run/emit.py", "_limit(plan, l2=l2)"): _COUNT,
     ("query/run/emit.py", "limit"): _COUNT,

@@ -5,8 +5,8 @@ import pytest
 
 from deniable.engines.base import Step
 from deniable.engines.postgres import Postgres, postgres
-from deniable.engines.postgres_parts import PARTS, in_parts, rows_of
 from deniable.engines.postgres_settings import beginning
+from deniable.engines.postgres_sql import PARTS, in_parts, rows_of
 
 LONG = 1_000
 

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 import deniable as dp
-from deniable.engines.postgres_parts import PARTS
+from deniable.engines.postgres_sql import PARTS
 from deniable.query.read.build import Spend
 from postgres import Postgres
 

@@ -211,7 +211,7 @@ def opened(unit="u", **columns):
 def test_what_passed_is_not_tried_again(monkeypatch):
     """In no session; but on other columns, of another unit, or beside other constants it is."""
     text, tried = "SELECT u, s, COUNT(*) FROM t GROUP BY u, s", []
-    monkeypatch.setattr(Shadow, "_fault", lambda shadow, steps: tried.append(steps))
+    monkeypatch.setattr(Shadow, "_tried", lambda shadow, steps, home: tried.append(steps))
     monkeypatch.setattr(shadow, "_PASSED", set())
     with opened() as engine:
         engine.check([Step(text, text)])

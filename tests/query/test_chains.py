@@ -11,7 +11,7 @@ from sqlglot import exp
 import deniable as dp
 from deniable.engines.postgres_sql import PostgresWriter
 from deniable.engines.spark_sql import SparkWriter
-from deniable.query.read.chains import halved
+from deniable.query.read.resolve import halved
 from deniable.tables import ColumnType, Schema
 
 PEOPLE = 400

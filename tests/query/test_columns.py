@@ -18,11 +18,11 @@ from deniable.query.plan.levels import FAR_LEVELS, LEAST
 from deniable.query.plan.planner import Planner
 from deniable.query.plan.reach import Unbounded, found as reach_found, supposed
 from deniable.query.price import needed
-from deniable.query.price.values_again import ValuesAgain
+from deniable.query.price.values import ValuesAgain
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.resolve import parse
-from deniable.query.run import emit_columns
+from deniable.query.run import emit_profile
 from deniable.query.show import columns
 from query.test_truth import too_few
 from values.oracle import Breach, ask, moved
@@ -202,10 +202,10 @@ def test_who_paid_for_a_second_look_is_answered():
         question = parse("SELECT SUM(x) AS s FROM t")
         (first, _) = planner.asked(question, Options(), Spend(rho=Fraction(1, 50))).estimates
     bins = [0] * 28
-    many = math.ceil(10 * first.levels.noise.deviation(0))
+    many = math.ceil(10 * first.levels.deviation(0))
     plan = first.applied({"centre": 263, "place": 69, "bins": [many, *bins[1:]]})
     assert next(iter(plan.contribution.reaches.values())).seen
-    again = ValuesAgain.of(plan, first.left, first.compiled)
+    again = ValuesAgain.of(plan, first.left)
     (after,) = again.applied(bins).contribution.reaches.values()
     assert after.seen
     assert not replace(after, twice=False).seen
@@ -454,12 +454,12 @@ def test_neighbours_move_no_more_than_is_charged(unit, relation, budget):
 @pytest.mark.usefixtures("everybody_is_seen")
 def test_a_unit_that_counts_in_several_cells_is_found(monkeypatch):
     """Power: rows instead of units."""
-    right = emit_columns._counted
+    right = emit_profile._by_unit
 
     def planted(plan, column, cell, of_unit):
         return right(plan, column, cell, "UNNEST(LIST(c))" if of_unit else "")
 
-    monkeypatch.setattr(emit_columns, "_counted", planted)
+    monkeypatch.setattr(emit_profile, "_by_unit", planted)
     assert breaches(4, "add_remove", "who", dp.ApproxDP(1e6, 1e-6))[0]
 
 

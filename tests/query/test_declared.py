@@ -11,8 +11,8 @@ import pytest
 import deniable as dp
 from chance import FALSE_ALARM
 from deniable.engines.base import LazySnapshot
-from deniable.query.plan.above import Above, edges_about
-from deniable.query.price.above import RowsAbove
+from deniable.query.plan.tail import Above, edges_about
+from deniable.query.price.rows import RowsAbove
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.resolve import parse

@@ -9,9 +9,9 @@ from pyarrow import parquet
 
 from amounts import epsilon, rho
 from deniable.engines.duckdb import DuckDB
-from deniable.query.price.above import RowsAbove
 from deniable.query.price.price import price
 from deniable.query.price.profile import least_row
+from deniable.query.price.rows import RowsAbove
 from deniable.query.read.catalogue import Catalogue, Options
 from deniable.query.read.compile import compile_sql
 from deniable.query.run.emit import heavy_step
@@ -111,7 +111,7 @@ def test_a_join_finds_what_comparing_finds(question, amount, monkeypatch, tmp_pa
     parquet.write_table(data, tmp_path / "t.parquet")
     joined, rows = found(str(tmp_path / "t.parquet"), data, question, amount)
     assert any("VALUES" in step.select for step in joined.values())
-    monkeypatch.setattr("deniable.query.plan.among._MOST_COMPARED", 1_000)
+    monkeypatch.setattr("deniable.query.plan.keys._MOST_COMPARED", 1_000)
     compared, others = found(data, data, question, amount)
     assert not any("VALUES" in step.select for step in compared.values())
     assert rows == others
@@ -122,7 +122,7 @@ def test_a_key_that_is_left_out_of_the_list_would_be_seen(monkeypatch):
     data = rows_at_random(random.Random(1))
     _, rows = found(data, data, QUESTIONS[0], rho(1000))
     monkeypatch.setattr(
-        "deniable.query.plan.counted.in_places",
+        "deniable.query.plan.keys.in_places",
         lambda keys, key, place: f"SELECT k, p FROM (VALUES ('a', 0)) AS listed({key}, {place})",
     )
     _, fewer = found(data, data, QUESTIONS[0], rho(1000))

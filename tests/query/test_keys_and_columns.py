@@ -8,8 +8,7 @@ import deniable as dp
 from deniable.ledger.verify import verify
 from deniable.query.plan.planner import Planner
 from deniable.query.price.estimate import Keys
-from deniable.query.price.values import ValuesOfColumn
-from deniable.query.price.values_again import ValuesAgain
+from deniable.query.price.values import ValuesAgain, ValuesOfColumn
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.resolve import parse

@@ -71,8 +71,7 @@ def test_whatever_is_found_is_followed_by_an_answer(kind, declared):
                     plan, left = question.asked.plan, question.asked.amount
                     with LazySnapshot(engine, (), names) as snapshot:
                         door = Anything(snapshot, luck)
-                        compiled = question.asked.compiled
-                        while one := needed(plan, left, question.budget, compiled):
+                        while one := needed(plan, left, question.budget):
                             plan, left = one.applied(one.draw(door, door, SECRET)), one.left
                         if not unseen(plan):
                             assert price(plan, left).loss

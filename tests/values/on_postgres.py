@@ -7,8 +7,7 @@ import psycopg
 import sqlglot
 
 from deniable.engines.postgres_leaves import leaf
-from deniable.engines.postgres_parts import rows_of
-from deniable.engines.postgres_sql import PostgresWriter
+from deniable.engines.postgres_sql import PostgresWriter, rows_of
 from deniable.errors import QueryError
 from deniable.query.read.values.value import finished
 from deniable.tables import Schema

@@ -164,7 +164,7 @@ class Question:
 
     def _price_after_estimates(self) -> None:
         plan, left = self.asked.plan, self.asked.amount
-        while (one := needed(plan, left, self.budget, self.asked.compiled)) is not None:
+        while (one := needed(plan, left, self.budget)) is not None:
             plan, left = one.applied(one.draw(self.bought, self.bought, SECRET)), one.left
         self.ended = unseen(plan) or plan.counted.selected == ()
         if not self.ended:

@@ -18,7 +18,7 @@ from deniable.engines.files import Files
 from deniable.engines.literals import literal
 from deniable.engines.stored_cells import StoredCells, stored_cells
 from deniable.held import opened
-from deniable.query.plan.among import declared
+from deniable.query.plan.keys import declared
 from deniable.query.read.catalogue import Options
 from deniable.query.read.columns import UNIT
 from deniable.session import Session

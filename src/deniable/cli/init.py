@@ -23,11 +23,10 @@ from deniable.cli.guarantee import read_guarantee
 from deniable.cli.header import check_header
 from deniable.cli.query import waiting
 from deniable.engines.csv_format import PLAIN, CSVFormat, csv_format
-from deniable.engines.csv_types import csv_types
 from deniable.engines.duckdb import DuckDB
 from deniable.engines.files import Files
 from deniable.engines.sources import csv_header, first_line
-from deniable.engines.stored_cells import left_out
+from deniable.engines.stored_cells import csv_types, left_out
 from deniable.errors import ParameterError, QueryError
 from deniable.ledger.filters import Budget
 from deniable.privacy.exact import exact, show

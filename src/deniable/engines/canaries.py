@@ -20,6 +20,7 @@ from deniable.engines.leaves import MOST_BYTES
 from deniable.tables import ColumnType, Schema
 
 MOST_ROWS = 256
+_MOST_PASSED = 256
 _FEW_ROWS, _MOST_JOINED = 16, 1 << 16
 _MOST_CONSTANTS = 100
 _UNITS = 5
@@ -59,6 +60,22 @@ EXTREMES: Mapping[ColumnType, tuple[Any, ...]] = {
 """Canonical values that lie at the ends of their types, or look like something else."""
 
 
+class Passed:
+    """The latest questions that passed a check, which are not tried again."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, None] = {}
+
+    def __contains__(self, question: object) -> bool:
+        return question in self._known
+
+    def add(self, question: object) -> None:
+        """Remember one, and forget the oldest of too many."""
+        self._known[question] = None
+        if len(self._known) > _MOST_PASSED:
+            self._known.pop(next(iter(self._known)))
+
+
 def rows_to_try(tables: int) -> int:
     """How many rows a table gets where a statement names so many: they may all be joined."""
     if tables <= 1:
@@ -90,15 +107,10 @@ def canaries(
             made[name] = [some[row % len(some)] for row in range(rows)]
             continue
         values = _interleaved(named.get(kind, ()), EXTREMES[kind])
-        stride = _stride(place, len(values))
+        strides = [step for step in range(1, 4 * len(values)) if math.gcd(step, len(values)) == 1]
+        stride = strides[place % len(strides)]  # each of them comes by all values
         made[name] = [values[(row * stride + place) % len(values)] for row in range(rows)]
     return made
-
-
-def _stride(place: int, size: int) -> int:
-    """One of several steps that come by all values."""
-    strides = [step for step in range(1, 4 * size) if math.gcd(step, size) == 1]
-    return strides[place % len(strides)]
 
 
 def _interleaved(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:

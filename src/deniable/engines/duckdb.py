@@ -25,7 +25,7 @@ from deniable.engines.shadow import Shadow, is_lasting
 from deniable.engines.sources import string_literal
 from deniable.engines.spill import Spill
 from deniable.engines.statements import PINNED, Statements, made_table, set_to
-from deniable.errors import DeniableError, EngineError, ParameterError, ParameterTypeError, is_stop
+from deniable.errors import EngineError, ParameterError, ParameterTypeError, is_stop
 from deniable.held import Held
 from deniable.tables import ColumnType, Schema, Source
 
@@ -300,22 +300,16 @@ class DuckDB:
                     link.let_go()
 
     def attempt(self, act: Callable[[], T]) -> T:
-        """Whatever goes wrong in the engine has one sentence, on any data.
+        """Whatever goes wrong in the engine has one sentence, on any data."""
 
-        Errors that are none of the driver's own are among them: values that Python cannot hold.
-        """
-        try:
-            return act()
-        except DeniableError:
-            raise
-        except Exception as error:
+        def told(error: Exception) -> BaseException:
             self._failed = True
             self._lost = self._lost or is_lasting(error)
-            stop = is_stop(error)
-        # Outside of the handler: no trace of the engine's own error hangs on this one.
-        if stop:
-            raise KeyboardInterrupt
-        raise EngineError(faults.ended("the query", "DuckDB"))
+            if is_stop(error):
+                return KeyboardInterrupt()
+            return EngineError(faults.ended("the query", "DuckDB"))
+
+        return faults.attempt(act, told)
 
     def _read(self, named: Sequence[Pinned], texts: Texts, links: dict[str, Linked]) -> None:
         """Read files and views; one file that can be read again and again is kept open."""
@@ -461,13 +455,5 @@ def _generated(
 
 
 def _opening(table: str, act: Callable[[], T]) -> T:
-    """Whatever the engine says as a table is opened may quote data; its kind does not."""
-    try:
-        return act()
-    except DeniableError:
-        raise
-    except Exception as error:
-        kind = type(error).__name__
-    raise EngineError(
-        f"table {table}: DuckDB ended with {kind}; the file or table cannot be read as such"
-    )
+    advice = "the file or table cannot be read as such"
+    return faults.attempt(act, faults.by_kind(f"table {table}", "DuckDB", advice))

@@ -48,7 +48,7 @@ class Linked:
         Who writes may put the time of writing back, and not that of the change. A file that has
         lost a name, as another took its place, bears the time of that.
         """
-        names, changed, *rest = _seen(self.descriptor)
+        names, changed, *rest = _seen_of(os.fstat(self.descriptor))
         if rest != list(self.seen[2:]):
             return True
         return names == self.seen[0] and changed != self.seen[1]
@@ -113,10 +113,6 @@ def _recoded(descriptor: int, path: str, encoding: str, place: Path, most: int |
         recode(descriptor, path.lower().endswith(".gz"), encoding, place, most)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise OSError("a packed file is damaged") from None
-
-
-def _seen(descriptor: int) -> tuple[int, ...]:
-    return _seen_of(os.fstat(descriptor))
 
 
 def _seen_of(found: os.stat_result) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from deniable.closed import read_names
 from deniable.engines import faults
 from deniable.engines.base import Rows, Step, quoted
-from deniable.engines.canaries import canaries, most_named, rows_to_try
+from deniable.engines.canaries import Passed, canaries, most_named, rows_to_try
 from deniable.engines.postgres_address import place_of
 from deniable.engines.postgres_leaves import NATIVE, can_name, is_exact, kind_of, leaf
 from deniable.engines.postgres_opened import (
@@ -25,11 +25,9 @@ from deniable.engines.postgres_opened import (
     OpenedTable,
     plan_of,
 )
-from deniable.engines.postgres_parts import rows_of
 from deniable.engines.postgres_settings import beginning
-from deniable.engines.postgres_sql import translated
+from deniable.engines.postgres_sql import rows_of, translated
 from deniable.errors import (
-    DeniableError,
     EngineError,
     MissingExtraError,
     ParameterError,
@@ -46,7 +44,6 @@ except ImportError:
     raise MissingExtraError("tables in Postgres", "postgres") from None
 
 _WHERE = "postgresql://"
-_REMEMBERED = 64
 Connection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
@@ -151,7 +148,7 @@ class Postgres:
         self._sources: dict[str, exp.Expr] = {}
         self._known: dict[str, Known] = {}
         self._opened: dict[str, OpenedTable] = {}
-        self._passed: dict[object, None] = {}
+        self._passed = Passed()
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -344,14 +341,7 @@ class Postgres:
 
     def attempt(self, act: Callable[[], T]) -> T:
         """Whatever goes wrong in the server has one sentence, on any data."""
-        try:
-            return act()
-        except DeniableError:
-            raise
-        except Exception:
-            told = faults.ended("the query", "Postgres")
-        # Outside of the handler: no trace of the server's own error hangs on this one.
-        raise EngineError(told)
+        return faults.attempt(act, lambda _: EngineError(faults.ended("the query", "Postgres")))
 
     def _begin(self) -> None:
         """One snapshot; what was made for the question is gone with it."""
@@ -384,9 +374,7 @@ class Postgres:
                 self._try(steps, written)
             finally:
                 self._end()
-            if len(self._passed) >= _REMEMBERED:
-                self._passed.pop(next(iter(self._passed)))
-            self._passed[key] = None
+            self._passed.add(key)
 
     def _try(self, steps: Sequence[Step], written: Sequence[Sequence[str]]) -> None:
         texts = [text for step in steps for text in (step.select, *step.tables.values())]
@@ -448,9 +436,4 @@ def _sentence(state: str) -> str:
 
 
 def _attempt(what: str, act: Callable[[], T]) -> T:
-    """Whatever the server says may quote data; its kind does not."""
-    try:
-        return act()
-    except psycopg.Error as error:
-        kind = type(error).__name__
-    raise EngineError(f"{what}: Postgres ended with {kind}; see the server's log")
+    return faults.attempt(act, faults.by_kind(what, "Postgres", "see the server's log"))

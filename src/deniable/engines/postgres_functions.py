@@ -23,7 +23,9 @@ from deniable.engines.translate import (
     cast,
     kind_of,
     refused,
+    type_of,
 )
+from deniable.engines.trees import case, whole_constant
 from deniable.errors import QueryError
 
 NAME, DIALECT = "Postgres", "postgres"
@@ -64,20 +66,10 @@ def sure(made: exp.Expr, *parts: exp.Expr) -> exp.Expr:
     return made
 
 
-def type_of(node: exp.Expr) -> Kind:
-    """The type of a part; UNKNOWN where it is not known."""
-    return kind_of(node) or Kind.UNKNOWN
-
-
 def zero_or_one(value: exp.Expr, to: exp.DataType) -> exp.Expr:
     """A truth as a number."""
     one, zero = (cast(exp.Literal.number(n), TYPES[to.this], dialect=DIALECT) for n in (1, 0))
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.paren(value), true=one),
-            exp.If(this=exp.Not(this=exp.paren(value.copy())), true=zero),
-        ]
-    )
+    return case((exp.paren(value), one), (exp.Not(this=exp.paren(value.copy())), zero))
 
 
 def _plain_cast(node: exp.Cast) -> exp.Expr:
@@ -135,7 +127,7 @@ def _divided(node: exp.Div) -> exp.Expr:
     if not least:
         return made
     near = exp.LTE(this=exp.Abs(this=top.copy()), expression=_double(least))
-    return exp.paren(exp.Case(ifs=[exp.If(this=near, true=_double(0.0))], default=made))
+    return exp.paren(case((near, _double(0.0)), otherwise=made))
 
 
 def _rounds_to_zero(divisor: float) -> float:
@@ -264,8 +256,7 @@ def _written(node: exp.TimeToStr) -> exp.Expr:
 
 
 def _counted(node: exp.CountIf) -> exp.Expr:
-    one = exp.If(this=node.this, true=exp.Literal.number(1))
-    return exp.Count(this=exp.Case(ifs=[one]))
+    return exp.Count(this=case((node.this, exp.Literal.number(1))))
 
 
 def _difference(node: exp.DateDiff) -> exp.Expr:
@@ -300,9 +291,7 @@ def _substring(node: exp.Substring) -> exp.Expr:
 
 
 def _end(node: exp.Expr) -> exp.Expr:
-    given = node.expression
-    count = given.this if isinstance(given, exp.Neg) else given
-    if not (isinstance(count, exp.Literal) and count.is_int):
+    if whole_constant(node.expression) is None:
         raise refused("LEFT and RIGHT of a length that is not constant", NAME)
     return node
 

@@ -7,13 +7,14 @@ lives as long as the transaction.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 from sqlglot import exp
 
 from deniable.engines.alike import Alike
-from deniable.engines.base import Step
-from deniable.engines.postgres_collation import bytewise
+from deniable.engines.base import Rows, Step
 from deniable.engines.postgres_functions import (
     DIALECT,
     MOMENTS,
@@ -23,10 +24,8 @@ from deniable.engines.postgres_functions import (
     TYPES,
     WHOLE,
     sure,
-    type_of,
     zero_or_one,
 )
-from deniable.engines.postgres_parts import in_parts
 from deniable.engines.rounding import in_plpgsql
 from deniable.engines.translate import (
     INTEGERS,
@@ -39,14 +38,20 @@ from deniable.engines.translate import (
     put_first,
     refused,
     rewritten,
+    type_of,
     typed_tree,
     within_depth,
 )
+from deniable.engines.trees import case, whole_constant
 from deniable.errors import QueryError
 from deniable.tables import Schema
 
 _FARTHEST = "9223372036854775808"
 _BODY = "$deniable$"
+_MAKES_TEXT = (exp.Literal, exp.Func, exp.Dot, exp.DPipe)
+PARTS = 256
+"""Of lists of rows: together more than a machine holds in memory."""
+
 _REMEMBERED = 64
 _WRITTEN: dict[tuple[object, ...], tuple[str, ...]] = {}
 _TOTAL = (
@@ -153,10 +158,7 @@ class PostgresWriter:
         return self._called("deniable_whole", text, [value])
 
     def _rounded(self, node: exp.Round) -> exp.Expr:
-        given = node.args.get("decimals")
-        digits = given.this if isinstance(given, exp.Neg) else given
-        places = 0 if digits is None else int(digits.name)
-        body = in_plpgsql(-places if isinstance(given, exp.Neg) else places)
+        body = in_plpgsql(whole_constant(node.args.get("decimals")) or 0)
         text = (
             "(a0 DOUBLE PRECISION) RETURNS DOUBLE PRECISION LANGUAGE plpgsql IMMUTABLE "
             f"PARALLEL SAFE AS {_BODY} {body} {_BODY}"
@@ -236,4 +238,58 @@ def _within(value: exp.Expr, made: exp.Expr) -> exp.Expr:
     low = exp.GTE(this=value.copy(), expression=least)
     # A number with a fraction is rounded, a double beyond 2^53 has none.
     high = (exp.LT if double else exp.LTE)(this=value.copy(), expression=most)
-    return exp.Case(ifs=[exp.If(this=exp.and_(low, high), true=made)])
+    return case((exp.and_(low, high), made))
+
+
+def in_parts(select: str, columns: int) -> str:
+    """The statement that hands out the rows of a SELECT of so many columns: lists of values.
+
+    In as many rows whatever there is, as the server tells others how many rows a statement gave.
+    And one row that it hands out has a gigabyte at most: with all groups in one, their number would
+    decide whether a question fails, at a number that who asks can choose, by how long the keys are.
+    So rows are dealt to a fixed number of parts.
+    """
+    names = [f"c{place}" for place in range(columns)]
+    listed, empty = ", ".join(names), ", ".join(["NULL"] * columns)
+    lists = ", ".join(f"ARRAY_AGG({name}) FILTER (WHERE NOT n IS NULL)" for name in ["n", *names])
+    return (
+        f"SELECT {lists} FROM (SELECT n, {listed}, 1 + n % {PARTS} AS part "
+        f"FROM (SELECT ROW_NUMBER() OVER () AS n, {listed} FROM ({select}) AS given ({listed})) "
+        "AS numbered UNION ALL "
+        f"SELECT NULL, {empty}, part FROM generate_series(1, {PARTS}) AS every (part)) AS dealt "
+        "GROUP BY part"
+    )
+
+
+def rows_of(parts: Iterable[Sequence[Any]]) -> Rows:
+    """The rows that are in the lists of all parts, in their order; some parts have no lists."""
+    numbered = [row for lists in parts if lists[0] is not None for row in zip(*lists, strict=True)]
+    numbered.sort(key=itemgetter(0))
+    return [row[1:] for row in numbered]
+
+
+def bytewise(tree: exp.Expr) -> exp.Expr:
+    """The tree, in which all text that an expression makes is compared byte by byte.
+
+    Whatever order of letters the database has. Leaves say so of columns, and what is made of them
+    takes it from them. Text that is made of no text (a constant, a cast, the name of a month) would
+    follow the database: it says so itself.
+    """
+    root = exp.Paren(this=tree)  # so that everything has a parent
+    for node in list(tree.walk()):
+        if _makes_text(node):
+            collated = exp.Collate(expression=exp.to_identifier("C", quoted=True))
+            node.replace(exp.Paren(this=collated))
+            collated.set("this", exp.paren(node) if isinstance(node, exp.DPipe) else node)
+    made: exp.Expr = root.this
+    return made
+
+
+def _makes_text(node: exp.Expr) -> bool:
+    """Aggregates and windows take theirs from what they are of; branches and names are no text."""
+    if kind_of(node) not in TEXTS or not isinstance(node, _MAKES_TEXT):
+        return False
+    if isinstance(node, exp.Literal):
+        return node.is_string and not isinstance(node.parent, exp.Cast | exp.Interval)
+    branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
+    return not (branch or isinstance(node, exp.AggFunc) or isinstance(node.parent, exp.Dot))

@@ -47,7 +47,12 @@ class Shadow:
             mark = self._mark(steps)
             if mark in _PASSED:
                 return
-            told = self._fault(steps)
+            home = scratch()
+            with home.lock:
+                if self._home is not home:  # opened anew since
+                    self._forget()
+                    self._home = home
+                told = self._tried(steps, home)
             if told is None:
                 if len(_PASSED) >= _REMEMBERED:
                     _PASSED.clear()
@@ -71,16 +76,8 @@ class Shadow:
         with self._lock:
             self._forget()
 
-    def _fault(self, steps: Sequence[Step]) -> str | None:
-        """What is wrong with the statements, or None."""
-        home = scratch()
-        with home.lock:
-            if self._home is not home:  # opened anew since
-                self._forget()
-                self._home = home
-            return self._tried(steps, home)
-
     def _tried(self, steps: Sequence[Step], home: Scratch) -> str | None:
+        """What is wrong with the statements, or None."""
         try:
             connection = self._open(home)
             connection.execute("BEGIN TRANSACTION")

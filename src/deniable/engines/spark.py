@@ -16,11 +16,10 @@ from sqlglot import exp
 
 from deniable.engines import faults
 from deniable.engines.base import Rows, Step
-from deniable.engines.canaries import canaries, most_named, rows_to_try
+from deniable.engines.canaries import Passed, canaries, most_named, rows_to_try
 from deniable.engines.pinned import Texts
 from deniable.engines.spark_sql import SparkWriter
 from deniable.errors import (
-    DeniableError,
     EngineError,
     MissingExtraError,
     ParameterError,
@@ -97,7 +96,6 @@ _LEFT_OUT = (
     "row_by_row=True"
 )
 _CHANGED = "a table is no longer what it was when the session opened"
-_REMEMBERED = 64
 T = TypeVar("T")
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -195,10 +193,6 @@ class Opened:
     fields: tuple[native.StructField, ...]
     stored: StoredRows | None
 
-    def is_still(self, frame: DataFrame) -> bool:
-        """Whether rows as they are found now are of the same columns, and stored alike."""
-        return self == _opened(self.name, self.source, frame)
-
 
 def _opened(name: str, source: SparkTable, frame: DataFrame) -> Opened:
     """What a table is now; no row is read."""
@@ -219,7 +213,7 @@ class Spark:
         self._writer = SparkWriter(self._schemas, self._sources)
         self._lock = threading.Lock()
         self._units: dict[str, str | None] = {}
-        self._passed: dict[object, None] = {}
+        self._passed = Passed()
         self._session = _attempt("the session", self._beside)
 
     def _beside(self) -> SparkSession:
@@ -328,9 +322,7 @@ class Spark:
                 opened.close()
                 self._hide()
             if told is None:
-                if len(self._passed) >= _REMEMBERED:
-                    self._passed.pop(next(iter(self._passed)))
-                self._passed[key] = None
+                self._passed.add(key)
                 return
         raise QueryError(told)
 
@@ -361,7 +353,7 @@ class Spark:
             if not scans or (only is not None and name not in only):
                 continue
             found = opened.source.open()
-            if not opened.is_still(found):
+            if _opened(name, opened.source, found) != opened:  # in its columns, or how it is stored
                 raise EngineError(_CHANGED)
             frame = self._brought(found)
             frame.createOrReplaceTempView(view)
@@ -447,13 +439,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _attempt(what: str, act: Callable[[], T]) -> T:
-    """Whatever Spark says may quote data, and is not told; errors of other modules among it."""
-    try:
+    """Whatever Spark says may quote data, and is not told."""
+
+    def quiet() -> T:
         with _quiet():
             return act()
-    except DeniableError:
-        raise
-    except Exception:
-        told = faults.ended(what, "Spark")
-    # Outside of the handler: no trace of Spark's own error hangs on this one.
-    raise EngineError(told)
+
+    return faults.attempt(quiet, lambda _: EngineError(faults.ended(what, "Spark")))

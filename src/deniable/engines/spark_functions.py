@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
 
 from deniable.engines.literals import MOMENT
 from deniable.engines.rounding import in_spark
-from deniable.engines.spark_templates import put, string, type_of
-from deniable.engines.translate import INTEGERS, SPACES, TEXTS, Kind, refused
+from deniable.engines.translate import INTEGERS, SPACES, TEXTS, Kind, refused, type_of
+from deniable.engines.trees import whole_constant
 
 _NAME = "Spark"
 _FRACTIONS = {Kind.DOUBLE, Kind.FLOAT, Kind.DECIMAL}
@@ -183,11 +185,10 @@ def _rounded(node: exp.Round) -> exp.Expr:
     value, given = node.this, node.args.get("decimals")
     if type_of(value) not in _FRACTIONS:
         return put("CAST(:a AS DOUBLE)", value)
-    digits = given.this if isinstance(given, exp.Neg) else given
-    if digits is not None and not (isinstance(digits, exp.Literal) and digits.is_int):
+    places = 0 if given is None else whole_constant(given)
+    if places is None:
         raise refused("ROUND to a number of places that is not constant", _NAME)
-    places = 0 if digits is None else int(digits.name)
-    return put(in_spark(-places if isinstance(given, exp.Neg) else places), value)
+    return put(in_spark(places), value)
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
@@ -366,3 +367,29 @@ RULES: dict[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.Tuple: _tuple,
     exp.Window: _windowed,
 }
+
+
+def put(text: str, *parts: exp.Expr) -> exp.Expr:
+    """Spark's SQL with parts for :a and :b."""
+    marks = dict(zip("ab", parts, strict=False))
+
+    def placed(node: exp.Expr) -> exp.Expr:
+        return _closed(marks[node.name]) if isinstance(node, exp.Placeholder) else node
+
+    return _read(text).transform(placed)
+
+
+@cache
+def _read(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, read="spark")
+
+
+def _closed(node: exp.Expr) -> exp.Expr:
+    """A part that keeps together wherever it is put."""
+    single = isinstance(node, exp.Column | exp.Literal | exp.Func | exp.Paren | exp.Null)
+    return node.copy() if single and not isinstance(node, exp.Binary) else exp.paren(node.copy())
+
+
+def string(text: str) -> str:
+    """A text in quotes."""
+    return str(exp.Literal.string(text).sql("spark"))

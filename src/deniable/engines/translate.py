@@ -111,6 +111,11 @@ def kind_of(node: exp.Expr) -> Kind | None:
     return found if isinstance(found, Kind) and found not in {Kind.UNKNOWN, Kind.NULL} else None
 
 
+def type_of(node: exp.Expr) -> Kind:
+    """The type of a part; UNKNOWN where it is not known."""
+    return kind_of(node) or Kind.UNKNOWN
+
+
 @contextlib.contextmanager
 def within_depth(engine: str) -> Iterator[None]:
     """Refuse what is nested more deeply than statements can be read and written here."""

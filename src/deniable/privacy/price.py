@@ -30,6 +30,11 @@ class Price:
             pure = self.epsilon + other.epsilon
         return Price(pure, self.rho + other.rho, self.delta + other.delta)
 
+    def to_json(self) -> dict[str, float | None]:
+        """As plain numbers."""
+        pure = None if self.epsilon is None else float(self.epsilon)
+        return {"epsilon": pure, "rho": float(self.rho), "delta": float(self.delta)}
+
     def __str__(self) -> str:
         details = f"ρ = {float(self.rho):.4g}"
         if self.delta:

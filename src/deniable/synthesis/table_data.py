@@ -18,8 +18,7 @@ from deniable.privacy.units import Relation
 from deniable.query.plan.plan import SCALE, Plan
 from deniable.query.price.room import check_room
 from deniable.query.read.catalogue import Catalogue, Options
-from deniable.query.read.compile import compile_tree
-from deniable.query.read.resolve import parse
+from deniable.query.read.compile import compile_sql
 from deniable.query.run.emit import totals_step
 from deniable.query.run.emit_profile import rows_step
 from deniable.synthesis.columns import Coding
@@ -46,7 +45,7 @@ def coded_rows(
         f'(SELECT {coded} FROM "{table}"{where}) AS coded GROUP BY {shown}'
     )
     keys = {name: tuple(range(each.size)) for name, each in zip(names, codings, strict=True)}
-    return compile_tree(parse(text), catalogue, Options(keys=keys, max_rows=max_rows))
+    return compile_sql(text, catalogue, Options(keys=keys, max_rows=max_rows))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

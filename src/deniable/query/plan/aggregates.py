@@ -14,6 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal, fitting_double
+from deniable.engines.trees import case, is_known, is_null, is_number, only_if
 from deniable.errors import QueryError
 from deniable.query.plan.counted import Statistic
 from deniable.query.plan.measures import Cross, Linear, Located, Measure, Ratio
@@ -22,7 +23,6 @@ from deniable.query.plan.moments import (
     Squares,
     Values,
     held,
-    is_number,
     money_step,
     read_number,
     wide,
@@ -30,10 +30,10 @@ from deniable.query.plan.moments import (
 from deniable.query.plan.plan import SCALE
 from deniable.query.plan.quantiles import QUANTILES, Grid, Rank, grid, share_of
 from deniable.query.plan.reach import Clips, Factor, Reach, Reaches, Unbounded, supposed
-from deniable.query.read.checks import no_unit
-from deniable.query.read.columns import Column
+from deniable.query.read.columns import Column, Resolve, no_unit
 from deniable.query.read.expressions import find_bounds
-from deniable.query.read.values.operators import Resolve, condition as read_condition, read_column
+from deniable.query.read.per_unit import counted_by
+from deniable.query.read.values.operators import condition as read_condition, read_column
 from deniable.query.read.values.value import Value, finished
 from deniable.tables import ColumnType
 
@@ -104,28 +104,23 @@ class Statistics:
         return finished(value), value.kind
 
     def _count(self, node: exp.Count, condition: exp.Expr | None) -> Measure:
-        argument = node.this
-        if node.args.get("expressions"):
-            raise QueryError("COUNT of several columns is not answered; count one")
-        if argument is None or isinstance(argument, exp.Star):
+        argument, distinct = counted_by(node)
+        if argument is None:
             return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE, positive=True)
-        if not isinstance(argument, exp.Distinct):
+        if not distinct:
             value, kind = self._column(argument, "COUNT(...)")
             if isinstance(argument, exp.Literal):
                 return Linear(((self._rows(condition, 1.0), 1.0),), row=_ONE, positive=True)
             if kind == ColumnType.TEXT:  # rows keep a number, and no text
-                missing = exp.Is(this=exp.paren(value), expression=exp.Null())
-                value = _when(exp.Not(this=missing), exp.Literal.number(1))
-            place = self._add_count(_when(self._condition(condition), value), 1.0)
+                value = only_if(is_known(exp.paren(value)), exp.Literal.number(1))
+            place = self._add_count(only_if(self._condition(condition), value), 1.0)
             return Linear(((place, 1.0),), row=_ONE, positive=True)
-        if len(argument.expressions) != 1:
-            raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
-        (value,) = argument.expressions
-        if isinstance(value, exp.Column) and self._find(value).is_unit:
-            return Linear(((self._units(condition), 1.0),))
-        kept, kind = self._column(value, "COUNT(DISTINCT ...)")
+        if isinstance(argument, exp.Column) and self._find(argument).is_unit:
+            one = only_if(self._condition(condition), exp.Literal.number(1))
+            return Linear(((self._add(Statistic(one, 1, per_unit=True)), 1.0),))
+        kept, kind = self._column(argument, "COUNT(DISTINCT ...)")
         self.kinds.append(kind)
-        self.distinct.append(_when(self._condition(condition), kept))
+        self.distinct.append(only_if(self._condition(condition), kept))
         return Linear(((-len(self.distinct), 1.0),))  # placed after the other statistics
 
     def _numeric(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
@@ -144,17 +139,19 @@ class Statistics:
         column = values.number.sql("duckdb")
         count = self._numbers(values, condition, count_matters)
         summed = self._add(
-            _when(given, values.centred.copy()),
-            values.half,
-            sum_matters,
-            column=column,
-            marks=(values.low, values.centre, values.high) if values.reach is None else None,
-            typical=values.typical,
-            clips=_clips(values.step, values),
+            Statistic(
+                only_if(given, values.centred.copy()),
+                values.half,
+                importance=sum_matters,
+                column=column,
+                marks=(values.low, values.centre, values.high) if values.reach is None else None,
+                typical=values.typical,
+                clips=_clips(values.step, values),
+            )
         )
         self._count_beyond(given, values)
         unit = float(values.step)
-        low, high = values.shown_bounds
+        low, high = map(float, values.bounds) if values.reach is None else (-math.inf, math.inf)
         middle = float(values.centre * values.step)
         # What is cut off is rounded, to less than a step; whole numbers in steps of one are not.
         step = _ROUNDED if values.whole and values.step == 1 else float(values.step)
@@ -169,12 +166,13 @@ class Statistics:
             return Ratio(sums, count, middle, low, high)
         squared = Squares.of(values)
         place = self._add(
-            _when(given, squared.sql),
-            squared.size,
-            1.0,
-            column=column,
-            typical=squared.typical,
-            clips=_clips(Fraction(squared.unit), values, values),
+            Statistic(
+                only_if(given, squared.sql),
+                squared.size,
+                column=column,
+                typical=squared.typical,
+                clips=_clips(Fraction(squared.unit), values, values),
+            )
         )
         return squared.spread(node, place, sums, count)
 
@@ -186,22 +184,19 @@ class Statistics:
         """
         given = self._condition(condition)
         if condition_text(condition) not in self._counted:
-            place = self._add_count(_when(given, values.seen), importance)
+            place = self._add_count(only_if(given, values.seen), importance)
             return Linear(((place, 1.0),), row=_ONE, positive=True)
         rows = self._rows(condition, importance)
-        none = exp.Case(
-            ifs=[
-                exp.If(
-                    this=exp.Is(this=exp.paren(values.seen), expression=exp.Null()),
-                    true=exp.Literal.number(1),
-                )
-            ]
+        none = case((is_null(exp.paren(values.seen)), exp.Literal.number(1)))
+        missing = Statistic(
+            only_if(given, none),
+            1,
+            importance=importance,
+            counts=True,
+            column=values.number.sql("duckdb"),
+            missing=True,
         )
-        column = values.number.sql("duckdb")
-        missing = self._add(
-            _when(given, none), 1, importance, counts=True, column=column, missing=True
-        )
-        return Linear(((rows, 1.0), (missing, -1.0)), row=_ONE, positive=True)
+        return Linear(((rows, 1.0), (self._add(missing), -1.0)), row=_ONE, positive=True)
 
     def _crossed(self, node: exp.Expr, condition: exp.Expr | None) -> Measure:
         """CORR and COVAR: moments of the rows that have both numbers."""
@@ -209,47 +204,33 @@ class Statistics:
         for side in sides:
             no_unit(side, self._find, f"{node.key.upper()}(...)")
         where = f"{node.key.upper()}(...)"
-        both = [_seen(read_number(side, self._find, where)) for side in sides]
-        present = self._condition(condition, _and(_present(both[0]), _present(both[1])))
+        seen = [_seen(read_number(side, self._find, where)) for side in sides]
+        present = self._condition(condition, _and(*map(is_known, seen)))
         left, right = (self._values(side, where, present) for side in sides)
         (x, most_x, unit_x), (y, most_y, unit_y) = left.coarse(), right.coarse()
-        given = self._condition(condition, _and(_present(x), _present(y)))
-        product = exp.Mul(this=x.copy(), expression=y.copy())
-        count = Linear(((self._add_count(_when(given, exp.Literal.number(1)), 0.25), 1.0),))
-        clips = (
-            _clips(unit_x * unit_y, left, right),
-            _clips(unit_x, left),
-            _clips(unit_y, right),
-        )
-        shares = _shares(left, unit_x, most_x), _shares(right, unit_y, most_y)
-        typical = (shares[0] * shares[1], *shares)
-        sizes = (most_x * most_y, most_x, most_y)
-        places = [
-            self._add(_when(given, sql.copy()), size, 1.0, typical=usual, clips=clip)
-            for sql, size, usual, clip in zip((product, x, y), sizes, typical, clips, strict=True)
-        ]
-        products, sum_x, sum_y = (
-            Linear(((place, fitting_double(unit)),))
-            for place, unit in zip(places, (unit_x * unit_y, unit_x, unit_y), strict=True)
-        )
+        given = self._condition(condition, _and(is_known(x.copy()), is_known(y.copy())))
+        count = Linear(((self._add_count(only_if(given, exp.Literal.number(1)), 0.25), 1.0),))
+        share_x, share_y = _shares(left, unit_x, most_x), _shares(right, unit_y, most_y)
+
+        def moment(
+            sql: exp.Expr, size: int, unit: Fraction, share: float, *columns: Values
+        ) -> Linear:
+            clips = _clips(unit, *columns)
+            place = self._add(Statistic(only_if(given, sql), size, typical=share, clips=clips))
+            return Linear(((place, fitting_double(unit)),))
+
+        def product(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+            return exp.Mul(this=one.copy(), expression=other.copy())
+
+        both = (most_x * most_y, unit_x * unit_y, share_x * share_y)
+        products = moment(product(x, y), *both, left, right)
+        sum_x = moment(x.copy(), most_x, unit_x, share_x, left)
+        sum_y = moment(y.copy(), most_y, unit_y, share_y, right)
         squares = None
         if isinstance(node, exp.Corr):
-            squared = [exp.Mul(this=side.copy(), expression=side.copy()) for side in (x, y)]
-            found = [
-                self._add(
-                    _when(given, sql),
-                    size**2,
-                    1.0,
-                    typical=share**2,
-                    clips=_clips(unit**2, each, each),
-                )
-                for sql, size, share, unit, each in zip(
-                    squared, (most_x, most_y), shares, (unit_x, unit_y), (left, right), strict=True
-                )
-            ]
             squares = (
-                Linear(((found[0], fitting_double(unit_x**2)),)),
-                Linear(((found[1], fitting_double(unit_y**2)),)),
+                moment(product(x, x), most_x**2, unit_x**2, share_x**2, left, left),
+                moment(product(y, y), most_y**2, unit_y**2, share_y**2, right, right),
             )
         free = left.reach is not None or right.reach is not None
         self._count_beyond(present, left)
@@ -279,7 +260,7 @@ class Statistics:
         if reach is None:
             step = declared.grid or (None if whole else money_step(node.this, bounds, self._find))
         cells = grid(finished(value), bounds, step, whole=whole)
-        cells = replace(cells, sql=_when(given, cells.sql))
+        cells = replace(cells, sql=only_if(given, cells.sql))
         texts = [each.sql.sql("duckdb") for each in self.grids]
         text = cells.sql.sql("duckdb")
         if text not in texts:
@@ -312,7 +293,7 @@ class Statistics:
         ranked: bool,
     ) -> tuple[Reach, str]:
         """How far a column without bounds reaches, made up where that is not known yet."""
-        column = Unbounded(_when(given, number.copy()), _as_written(node), whole, ranked)
+        column = Unbounded(only_if(given, number.copy()), _as_written(node), whole, ranked)
         found = self._reaches.get(column.text)
         if found is None:
             self.unbounded[column.text] = column
@@ -330,48 +311,29 @@ class Statistics:
             above = exp.And(this=above, expression=is_number(number))
         below = exp.LT(this=number.copy(), expression=double_literal(low))
         for side, condition in enumerate((above, below)):
-            one = _when(given, _when(condition, exp.Literal.number(1)))
-            self._add(one, 1, _BEYOND_MATTERS, beyond=(values.text, side))
+            one = only_if(given, only_if(condition, exp.Literal.number(1)))
+            beyond = (values.text, side)
+            self._add(Statistic(one, 1, importance=_BEYOND_MATTERS, beyond=beyond))
 
     def _rows(self, condition: exp.Expr | None, importance: float) -> int:
-        kept = _when(self._condition(condition), exp.Literal.number(1))
+        kept = only_if(self._condition(condition), exp.Literal.number(1))
         return self._add_count(kept, importance)
-
-    def _units(self, condition: exp.Expr | None) -> int:
-        one = _when(self._condition(condition), exp.Literal.number(1))
-        return self._add(one, 1, 1.0, per_unit=True)
 
     def _add_count(self, sql: exp.Expr, importance: float) -> int:
         """How often something is not NULL."""
-        return self._add(sql, 1, importance, counts=True)
+        return self._add(Statistic(sql, 1, importance=importance, counts=True))
 
-    def _add(
-        self,
-        sql: exp.Expr,
-        size: int,
-        importance: float,
-        *,
-        per_unit: bool = False,
-        counts: bool = False,
-        column: str = "",
-        missing: bool = False,
-        marks: tuple[int, int, int] | None = None,
-        typical: float = 1.0,
-        clips: Clips | None = None,
-        beyond: tuple[str, int] | None = None,
-    ) -> int:
-        text = f"{per_unit} {counts} {sql.sql('duckdb')}"
-        if text in self._places:
-            place = self._places[text]
-            known = self.found[place]
-            self.found[place] = replace(known, importance=known.importance + importance)
-            return place
-        self._places[text] = len(self.found)
-        made = Statistic(
-            sql, size, per_unit, importance, counts, column, missing, marks, typical, clips, beyond
+    def _add(self, made: Statistic) -> int:
+        """Its place; one that is summed already matters more by it."""
+        place = self._places.setdefault(
+            f"{made.per_unit} {made.counts} {made.text}", len(self.found)
         )
-        self.found.append(made)
-        return self._places[text]
+        if place == len(self.found):
+            self.found.append(made)
+        else:
+            known = self.found[place]
+            self.found[place] = replace(known, importance=known.importance + made.importance)
+        return place
 
 
 def _as_written(node: exp.Expr) -> str:
@@ -387,15 +349,15 @@ def _clips(unit: Fraction, *columns: Values) -> Clips | None:
     """What a statistic is a product of, where some of that is clipped to estimated bounds."""
     if all(each.reach is None or each.reach.usual is not None for each in columns):
         return None
-    factors = tuple(
-        Factor(each.text if each.reach is not None else None, *_marks(each)) for each in columns
+    factors = (
+        Factor(
+            text=each.text if each.reach is not None else None,
+            centre=float(each.centre * each.step),
+            half=float(each.half * each.step),
+        )
+        for each in columns
     )
-    return Clips(factors, float(unit))
-
-
-def _marks(values: Values) -> tuple[float, float]:
-    """The centre, and the farthest from it, in the column's unit."""
-    return float(values.centre * values.step), float(values.half * values.step)
+    return Clips(tuple(factors), float(unit))
 
 
 def _shares(values: Values, unit: Fraction, most: int) -> float:
@@ -419,7 +381,7 @@ def _seen(value: Value) -> exp.Expr:
     number = finished(value)
     if value.kind == ColumnType.INTEGER:
         return number
-    return exp.Case(ifs=[exp.If(this=is_number(number), true=exp.Literal.number(1))])
+    return case((is_number(number), exp.Literal.number(1)))
 
 
 def condition_text(condition: exp.Expr | None) -> str:
@@ -446,16 +408,6 @@ def settle(measure: Measure, statistics: int, distinct: int) -> Measure:
         return measure
     terms = tuple((c if c >= 0 else statistics - 1 - c, w) for c, w in measure.terms)
     return replace(measure, terms=terms)
-
-
-def _present(value: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
-
-
-def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
-    if condition is None:
-        return value
-    return exp.Case(ifs=[exp.If(this=condition, true=value)])
 
 
 def _and(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:

@@ -10,38 +10,10 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.lazy import lazy
-from deniable.query.plan.among import in_places, one_of
+from deniable.query.plan.keys import Group, one_of
 from deniable.query.plan.measures import Located
 from deniable.query.plan.quantiles import Grid, Rank
 from deniable.query.plan.reach import Clips
-from deniable.tables import ColumnType
-
-
-@dataclass(frozen=True)
-class Group:
-    """A column that is grouped by, and its values where they are public."""
-
-    name: str
-    sql: exp.Expr
-    kind: ColumnType | None
-    keys: tuple[Any, ...] | None
-    note: str = ""
-    """What an answer is to say of it."""
-
-    def declared_as(self, column: str) -> str:
-        """The condition that a column has one of its keys, as SQL that is written once."""
-        if column not in self._conditions:
-            self._conditions[column] = one_of(exp.column(column), self.keys).sql("duckdb")
-        return self._conditions[column]
-
-    @lazy
-    def _conditions(self) -> dict[str, str]:
-        return {}
-
-    @lazy
-    def in_places(self) -> str:
-        """Its keys and their places in the list, as SQL that is written once."""
-        return in_places(self.keys or (), "k", "p")
 
 
 @dataclass(frozen=True)
@@ -118,6 +90,16 @@ class Counted:
     def written(self) -> dict[tuple[bool, bool], str]:
         """The text of these rows, once it was written: with long keys cut, of every group."""
         return {}
+
+    @lazy
+    def grouped(self) -> list[str]:
+        """The columns of its groups in statements: g0, g1, ..."""
+        return names("g", self.groups)
+
+    @lazy
+    def summed(self) -> list[str]:
+        """Those of its statistics: t0, t1, ..."""
+        return names("t", self.statistics)
 
     @property
     def counts_units(self) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from sqlglot import exp
-
 from deniable.query.plan.plan import Plan
 from deniable.query.price.estimate import PrivateEstimate
 from deniable.query.read.catalogue import Catalogue
@@ -70,11 +68,15 @@ def digest_of_estimate(estimate: PrivateEstimate, catalogue: Catalogue) -> dict[
         apart |= {"rows"}
     for name in apart:
         del found[name]
-    rows, parts = _where(plan.counted.source)
-    source = {"sql": rows, "where": parts}
+    source: dict[str, object] = {"sql": plan.counted.source.sql("duckdb")}
+    if selects:  # the rows before WHERE, and its parts in an order of their own
+        rows = plan.counted.source.copy()
+        where = rows.args.pop("where", None)
+        parts = {part.sql("duckdb") for part in conjuncts(None if where is None else where.this)}
+        source = {"sql": rows.sql("duckdb"), "where": sorted(parts)}
     return {
         **found,
-        **(source if selects else {"sql": plan.counted.source.sql("duckdb")}),
+        **source,
         "unit": plan.counted.unit.sql("duckdb"),
         "estimated": list(estimate.parts),
         **({"subject": estimate.subject} if estimate.subject else {}),
@@ -90,11 +92,3 @@ def wider(digest: Mapping[str, object]) -> Iterator[dict[str, object]]:
     for many in range(len(parts) if len(parts) <= _MOST_PARTS else 1):
         for some in combinations(parts, many):
             yield {**digest, "where": list(some)}
-
-
-def _where(source: exp.Select) -> tuple[str, list[str]]:
-    """The rows before WHERE, and its parts in an order of their own."""
-    without = source.copy()
-    where = without.args.pop("where", None)
-    parts = conjuncts(None if where is None else where.this)
-    return without.sql("duckdb"), sorted({part.sql("duckdb") for part in parts})

@@ -100,7 +100,8 @@ def _tails(distances: Distances) -> tuple[Tail, Tail]:
     """
     levels = levels_about(distances.place)
     x, end = tuple(float(FAR_LEVELS[level]) for level in levels), len(levels) - 1
-    near = tail_of(x, distances.counts[1:], distances.deviation)
+    bins = distances.counts[1:]
+    near = tail_of(x, bins, distances.deviation, (x, bins))
     if distances.units >= _MANY * distances.deviation:
         end = max(near.end, min(bisect_right(levels, distances.place + _OCTAVE) - 1, end))
     return near, near if near.end == end else Tail(near.x, near.units, end, HashedDraws(distances))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+from sqlglot import exp
 
 from deniable.intervals import Floats, Interval, Normal, normal_quantile
 from deniable.mechanisms.base import read_confidence
@@ -22,14 +23,12 @@ from deniable.randomness.noise import GaussianLaw
 class ColumnNoise:
     """The noise on one statistic: its standard deviation, and its law in whole steps.
 
-    There are `steps` to one. `factor` widens the law where other noise was added to it; without a
-    law, nothing is known.
+    There are `steps` to one. Without a law, nothing is known.
     """
 
     deviation: float
     law: AdditiveLaw | None
     steps: int = 1
-    factor: float = 1.0
 
     @property
     def gaussian(self) -> bool:
@@ -40,14 +39,7 @@ class ColumnNoise:
         """A w for which the noise is within ±w with this probability."""
         if self.law is None:
             return math.nan
-        return quantile(self.law, read_confidence(confidence)) / self.steps * self.factor
-
-    def wider(self, more: float) -> ColumnNoise:
-        """The noise of this and of more, of another deviation, together."""
-        if not more:
-            return self
-        factor = math.sqrt(self.deviation**2 + more**2) / self.deviation
-        return replace(self, deviation=self.deviation * factor, factor=self.factor * factor)
+        return quantile(self.law, read_confidence(confidence)) / self.steps
 
 
 class Measure(Protocol):
@@ -133,7 +125,7 @@ class Linear:
         """Where the value lies that nothing was cut off of, `lost` rows at most being missing."""
         low, high = self.interval(x, noise, confidence)
         if self.row is None:
-            return _anywhere(x)
+            return np.full(len(x), -math.inf), np.full(len(x), math.inf)
         return low + min(self.row[0], 0.0) * lost, high + max(self.row[1], 0.0) * lost
 
 
@@ -351,10 +343,6 @@ class Located:
         return (self.place,)
 
 
-def _anywhere(x: Floats) -> Interval:
-    return np.full(len(x), -math.inf), np.full(len(x), math.inf)
-
-
 def linearised(
     function: Callable[[Floats], Floats],
     x: Floats,
@@ -394,3 +382,58 @@ def _fieller(
         root = np.sqrt(np.maximum(under, 0.0))
         low, high = (middle - root) / lead, (middle + root) / lead
     return np.where(known, low, -math.inf), np.where(known, high, math.inf)
+
+
+def linear_form(node: exp.Expr, measures: Sequence[Measure]) -> Linear | None:
+    """An expression of measures as a weighted sum of statistics, if it is one."""
+    if isinstance(node, exp.Paren):
+        return linear_form(node.this, measures)
+    if isinstance(node, exp.Column):
+        found = _measure(node, measures)
+        return found if isinstance(found, Linear) else None
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return Linear((), float(node.name))
+    if isinstance(node, exp.Neg):
+        inner = linear_form(node.this, measures)
+        return None if inner is None else inner.times(-1.0)
+    if not isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        return None
+    left, right = linear_form(node.left, measures), linear_form(node.right, measures)
+    if left is None or right is None:
+        return None
+    if isinstance(node, exp.Add | exp.Sub):
+        return left.plus(right, 1.0 if isinstance(node, exp.Add) else -1.0)
+    if isinstance(node, exp.Mul) and not (left.columns() and right.columns()):
+        factor, rest = (left, right) if not left.columns() else (right, left)
+        return rest.times(factor.constant)
+    if isinstance(node, exp.Div) and not right.columns() and right.constant:
+        return left.times(1 / right.constant)
+    return None
+
+
+def measure_form(node: exp.Expr, measures: Sequence[Measure]) -> Measure | None:
+    """A measure whose interval is known, for a column of the answer; None for other expressions."""
+    if isinstance(node, exp.Paren):
+        return measure_form(node.this, measures)
+    if isinstance(node, exp.Column):
+        return _measure(node, measures)
+    straight = linear_form(node, measures)
+    if straight is not None:
+        return straight
+    if isinstance(node, exp.Div):
+        top, bottom = linear_form(node.left, measures), linear_form(_divisor(node), measures)
+        if top is not None and bottom is not None and bottom.columns():
+            return Ratio(top, bottom)
+    return None
+
+
+def _measure(node: exp.Column, measures: Sequence[Measure]) -> Measure | None:
+    """One of m0, m1, ...; other columns are groups."""
+    return measures[int(node.name[1:])] if node.name[0] == "m" else None
+
+
+def _divisor(node: exp.Div) -> exp.Expr:
+    right = node.right
+    while isinstance(right, exp.Nullif | exp.Paren):
+        right = right.this
+    return right

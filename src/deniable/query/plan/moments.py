@@ -10,15 +10,16 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal, fitting_double, whole_literal
+from deniable.engines.trees import case, clamped, half_up, is_number
 from deniable.errors import QueryError
 from deniable.query.plan.measures import Linear, Spread
 from deniable.query.plan.reach import Reach
-from deniable.query.plan.rounding import half_up, power_of_two_below
+from deniable.query.read.columns import Resolve
 from deniable.query.read.expressions import places_of
 from deniable.query.read.values.casts import as_type
-from deniable.query.read.values.operators import Resolve, read_value
+from deniable.query.read.values.operators import read_value
 from deniable.query.read.values.value import Value
-from deniable.tables import MOST_DOUBLE, NUMERIC, Bounds, ColumnType, grid_of
+from deniable.tables import MOST_DOUBLE, NUMERIC, Bounds, ColumnType, grid_of, power_of_two_below
 
 Centres = Mapping[str, tuple[int, float]]
 """For columns, by their text: a centre in steps, and the usual share of the farthest from it."""
@@ -89,13 +90,6 @@ class Values:
         return replace(made, reach=reach, text=text)
 
     @property
-    def shown_bounds(self) -> tuple[float, float]:
-        """Between which values a mean surely lies."""
-        if self.reach is not None:
-            return -math.inf, math.inf
-        return float(self.bounds[0]), float(self.bounds[1])
-
-    @property
     def half(self) -> int:
         """The farthest from the centre."""
         return max(self.high - self.centre, self.centre - self.low, 1)
@@ -105,7 +99,7 @@ class Values:
         """Not NULL where there is a number."""
         if self.whole:
             return self.number.copy()
-        return exp.Case(ifs=[exp.If(this=is_number(self.number), true=exp.Literal.number(1))])
+        return case((is_number(self.number), exp.Literal.number(1)))
 
     def coarse(self) -> tuple[exp.Expr, int, Fraction]:
         """Steps of about span/2^12, so that sums of products fit; their most, and their size.
@@ -121,15 +115,10 @@ class Values:
             far_away = math.ceil(self.reach.usual / self.step) * _FAR_USUAL
             most = min(most, size * _FAR_SQUARES, far_away)
             near, far = whole_literal(-most), whole_literal(most)
-            steps = exp.Case(
-                ifs=[
-                    exp.If(this=exp.GT(this=exp.paren(steps), expression=far), true=far.copy()),
-                    exp.If(
-                        this=exp.LT(this=exp.paren(steps.copy()), expression=near),
-                        true=near.copy(),
-                    ),
-                ],
-                default=steps.copy(),
+            steps = case(
+                (exp.GT(this=exp.paren(steps), expression=far), far.copy()),
+                (exp.LT(this=exp.paren(steps.copy()), expression=near), near.copy()),
+                otherwise=steps.copy(),
             )
         double = cast_to(exp.paren(steps), "DOUBLE")
         scaled = exp.Div(this=double, expression=whole_literal(size))
@@ -223,19 +212,10 @@ def read_number(node: exp.Expr, find: Resolve, where: str) -> Value:
     return value
 
 
-def is_number(number: exp.Expr) -> exp.Expr:
-    """A double that is not NaN; NULL where it is NULL."""
-    return exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))
-
-
 def _on_grid(
     number: exp.Expr, marks: tuple[int, int, int], step: Fraction, *, whole: bool
 ) -> exp.Expr:
-    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most.
-
-    NULL and NaN, which is larger than any number to an engine, are none. What is usual is asked
-    first: that is faster than to look for what is beyond the bounds.
-    """
+    """Whole steps from the centre, clamped: `marks` are the least, the centre and the most."""
     low, centre, high = marks
     if whole and step == 1:
         value, least, most = number, whole_literal(low), whole_literal(high)
@@ -249,16 +229,5 @@ def _on_grid(
         scaled = exp.Div(this=value.copy(), expression=double_literal(step))
         steps = cast_to(half_up(scaled), "BIGINT")
         inside = exp.Sub(this=steps, expression=whole_literal(centre))
-    above: exp.Expr = exp.GT(this=value.copy(), expression=most.copy())
-    if not whole:
-        above = exp.And(this=above, expression=is_number(value))
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.Between(this=value.copy(), low=least, high=most), true=inside),
-            exp.If(
-                this=exp.LT(this=value.copy(), expression=least.copy()),
-                true=whole_literal(low - centre),
-            ),
-            exp.If(this=above, true=whole_literal(high - centre)),
-        ]
-    )
+    values = (whole_literal(low - centre), inside, whole_literal(high - centre))
+    return clamped(value, (least, most), values, whole=whole)

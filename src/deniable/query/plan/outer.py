@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 
+from deniable.engines.trees import is_aggregate, ordered
 from deniable.errors import QueryError
 from deniable.query.plan.aggregates import Statistics, counted_rows, settle
-from deniable.query.plan.counted import Counted, Group
-from deniable.query.plan.keys import held_bytes
+from deniable.query.plan.counted import Counted
+from deniable.query.plan.keys import Group, held_bytes
 from deniable.query.plan.measures import Measure
 from deniable.query.plan.plan import Contribution, Output, Plan, Resources, Shown
 from deniable.query.read.catalogue import Options
-from deniable.query.read.checks import no_unit
-from deniable.query.read.columns import CELL, bytes_of
-from deniable.query.read.excluded import split
+from deniable.query.read.columns import CELL, Resolve, bytes_of, no_unit
+from deniable.query.read.excluded import possible
 from deniable.query.read.expressions import known_values
 from deniable.query.read.fan import STORED_GROWTH
 from deniable.query.read.grouping import Set
 from deniable.query.read.released import bare, check_public, whole_number
 from deniable.query.read.sources import Sources
-from deniable.query.read.values.operators import Resolve, read_column
+from deniable.query.read.values.operators import read_column
 from deniable.query.read.values.value import finished
 from deniable.tables import ColumnType, check_keys
 
 _MOST_WEIGHTS = 50_000_000
-
-Measured = Callable[[exp.Expr], exp.Expr]
 
 
 def plan_of(
@@ -42,9 +41,7 @@ def plan_of(
     """The plan of a SELECT of aggregates."""
     groups, sets = grouped
     made = tuple(_group(group, select, find, options) for group in groups)
-    cells = 1
-    for group in made:
-        cells *= len(group.keys) if group.keys else 1
+    cells = math.prod(len(group.keys) if group.keys else 1 for group in made)
     statistics = Statistics(
         find,
         counted_rows(select),
@@ -53,26 +50,20 @@ def plan_of(
         several=not (read.merged.single and read.merged.rows == 1),
         grouped=bool(groups),
     )
-    measures: dict[str, Measure] = {}
-
-    def measured(node: exp.Expr) -> exp.Expr:
-        text = text_of(node)
-        if text not in measures:
-            measures[text] = statistics.measure(node)
-        return exp.column(f"m{list(measures).index(text)}")
-
-    keys = {text_of(group): number for number, group in enumerate(groups)}
-    outputs = tuple(_output(projection, keys, measured) for projection in select.expressions)
-    having = select.args.get("having")
+    over = _Over(groups, statistics)
+    outputs = tuple(map(over.output, select.expressions))
+    having, order = select.args.get("having"), select.args.get("order")
     names = {output.name: output.sql for output in outputs}
-    condition = None if having is None else _released(having.this, keys, measured, {})
-    ordered = _order(select, keys, measured, names)
+    condition = None if having is None else over.expression(having.this)
+    by = [] if order is None else order.expressions
+    sorts = tuple(ordered(over.expression(each.this, names), each) for each in by)
+    measures = tuple(over.measures.values())
     if not measures:
         raise QueryError("a question asks for at least one aggregate: COUNT(*), SUM(x), ...")
     if select.args.get("distinct"):
         raise QueryError("SELECT DISTINCT of aggregates is not answered; groups differ anyway")
     statistic = tuple(statistics.found)
-    settled = tuple(settle(m, len(statistic), len(statistics.distinct)) for m in measures.values())
+    settled = tuple(settle(m, len(statistic), len(statistics.distinct)) for m in measures)
     widest = max((grid.cells for grid in statistics.grids), default=0)
     if cells * widest > _MOST_WEIGHTS:
         raise QueryError(
@@ -94,15 +85,8 @@ def plan_of(
             grids=tuple(statistics.grids),
             ranks=tuple(statistics.ranks),
         ),
-        contribution=Contribution(
-            rows=merged.rows,
-            single=merged.single,
-            unit_has_name=merged.unit_has_name,
-            cap=merged.cap,
-            max_groups=merged.max_groups,
-            fan=merged.fan,
-            most=merged.most,
-            left_out=merged.left_out,
+        contribution=replace(
+            Contribution.of(merged),
             unbounded=tuple(statistics.unbounded.values()),
             reaches=options.reaches,
         ),
@@ -110,7 +94,7 @@ def plan_of(
             measures=settled,
             outputs=outputs,
             having=condition,
-            order=ordered,
+            order=sorts,
             limit=whole_number(select, "limit"),
             offset=whole_number(select, "offset") or 0,
             notes=tuple(group.note for group in made if group.note),
@@ -119,18 +103,15 @@ def plan_of(
             simple=merged.simple and (not merged.joined or merged.growth > STORED_GROWTH),
             growth=merged.growth,
             kept=merged.kept,
-            width=_width(made, statistics, merged.unit_width),
+            width=merged.unit_width
+            + sum(map(held_bytes, made))
+            + bytes_of(statistics.kinds)
+            + CELL * (len(statistics.found) + len(statistics.grids)),
         ),
         population=merged.population,
         tables=merged.tables,
         text="",
     )
-
-
-def _width(groups: Sequence[Group], statistics: Statistics, unit: int) -> int:
-    """Bytes of a row that is counted, at the worst."""
-    numbers = CELL * (len(statistics.found) + len(statistics.grids))
-    return unit + sum(map(held_bytes, groups)) + bytes_of(statistics.kinds) + numbers
 
 
 def _group(node: exp.Expr, select: exp.Select, find: Resolve, options: Options) -> Group:
@@ -166,7 +147,7 @@ def _kept(
     below = find(node).excluded if isinstance(node, exp.Column) else frozenset()
     kept = tuple(key for key in keys if key not in below)
     if where is not None:
-        kept, _ = split(kept, where.this, lambda each: text_of(each) == text)
+        kept = possible(kept, where.this, lambda each: text_of(each) == text)
     left = set(kept)
     excluded = [key for key in keys if key not in left]
     if not excluded:
@@ -181,34 +162,52 @@ def _kept(
     return kept, f"WHERE excludes these keys of {name[:40]}: {', '.join(shown)}{more}"
 
 
-def _output(projection: exp.Expr, keys: Mapping[str, int], measured: Measured) -> Output:
-    name, node = projection.alias, bare(projection)
-    if text_of(node) in keys:
-        return Output(name, exp.column(f"g{keys[text_of(node)]}"), keys[text_of(node)])
-    return Output(name, _released(node, keys, measured, {}), None)
+class _Over:
+    """What is made of the released table: of groups g0, g1, ..., and of measures m0, m1, ..."""
 
+    def __init__(self, groups: Sequence[exp.Expr], statistics: Statistics) -> None:
+        self._statistics = statistics
+        self._keys = {text_of(group): number for number, group in enumerate(groups)}
+        self._shapes = {type(bare(group)) for group in groups}
+        self.measures: dict[str, Measure] = {}
 
-def _released(
-    node: exp.Expr,
-    keys: Mapping[str, int],
-    measured: Measured,
-    names: Mapping[str, exp.Expr],
-) -> exp.Expr:
-    """An expression of aggregates and groups, over the released table."""
-    shapes = {type(sqlglot.parse_one(text, read="duckdb")) for text in keys}
+    def output(self, projection: exp.Expr) -> Output:
+        """A column of the answer."""
+        name, node = projection.alias, bare(projection)
+        group = self._keys.get(text_of(node))
+        sql = self.expression(node) if group is None else exp.column(f"g{group}")
+        return Output(name, sql, group)
 
-    def put_in(each: exp.Expr) -> exp.Expr:
-        if type(each) in shapes and text_of(each) in keys:
-            return exp.column(f"g{keys[text_of(each)]}")
+    def expression(self, node: exp.Expr, names: Mapping[str, exp.Expr] | None = None) -> exp.Expr:
+        """An expression of aggregates, groups and columns of these names."""
+        made = self._replaced(node.copy(), names or {}).transform(_whole_division)
+        check_public(made)
+        return made
+
+    def _replaced(self, node: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
+        """The tree with parts put in, from the top; what was put in is not looked into."""
+        new = self._put_in(node, names)
+        if new is not node:
+            return new
+        for child in list(node.iter_expressions()):
+            found = self._replaced(child, names)
+            if found is not child:
+                child.replace(found)
+        return node
+
+    def _put_in(self, each: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
+        if type(each) in self._shapes and text_of(each) in self._keys:
+            return exp.column(f"g{self._keys[text_of(each)]}")
         if isinstance(each, exp.Grouping):
             texts = [text_of(part) for part in each.expressions]
-            if len(texts) != 1 or texts[0] not in keys:
+            if len(texts) != 1 or texts[0] not in self._keys:
                 raise QueryError("GROUPING takes one expression that is grouped by")
-            return exp.column(f"s{keys[texts[0]]}")
-        if isinstance(each, exp.AggFunc) or (
-            isinstance(each, exp.Filter) and isinstance(each.this, exp.AggFunc)
-        ):
-            return measured(each)
+            return exp.column(f"s{self._keys[texts[0]]}")
+        if is_aggregate(each):
+            text = text_of(each)
+            if text not in self.measures:
+                self.measures[text] = self._statistics.measure(each)
+            return exp.column(f"m{list(self.measures).index(text)}")
         if isinstance(each, exp.Column):
             if not each.table and each.name in names:
                 return exp.paren(names[each.name].copy())
@@ -217,30 +216,6 @@ def _released(
         if isinstance(each, exp.Window | exp.Subquery | exp.Select | exp.Exists):
             raise QueryError(f"{each.key.upper()} over aggregates is not answered")
         return each
-
-    made = _replaced(node.copy(), put_in).transform(_whole_division)
-    check_public(made)
-    return made
-
-
-def _order(
-    select: exp.Select,
-    keys: Mapping[str, int],
-    measured: Measured,
-    names: Mapping[str, exp.Expr],
-) -> tuple[exp.Expr, ...]:
-    order = select.args.get("order")
-    if order is None:
-        return ()
-    made = []
-    for each in order.expressions:
-        inner = _released(each.this, keys, measured, names)
-        made.append(
-            exp.Ordered(
-                this=inner, desc=each.args.get("desc"), nulls_first=each.args.get("nulls_first")
-            )
-        )
-    return tuple(made)
 
 
 def _check_groupings(groups: Sequence[Group], statistics: Statistics) -> None:
@@ -256,18 +231,6 @@ def _check_groupings(groups: Sequence[Group], statistics: Statistics) -> None:
             "COUNT(DISTINCT column) and quantiles are not answered in several groupings at once; "
             "ask for each grouping"
         )
-
-
-def _replaced(node: exp.Expr, put_in: Measured) -> exp.Expr:
-    """The tree with parts put in, from the top; what was put in is not looked into."""
-    new = put_in(node)
-    if new is not node:
-        return new
-    for child in list(node.iter_expressions()):
-        found = _replaced(child, put_in)
-        if found is not child:
-            child.replace(found)
-    return node
 
 
 def _whole_division(node: exp.Expr) -> exp.Expr:

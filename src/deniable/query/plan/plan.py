@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,13 +11,12 @@ from sqlglot import exp
 
 from deniable.errors import QueryError
 from deniable.lazy import lazy
-from deniable.query.plan.above import Above
 from deniable.query.plan.counted import Counted, Statistic
-from deniable.query.plan.forms import measure_form
-from deniable.query.plan.measures import Measure
+from deniable.query.plan.measures import Measure, measure_form
+from deniable.query.plan.moments import Centres
 from deniable.query.plan.reach import Reaches, Unbounded
-from deniable.query.plan.tail import Profile
-from deniable.query.read.columns import BOUGHT, Kept
+from deniable.query.plan.tail import Above, Profile
+from deniable.query.read.columns import BOUGHT, Kept, RowSet
 
 SCALE_BITS = 16
 SCALE = 1 << SCALE_BITS
@@ -113,6 +112,20 @@ class Contribution:
     reaches: Reaches = field(default_factory=dict)
     """How far other columns without bounds reach."""
 
+    @classmethod
+    def of(cls, relation: RowSet) -> Contribution:
+        """Of rows that can be asked about: what was declared of them, and what joins make."""
+        return cls(
+            rows=relation.rows,
+            single=relation.single,
+            unit_has_name=relation.unit_has_name,
+            cap=relation.cap,
+            max_groups=relation.max_groups,
+            fan=relation.fan,
+            most=relation.most,
+            left_out=relation.left_out,
+        )
+
     @property
     def one_row(self) -> bool:
         """Whether every unit has one row at most, and that counts in full: no norm was bought."""
@@ -175,6 +188,21 @@ class Plan:
     """The plan by more groups whose rows are made once; this one reads some columns of them."""
     places: tuple[int, ...] = ()
     """Which groups of `whole` these are."""
+    again: Callable[[Centres, Reaches], Plan] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Plans the same question about columns of which more is known."""
+
+    def replanned(self, centres: Centres, reaches: Reaches) -> Plan:
+        """With columns centred elsewhere, or as far as they reach; the groups stay selected."""
+        assert self.again is not None
+        made = self.again(centres, reaches)
+        return replace(
+            made,
+            counted=replace(made.counted, selected=self.counted.selected),
+            shown=replace(made.shown, notes=self.shown.notes),
+            again=self.again,
+        )
 
     def by(self, places: Sequence[int]) -> Plan:
         """The same rows by some of the groups, in this order."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal, whole_literal
+from deniable.engines.trees import clamped
 from deniable.errors import DeniableError, QueryError
 from deniable.mechanisms.grid_quantile import read_share
 from deniable.tables import Bounds
@@ -125,7 +126,7 @@ def grid(number: exp.Expr, bounds: Bounds, declared: Fraction | None, *, whole: 
 
 
 def _cell(number: exp.Expr, low: Fraction, step: Fraction, cells: int, *, whole: bool) -> exp.Expr:
-    """The number of the cell; NULL for NULL and NaN, which engines take for a large number."""
+    """The number of the cell; NULL for NULL and NaN."""
     last = low + (cells - 1) * step  # where the last cell begins
     least = whole_literal(int(low)) if whole else double_literal(low)
     most = whole_literal(int(last)) if whole else double_literal(last)
@@ -135,15 +136,5 @@ def _cell(number: exp.Expr, low: Fraction, step: Fraction, cells: int, *, whole:
     else:
         part = exp.Div(this=exp.paren(above), expression=double_literal(step))
         inside = cast_to(exp.Floor(this=part), "BIGINT")
-    beyond: exp.Expr = exp.GT(this=number.copy(), expression=most.copy())
-    if not whole:
-        nan = exp.Not(this=exp.Anonymous(this="ISNAN", expressions=[number.copy()]))
-        beyond = exp.And(this=beyond, expression=nan)
-    below = exp.LT(this=number.copy(), expression=least.copy())
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.Between(this=number.copy(), low=least.copy(), high=most), true=inside),
-            exp.If(this=below, true=whole_literal(0)),
-            exp.If(this=beyond, true=whole_literal(cells - 1)),
-        ]
-    )
+    values = (whole_literal(0), inside, whole_literal(cells - 1))
+    return clamped(number, (least.copy(), most), values, whole=whole)

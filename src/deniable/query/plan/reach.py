@@ -14,11 +14,11 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal
+from deniable.engines.trees import clamped
 from deniable.query.plan.distances import Distances
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
-from deniable.query.plan.rounding import power_of_two_below
 from deniable.query.plan.tail import Lost
-from deniable.tables import MOST_WHOLE, Bounds
+from deniable.tables import MOST_WHOLE, Bounds, power_of_two_below
 
 FARTHEST = 1 << 61
 """Values beyond are taken for that while it is looked where they lie."""
@@ -54,18 +54,8 @@ class Unbounded:
         """As a double within ± 2^61, NULL where there is no number: a function of the row alone."""
         number = cast_to(self.sql.copy(), "DOUBLE") if self.whole else self.sql
         far, near = double_literal(Fraction(FARTHEST)), double_literal(Fraction(-FARTHEST))
-        nan = exp.Anonymous(this="ISNAN", expressions=[number.copy()])
-        above = exp.GT(this=number.copy(), expression=far.copy())
-        return exp.Case(
-            ifs=[
-                exp.If(
-                    this=exp.Between(this=number.copy(), low=near.copy(), high=far.copy()),
-                    true=number.copy(),
-                ),
-                exp.If(this=exp.LT(this=number.copy(), expression=near.copy()), true=near),
-                exp.If(this=exp.And(this=above, expression=exp.Not(this=nan)), true=far),
-            ]
-        )
+        values = (near.copy(), number.copy(), far.copy())
+        return clamped(number, (near, far), values, whole=False)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ UPPER_RISK = 0.6  # of a tail's chance, for upper ends: bounds are chosen where 
 _MOST_DRAWN = 120
 _TAIL = 0.025
 _LEAST = 1e-6
+_BELOW, _ABOVE = 6, 4  # octaves of bins below what was declared, and above
 
 
 def stands_out(count: float, deviation: float) -> bool:
@@ -91,7 +92,9 @@ class Profile:
     @property
     def tail(self) -> Tail:
         """Draws of the numbers of units, given these bins."""
-        return _tail(self)
+        x = positions(self.norms, self.first, len(self.bins))
+        released = (self.first, self.below, self.bins)
+        return tail_of(tuple(x.tolist()), self.bins, self.deviation, released, self.slack)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,25 +212,21 @@ class Tail:
         return np.asarray(above * (bound / self.x[j]) ** -slope)
 
 
-@lru_cache(maxsize=16)
-def _tail(profile: Profile) -> Tail:
-    x = positions(profile.norms, profile.first, len(profile.bins))
-    draws = HashedDraws(profile.first, profile.below, profile.bins)
-    return _made(x, profile.bins, profile.deviation, draws, profile.slack)
-
-
 @lru_cache(maxsize=64)
-def tail_of(x: tuple[float, ...], bins: tuple[int, ...], deviation: float) -> Tail:
-    """Draws of the numbers of units at or above these positions, given noisy bins between them."""
-    return _made(np.array(x), bins, deviation, HashedDraws(x, bins))
-
-
-def _made(
-    x: Floats, bins: tuple[int, ...], deviation: float, draws: HashedDraws, slack: int = 0
+def tail_of(
+    x: tuple[float, ...],
+    bins: tuple[int, ...],
+    deviation: float,
+    released: tuple[object, ...],
+    slack: int = 0,
 ) -> Tail:
-    units, seen = _drawn(x, np.array(bins, dtype=float), deviation, draws, slack)
-    last = len(x) - 1
-    return Tail(x, units, min(seen + 1 + slack, last), draws, min(seen, last - 1))
+    """Draws of the numbers of units at or above these positions, given noisy bins between them.
+
+    The draws follow from what was released.
+    """
+    draws, at, last = HashedDraws(*released), np.array(x), len(x) - 1
+    units, seen = _drawn(at, np.array(bins, dtype=float), deviation, draws, slack)
+    return Tail(at, units, min(seen + 1 + slack, last), draws, min(seen, last - 1))
 
 
 def _drawn(
@@ -325,3 +324,57 @@ def farther_end(lost: Lost, noise: float, share: float) -> float:
     far = float(np.quantile(share * lost.most, level))
     above = math.hypot(noise * float(ndtri(level) / ndtri(1 - _TAIL)), far - middle)
     return float((middle - least) / 2 + max(above, math.hypot(noise, least - near)))
+
+
+def edges_about(rows: int, cap: int | None) -> tuple[int, ...]:
+    """Where bins begin: half octaves about the least number of rows that is cut, which is one.
+
+    No bin begins beyond what is promised.
+    """
+    first = rows + 1
+    steps = [(1 << octave, half) for octave in range(1, _BELOW + 1) for half in (2, 3)]
+    below = {math.ceil(first * half / (2 * whole)) for whole, half in steps}
+    above = {first * half * (1 << octave) // 2 for octave in range(_ABOVE) for half in (2, 3)}
+    found = sorted(below | above | {first << _ABOVE})
+    return tuple(each for each in found if cap is None or each <= max(cap, first))
+
+
+@dataclass(frozen=True)
+class Above:
+    """Noisy numbers of units by their rows: below all edges, and from each to the next.
+
+    A declared bound says where to look, so no place has to be found: bins of rows lie around it. A
+    unit is in one of them, so that many bins cost no more than one.
+    """
+
+    rows: int
+    """What was declared: so many count in full."""
+    cap: int | None
+    """What was promised: nobody has more."""
+    bins: tuple[int, ...]
+    deviation: float
+    """The standard deviation of the noise of each bin."""
+
+    @property
+    def units(self) -> float:
+        """How many units there are, nearly."""
+        return max(1.0, float(sum(self.bins)))
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing bounds what is lost: too few units, or heavy ones beyond all bins."""
+        far = stands_out(self.bins[-1], self.deviation) and self.cap is None
+        return far or self.units < UPPER_END * self.deviation
+
+    @property
+    def tail(self) -> Tail:
+        """Draws of how many units have so many rows, given these bins."""
+        edges = edges_about(self.rows, self.cap)
+        x = tuple(edge - 0.5 for edge in edges)  # whole numbers are read half a step below
+        return tail_of(x, self.bins[1:], self.deviation, (x, self.bins[1:]))
+
+    @property
+    def lost(self) -> Lost:
+        """What is lost of units with more rows, draw by draw."""
+        cap = math.inf if self.cap is None else float(self.cap)
+        return self.tail.beyond(self.rows + 0.5, cap)

@@ -15,8 +15,11 @@ from typing import Self
 
 from sqlglot import exp
 
+from deniable.engines import trees
 from deniable.engines.literals import cast_to, double_literal, whole_literal
-from deniable.query.plan.counted import Counted, Group, Staged, Statistic
+from deniable.engines.trees import is_known, named
+from deniable.query.plan.counted import Counted, Staged, Statistic
+from deniable.query.plan.keys import Group
 from deniable.query.plan.plan import Contribution, Plan, Resources, Shown
 from deniable.query.read.columns import CELL, UNIT
 from deniable.query.read.compile import Selected
@@ -90,7 +93,7 @@ class Term:
 
     def is_known(self) -> Term:
         """Whether it is not NULL."""
-        return Term(exp.Not(this=exp.Is(this=self._used(), expression=exp.Null())))
+        return Term(is_known(self._used()))
 
     def _used(self) -> exp.Expr:
         """Its tree, for one place."""
@@ -139,8 +142,8 @@ def added(terms: Sequence[Term]) -> Term:
 
 def case(*cases: tuple[Term, Term], otherwise: Term | None = None) -> Term:
     """The value of the first condition that holds."""
-    ifs = [exp.If(this=condition._used(), true=value._used()) for condition, value in cases]
-    return Term(exp.Case(ifs=ifs, default=None if otherwise is None else otherwise._used()))
+    branches = ((condition._used(), value._used()) for condition, value in cases)
+    return Term(trees.case(*branches, otherwise=None if otherwise is None else otherwise._used()))
 
 
 def least(terms: Sequence[Term]) -> Term:
@@ -171,8 +174,7 @@ class Turns:
     def of(cls, selected: Selected, name: str, made: Mapping[str, Term]) -> Self:
         """The first turn: columns of the SELECT as they are summed."""
         first = cls(selected, {}, 0, "")
-        rows = exp.Subquery(this=selected.relation.sql.copy())
-        rows.set("alias", exp.TableAlias(this=exp.to_identifier("selected", quoted=True)))
+        rows = named(selected.relation.sql.copy(), "selected")
         return first._with(name, {**made, **first._whose(UNIT)}, rows, ())
 
     def then(self, name: str, made: Mapping[str, Term], *only: Term) -> Self:
@@ -191,15 +193,15 @@ class Turns:
     def _with(
         self, name: str, made: Mapping[str, Term], rows: exp.Expr, only: Sequence[Term]
     ) -> Self:
-        named = f"deniable_{name}"
+        table = f"deniable_{name}"
         select = exp.Select(
             expressions=[exp.alias_(each._used(), as_, copy=False) for as_, each in made.items()]
         )
         select.from_(rows, copy=False)
         if only:
             select.where(*(each._used() for each in only), copy=False)
-        tables = {**self.tables, named: select.sql("duckdb", copy=False)}
-        return replace(self, tables=tables, width=self.width + CELL * len(made), last=named)
+        tables = {**self.tables, table: select.sql("duckdb", copy=False)}
+        return replace(self, tables=tables, width=self.width + CELL * len(made), last=table)
 
     def summed(
         self,
@@ -226,16 +228,7 @@ class Turns:
                 statistics=tuple(Statistic(each.sql, row) for each in statistics),
                 staged=Staged(self.tables, row, self.width),
             ),
-            contribution=Contribution(
-                rows=relation.rows,
-                single=relation.single,
-                unit_has_name=relation.unit_has_name,
-                cap=relation.cap,
-                max_groups=None,
-                fan=relation.fan,
-                most=relation.most,
-                left_out=relation.left_out,
-            ),
+            contribution=replace(Contribution.of(relation), max_groups=None),
             shown=Shown(),
             resources=Resources(
                 simple=True,

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from deniable.engines.base import LazySnapshot, Rows, Step
+from deniable.mechanisms.grid_quantile import GridQuantile
 from deniable.mechanisms.joint import JointNoise, additive
 from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
@@ -120,29 +121,31 @@ def edges(first: int, steps: int) -> list[int]:
 _ROW_EDGES = edges(1, 4 * _MOST_ROWS)
 
 
-@dataclass(frozen=True)
-class NoisyHistogram:
-    """Noise on a histogram of units, each of which lies in one bin."""
+def draw_counts(door: Door, noise: JointNoise, counts: Callable[[], Sequence[int]]) -> list[int]:
+    """Noisy numbers of units, each of which is counted in one of them."""
+    drawn: Any = door.draw(noise, lambda: [[count] for count in counts()])
+    return [int(row[0]) for row in drawn]
 
-    noise: JointNoise
 
-    def draw(self, door: Door, edges: Sequence[int], read: Callable[[], Rows]) -> list[int]:
-        """A noisy histogram of values between edges; what lies below all is in the first bin."""
+def draw_place(door: Door, law: GridQuantile, counts: Callable[[], Sequence[int]]) -> int:
+    """A place among cells, chosen by how many units are in each."""
+    drawn: Any = door.draw(law, lambda: [list(counts())])
+    return int(drawn[0])
 
-        def counts() -> list[list[int]]:
-            bins = [0] * len(edges)
-            for value, units in read():
-                bins[max(0, bisect_right(edges, int(value)) - 1)] += int(units)
-            return [[count] for count in bins]
 
-        drawn: Any = door.draw(self.noise, counts)
-        return [int(row[0]) for row in drawn]
+def by_edges(rows: Rows, edges: Sequence[int]) -> list[int]:
+    """How many units have values between edges; what lies below all is in the first bin."""
+    bins = [0] * len(edges)
+    for value, units in rows:
+        bins[max(0, bisect_right(edges, int(value)) - 1)] += int(units)
+    return bins
 
-    def cleaned(self, noisy: Sequence[int]) -> list[int]:
-        """No counts below 0, and none beyond the last that noise alone would not make."""
-        wide = self.noise.error(0, confidence=1 - _BY_CHANCE / len(noisy))
-        last = max((place for place, count in enumerate(noisy) if count > wide), default=-1)
-        return [max(0, count) if place <= last else 0 for place, count in enumerate(noisy)]
+
+def cleaned(noise: JointNoise, noisy: Sequence[int]) -> list[int]:
+    """No counts below 0, and none beyond the last that noise alone would not make."""
+    wide = noise.error(0, confidence=1 - _BY_CHANCE / len(noisy))
+    last = max((place for place, count in enumerate(noisy) if count > wide), default=-1)
+    return [max(0, count) if place <= last else 0 for place, count in enumerate(noisy)]
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class RowsOfUnits:
     """How many rows units have: the number up to which they count in full."""
 
     plan: Plan
-    histogram: NoisyHistogram
+    noise: JointNoise
     left: Amount
     rank: float
     """How many units may lie beyond the bound."""
@@ -169,12 +172,12 @@ class RowsOfUnits:
         price = rounded_share(amount, share)
         left = less(amount, price)
         rank = max(1.0, _RANKS * (plan.counted.cells or _USUAL_GROUPS) * left.deviation)
-        return cls(plan, NoisyHistogram(additive(price, 1)), left, rank)
+        return cls(plan, additive(price, 1), left, rank)
 
     @property
     def loss(self) -> Loss:
         """That of one histogram."""
-        return self.histogram.noise.loss
+        return self.noise.loss
 
     def steps(self) -> list[Step]:
         """Rows are counted."""
@@ -183,21 +186,16 @@ class RowsOfUnits:
     def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
         """The noisy histogram."""
         del secret
-        return self.histogram.draw(door, _ROW_EDGES, lambda: snapshot.run(rows_step(self.plan)))
+        (step,) = self.steps()
+        return draw_counts(door, self.noise, lambda: by_edges(snapshot.run(step), _ROW_EDGES))
 
     def applied(self, stored: Any) -> Plan:
         """With the number of rows that so many units exceed."""
-        counts = self.histogram.cleaned(stored)
-        rows = ranked(_ROW_EDGES, counts, self.rank)
-        return self._estimated(rows)
+        return self.plan.with_rows(ranked(_ROW_EDGES, cleaned(self.noise, stored), self.rank))
 
     def assumed(self) -> Plan:
         """One row a unit."""
-        return self._estimated(1)
-
-    def _estimated(self, rows: int) -> Plan:
-        plan = self.plan
-        return replace(plan, contribution=replace(plan.contribution, rows=rows))
+        return self.plan.with_rows(1)
 
 
 @dataclass(frozen=True)
@@ -256,15 +254,14 @@ class Keys:
 
 def as_released(key: Sequence[Any], kinds: Sequence[ColumnType | None]) -> tuple[Any, ...]:
     """A key as it was stored, with dates as dates again."""
-    return tuple(_typed(part, kind) for part, kind in zip(key, kinds, strict=True))
+    pairs = zip(key, kinds, strict=True)
+    return tuple(_DATED[k](p) if isinstance(p, str) and k in _DATED else p for p, k in pairs)
 
 
-def _typed(part: Any, kind: ColumnType | None) -> Any:
-    if isinstance(part, str) and kind == ColumnType.DATE:
-        return date.fromisoformat(part[:10])
-    if isinstance(part, str) and kind == ColumnType.TIMESTAMP:
-        return datetime.fromisoformat(part)
-    return part
+_DATED: dict[ColumnType | None, Callable[[str], date]] = {
+    ColumnType.DATE: lambda text: date.fromisoformat(text[:10]),
+    ColumnType.TIMESTAMP: datetime.fromisoformat,
+}
 
 
 def storable(part: Any) -> Any:

@@ -10,7 +10,6 @@ from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
 from deniable.privacy.guarantees import GDP, ApproxDP
 from deniable.query.plan.plan import Plan
-from deniable.query.price.above import RowsAbove
 from deniable.query.price.estimate import (
     KEYS_SHARE,
     Keys,
@@ -18,18 +17,15 @@ from deniable.query.price.estimate import (
     less,
     rounded_share,
 )
-from deniable.query.price.profile import ProfileOfUnits, Recompile
-from deniable.query.price.rows import ProfileOfRows
-from deniable.query.price.values import ValuesOfColumn
-from deniable.query.price.values_again import ValuesAgain
+from deniable.query.price.profile import ProfileOfUnits
+from deniable.query.price.rows import ProfileOfRows, RowsAbove
+from deniable.query.price.values import ValuesAgain, ValuesOfColumn
 
 _FIRST_DELTA = Fraction(1, 11)  # of what is kept for keys, for the first selection
 _MOST_GROUPS = 64  # in which a unit counts while they are chosen, where nothing is declared
 
 
-def needed(
-    plan: Plan, amount: Amount, budget: Budget, compiled: Recompile
-) -> PrivateEstimate | None:
+def needed(plan: Plan, amount: Amount, budget: Budget) -> PrivateEstimate | None:
     """What is to be estimated next, out of an amount for all of the rest."""
     if not plan.counted.known_keys:  # first: the ledger gives a selection its δ as it begins
         price = rounded_share(amount, KEYS_SHARE)
@@ -37,9 +33,15 @@ def needed(
     if plan.counted.selected == () or unseen(plan):
         return None
     if plan.contribution.unbounded:
-        return _values(plan, amount, budget, compiled)
+        if isinstance(budget.guarantee, GDP):
+            name = plan.contribution.unbounded[0].name
+            raise QueryError(
+                f"where the values of {name} lie is estimated by a choice that has no proved μ; "
+                f"declare bounds={{'{name}': (low, high)}}, or keep a budget of another kind"
+            )
+        return ValuesOfColumn.of(plan, amount)
     if any(each.again for each in plan.contribution.reaches.values()):
-        return ValuesAgain.of(plan, amount, compiled)
+        return ValuesAgain.of(plan, amount)
     if plan.asks_above and not plan.buys_norm:
         return RowsAbove.of(plan, amount)
     profiled = plan.counted.statistics and plan.contribution.profile is None
@@ -52,18 +54,8 @@ def needed(
             "declare max_rows=, or keep a budget of another kind"
         )
     if by_norm:
-        return ProfileOfUnits.of(plan, amount, compiled)
+        return ProfileOfUnits.of(plan, amount)
     return ProfileOfRows.of(plan, amount)
-
-
-def _values(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> PrivateEstimate:
-    if isinstance(budget.guarantee, GDP):
-        name = plan.contribution.unbounded[0].name
-        raise QueryError(
-            f"where the values of {name} lie is estimated by a choice that has no proved μ; "
-            f"declare bounds={{'{name}': (low, high)}}, or keep a budget of another kind"
-        )
-    return ValuesOfColumn.of(plan, amount, compiled)
 
 
 def unseen(plan: Plan) -> bool:
@@ -74,13 +66,18 @@ def unseen(plan: Plan) -> bool:
     return first is not None and not first.anybody
 
 
-def chain(plan: Plan, amount: Amount, budget: Budget, compiled: Recompile) -> list[PrivateEstimate]:
-    """All that is to be estimated, one after the other, with made-up results."""
+def chain(
+    plan: Plan, amount: Amount, budget: Budget
+) -> tuple[tuple[PrivateEstimate, ...], Plan, Amount]:
+    """All that is to be estimated, one after the other, with made-up results.
+
+    And the plan with all of these, and what is left of the amount.
+    """
     found: list[PrivateEstimate] = []
-    while (estimate := needed(plan, amount, budget, compiled)) is not None:
+    while (estimate := needed(plan, amount, budget)) is not None:
         found.append(estimate)
         plan, amount = estimate.assumed(), estimate.left
-    return found
+    return tuple(found), plan, amount
 
 
 def _selection(plan: Plan, budget: Budget, amount: Amount) -> KeySelection:

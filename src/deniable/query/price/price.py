@@ -152,7 +152,9 @@ def price(plan: Plan, amount: Amount) -> Priced:
             joined = next(parts)
             if plan.once:
                 alone, joined = joined.split(_ONCE_SHARE, 1 - _ONCE_SHARE)
-                once = additive(alone, _once(plan, l2=not pure), (1,) * len(plan.once))
+                many = len(plan.once)  # a unit adds one to each
+                most = many if pure else math.isqrt(many - 1) + 1
+                once = additive(alone, most, (1,) * many)
             if len(plan.counted.sets) > 1:
                 joined = joined.part(Fraction(1, len(plan.counted.sets))).on_grid()
             if (
@@ -174,18 +176,11 @@ def price(plan: Plan, amount: Amount) -> Priced:
     return Priced(plan, joint, distinct, ranks, heavy, cut, once)
 
 
-def _once(plan: Plan, *, l2: bool) -> int:
-    """What a unit adds to counts of units: one to each."""
-    many = len(plan.once)
-    return math.isqrt(many - 1) + 1 if l2 else many
-
-
 def _most_cut(plan: Plan) -> int:
     """What is cut off of one unit at most: all rows that it may have, and rounding by group."""
-    assert plan.contribution.cap is not None
-    return SCALE * plan.contribution.cap + min(
-        plan.counted.cells or plan.contribution.cap, plan.contribution.cap
-    )
+    cap = plan.contribution.cap
+    assert cap is not None
+    return SCALE * cap + min(plan.counted.cells or cap, cap)
 
 
 def _promised(plan: Plan, *, l2: bool) -> bool:

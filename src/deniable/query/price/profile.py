@@ -10,15 +10,14 @@ The bound is where the interval for the truth will be narrowest (`plan.tail`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.mechanisms.grid_quantile import GridQuantile
-from deniable.mechanisms.joint import additive
+from deniable.mechanisms.joint import JointNoise, additive
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
@@ -26,9 +25,15 @@ from deniable.query.plan.levels import BELOW, BINS, LEVELS, Norms
 from deniable.query.plan.measures import Linear
 from deniable.query.plan.moments import Centres
 from deniable.query.plan.plan import SCALE, Plan
-from deniable.query.plan.reach import Reaches
 from deniable.query.plan.tail import Profile, chosen
-from deniable.query.price.estimate import NoisyHistogram, less, rounded_share
+from deniable.query.price.estimate import (
+    by_edges,
+    cleaned,
+    draw_counts,
+    draw_place,
+    less,
+    rounded_share,
+)
 from deniable.query.run.emit_profile import levels_step, upper_step, values_step
 from deniable.release import Door
 
@@ -42,28 +47,24 @@ _LEAST_SPREAD = 0.02
 WIDEST = {True: 2.0**54, False: 2.0**51}  # deviations of noise that can be drawn, by norm
 _PRIOR = tuple(max(1, round(2 ** (40 - place / 2))) for place in range(len(LEVELS)))
 
-Recompile = Callable[[Centres, Reaches], Plan]
-"""The plan again, with columns centred elsewhere, and reaches of columns without bounds."""
-
 
 @dataclass(frozen=True)
 class ProfileOfUnits:
     """Where the heaviest units are, and how many have norms about there."""
 
     plan: Plan
-    values: NoisyHistogram | None
+    values: JointNoise | None
     """For where the columns of sums are centred."""
     place: GridQuantile
-    levels: NoisyHistogram
+    levels: JointNoise
     left: Amount
     noise: float
     """The deviation of the answer's noise, for a bound of one."""
     widest: float
     """That of the widest noise of all that comes after, for a bound of one."""
-    compiled: Recompile
 
     @classmethod
-    def of(cls, plan: Plan, amount: Amount, compiled: Recompile) -> ProfileOfUnits:
+    def of(cls, plan: Plan, amount: Amount) -> ProfileOfUnits:
         """For a quarter of an amount, or less."""
         sums = _sums(plan)
         before = _MEANS if sums or plan.buys_norm else Fraction(0)
@@ -71,7 +72,7 @@ class ProfileOfUnits:
         # Where columns were looked at, those took their part of a quarter of the whole.
         place = rounded_share(amount, PLACE_SHARE / 2 if plan.buys_norm else PLACE_SHARE)
         each = rounded_share(amount, _MEANS / len(sums)) if sums else place
-        changed, noise = amount.relation.changed, NoisyHistogram(additive(levels, 1))
+        changed, noise = amount.relation.changed, additive(levels, 1)
         left = less(amount, place, levels, *([each] * len(sums)))
         asked = len(plan.counted.distinct) + len(plan.counted.ranks)
         jointly = left.part(
@@ -79,13 +80,12 @@ class ProfileOfUnits:
         )
         return cls(
             plan=plan,
-            values=NoisyHistogram(additive(each, 1)) if sums else None,
+            values=additive(each, 1) if sums else None,
             place=place_of(place, noise),
             levels=noise,
             left=left,
             noise=changed * jointly.deviation,
             widest=changed * jointly.part(HEAVY_SHARE / (1 + asked)).deviation,
-            compiled=compiled,
         )
 
     @property
@@ -99,13 +99,13 @@ class ProfileOfUnits:
     @property
     def loss(self) -> Loss:
         """What all of it costs."""
-        values = [] if self.values is None else [self.values.noise.loss] * len(_sums(self.plan))
-        return compose(*values, self.place.loss, self.levels.noise.loss)
+        values = [] if self.values is None else [self.values.loss] * len(_sums(self.plan))
+        return compose(*values, self.place.loss, self.levels.loss)
 
     @property
     def l2(self) -> bool:
         """Whether norms are Euclidean."""
-        return self.levels.noise.norm == "l2"
+        return self.levels.norm == "l2"
 
     def steps(self) -> list[Step]:
         """What the engine runs, with made-up bounds.
@@ -141,27 +141,25 @@ class ProfileOfUnits:
     def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
         """Means, a place and noisy bins."""
         del secret
-        means = []
-        for place in _sums(self.plan):
-            assert self.values is not None
-            read = partial(snapshot.run, values_step(self.plan, place, _CELLS))
-            means.append(self.values.draw(door, range(_CELLS), read))
+        means = [self._drawn_means(door, snapshot, place) for place in _sums(self.plan)]
         plan = self._recentred(means)
         least = least_row(plan, l2=self.l2)
         upper = upper_step(plan, least, l2=self.l2)
         if self._upper_is_loose:
             upper = levels_step(plan.with_rows(1).with_norm(1), least, l2=self.l2)
-        (place,) = chosen_of(door.draw(self.place, lambda: [_by_level(snapshot.run(upper))[1:]]))
+        place = draw_place(door, self.place, lambda: _by_level(snapshot.run(upper))[1:])
         step = upper
         if not (self._upper_is_exact or self._upper_is_loose):
             floor = first_candidate(place) * least
             step = levels_step(plan.with_rows(1).with_norm(floor), least, l2=self.l2)
+        bins = draw_counts(door, self.levels, lambda: binned(_by_level(snapshot.run(step)), place))
+        return {"means": means, "place": place, "bins": bins}
 
-        def bins() -> list[list[int]]:
-            return [[count] for count in binned(_by_level(snapshot.run(step)), place)]
-
-        drawn: Any = door.draw(self.levels.noise, bins)
-        return {"means": means, "place": place, "bins": [int(row[0]) for row in drawn]}
+    def _drawn_means(self, door: Door, snapshot: LazySnapshot, place: int) -> list[int]:
+        """How many units have their mean of one column in which cell, under noise."""
+        assert self.values is not None
+        step = values_step(self.plan, place, _CELLS)
+        return draw_counts(door, self.values, lambda: by_edges(snapshot.run(step), range(_CELLS)))
 
     def applied(self, stored: Any) -> Plan:
         """With the bound whose interval is the narrowest."""
@@ -172,7 +170,7 @@ class ProfileOfUnits:
             first=max(0, place - BELOW),
             below=stored["bins"][0],
             bins=tuple(stored["bins"][1:]),
-            deviation=self.levels.noise.deviation(0),
+            deviation=self.levels.deviation(0),
             least_row=least,
             # Where columns have no bounds a row may be anything: what is usual counts as one.
             largest_row=least if plan.buys_norm else max(1, _row(plan, l2=self.l2)),
@@ -187,7 +185,9 @@ class ProfileOfUnits:
             if plan.contribution.cap is None or plan.buys_norm
             else plan.contribution.cap * profile.largest_row / least
         )
-        most = self._largest_norm(plan)
+        # Noise can be drawn for norms up to this at this price, be it less than a row's.
+        reach = WIDEST[self.l2] * min(plan.weights) / (SCALE * self.widest)
+        most = max(1, math.floor(min(reach, 1e18)))
         offered = [each for each in candidates(profile, start) if each * least <= most]
         found = chosen(profile, offered or [most / least], self.noise, share_of_lost(plan), cap)
         norm = max(1, round(found.bound * least))
@@ -195,11 +195,6 @@ class ProfileOfUnits:
             return plan.with_norm(norm)
         # The sums of these units are there already, and not made anew.
         return plan.with_norm(norm, floor=start * least)
-
-    def _largest_norm(self, plan: Plan) -> int:
-        """The largest norm for which noise can be drawn at this price, be it less than a row's."""
-        reach = WIDEST[self.l2] * min(plan.weights) / (SCALE * self.widest)
-        return max(1, math.floor(min(reach, 1e18)))
 
     def assumed(self) -> Plan:
         """A bound of one row."""
@@ -214,8 +209,7 @@ class ProfileOfUnits:
         return plan if plan.counted.distinct or plan.counted.ranks else plan.with_rows(1)
 
     def _recentred(self, means: Sequence[Sequence[int]]) -> Plan:
-        plan = self.plan
-        return recompiled(plan, self.compiled(self._centres(means), plan.contribution.reaches))
+        return self.plan.replanned(self._centres(means), self.plan.contribution.reaches)
 
     def _centres(self, means: Sequence[Sequence[int]]) -> Centres:
         """Where the means of units lie, and how far from there, as a share of the farthest."""
@@ -226,7 +220,7 @@ class ProfileOfUnits:
             assert self.values is not None
             low, _, high = statistic.marks
             width = (high - low + 1) / _CELLS
-            counts = self.values.cleaned(noisy)
+            counts = cleaned(self.values, noisy)
             total = sum(counts)
             if total:
                 cells = [(cell + 0.5, count) for cell, count in enumerate(counts)]
@@ -239,25 +233,17 @@ class ProfileOfUnits:
         return found
 
 
-def recompiled(plan: Plan, made: Plan) -> Plan:
-    """A plan that was made again, with the keys that were selected for it, and what is said so."""
-    made = replace(made, shown=replace(made.shown, notes=plan.shown.notes))
-    if plan.counted.selected is None:
-        return made
-    return replace(made, counted=replace(made.counted, selected=plan.counted.selected))
-
-
 def _with_profile(plan: Plan, profile: Profile) -> Plan:
     return replace(plan, contribution=replace(plan.contribution, profile=profile))
 
 
-def place_of(amount: Amount, bins: NoisyHistogram) -> GridQuantile:
+def place_of(amount: Amount, bins: JointNoise) -> GridQuantile:
     """The choice of the level that so many units are above as stand out of the noise of bins."""
     return GridQuantile(
         epsilon=amount.epsilon,
         rho=amount.rho,
         share=1,
-        offset=-math.ceil(_TARGET[not amount.pure] * bins.noise.deviation(0)),
+        offset=-math.ceil(_TARGET[not amount.pure] * bins.deviation(0)),
         bound=amount.relation.changed,
         cells=len(LEVELS),
         relation=amount.relation,
@@ -328,12 +314,6 @@ def _slack(plan: Plan, *, l2: bool) -> int:
 def _sums(plan: Plan) -> list[int]:
     """The statistics whose columns are centred anew."""
     return [place for place, each in enumerate(plan.counted.statistics) if each.marks is not None]
-
-
-def chosen_of(drawn: object) -> list[int]:
-    """The cells that were drawn."""
-    assert isinstance(drawn, list)
-    return [int(each) for each in drawn]
 
 
 def _by_level(rows: Rows) -> list[int]:

@@ -11,7 +11,7 @@ them is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any
 from deniable.engines.base import LazySnapshot, Rows, Step
 from deniable.lazy import lazy
 from deniable.mechanisms.grid_quantile import GridQuantile
-from deniable.mechanisms.joint import additive
+from deniable.mechanisms.joint import JointNoise, additive
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
@@ -28,9 +28,8 @@ from deniable.query.plan.distances import Distances, binned
 from deniable.query.plan.levels import FAR_LEVELS, LEAST
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.reach import FARTHEST, Reach, Unbounded, found, supposed
-from deniable.query.price.estimate import NoisyHistogram, finer_share, less
-from deniable.query.price.profile import Recompile, chosen_of, recompiled
-from deniable.query.run.emit_columns import distances_step, signed_step
+from deniable.query.price.estimate import draw_counts, draw_place, finer_share, less
+from deniable.query.run.emit_profile import distances_step, signed_step
 from deniable.release import Door
 
 _CENTRE, _LEVELS = Fraction(1, 32), Fraction(5, 32)
@@ -59,15 +58,14 @@ class ValuesOfColumn:
     column: Unbounded
     centre: GridQuantile
     place: GridQuantile
-    levels: NoisyHistogram | None
+    levels: JointNoise | None
     """None where units have several rows and sums are asked: their norms are looked at later."""
     left: Amount
     noise: float
     """That of a sum's side, for a bound of one."""
-    compiled: Recompile
 
     @classmethod
-    def of(cls, plan: Plan, amount: Amount, compiled: Recompile) -> ValuesOfColumn:
+    def of(cls, plan: Plan, amount: Amount) -> ValuesOfColumn:
         """Of the first column that lacks bounds, for its part of a quarter of the whole."""
         column = plan.contribution.unbounded[0]
         done, many = (
@@ -81,10 +79,11 @@ class ValuesOfColumn:
         whole = plan.contribution.one_row or column.ranked
         parts = (_CENTRE, _PLACE[whole], _LEVELS)
         centre, place, bins = (finer_share(amount, share(part)) for part in parts)
-        levels = NoisyHistogram(additive(bins, 1))
+        levels = additive(bins, 1)
         left = less(amount, centre, place, *([bins] if whole else []))
         changed = amount.relation.changed
-        aim = math.ceil(max(_TARGET * levels.noise.deviation(0), _SURE * changed / _rate(place)))
+        rate = float(place.choice_epsilon) / 2  # what one unit is worth, if it moves scores by one
+        aim = math.ceil(max(_TARGET * levels.deviation(0), _SURE * changed / rate))
         return cls(
             plan=plan,
             column=column,
@@ -108,8 +107,7 @@ class ValuesOfColumn:
             ),
             levels=levels if whole else None,
             left=left,
-            noise=noise_of_side(left),
-            compiled=compiled,
+            noise=_noise_of_side(left),
         )
 
     @property
@@ -127,7 +125,7 @@ class ValuesOfColumn:
     @property
     def loss(self) -> Loss:
         """What all of it costs."""
-        bins = [] if self.levels is None else [self.levels.noise.loss]
+        bins = [] if self.levels is None else [self.levels.loss]
         return compose(self.centre.loss, self.place.loss, *bins)
 
     def steps(self) -> list[Step]:
@@ -139,14 +137,14 @@ class ValuesOfColumn:
         """A cell, a place, and noisy bins above and below."""
         del secret
         signed = partial(snapshot.run, signed_step(self.plan, self.column))
-        (cell,) = chosen_of(door.draw(self.centre, lambda: [_by_cell(signed())]))
+        cell = draw_place(door, self.centre, lambda: _by_cell(signed()))
         step = distances_step(self.plan, self.column, self._middle(cell))
         distances = partial(snapshot.run, step)
         farthest = self._farthest(cell)
-        (place,) = chosen_of(door.draw(farthest, lambda: [_both(_by_side(distances()))]))
+        place = draw_place(door, farthest, lambda: _both(_by_side(distances())))
         made: dict[str, object] = {"centre": cell, "place": place}
         if self.levels is not None:
-            made["bins"] = draw_bins(door, self.levels, distances, place)
+            made["bins"] = _draw_bins(door, self.levels, distances, place)
         return made
 
     def _farthest(self, cell: int) -> GridQuantile:
@@ -161,17 +159,17 @@ class ValuesOfColumn:
         """With bounds for the column."""
         sides = None
         if self.levels is not None:
-            bins, deviation = stored["bins"], self.levels.noise.deviation(0)
+            bins, deviation = stored["bins"], self.levels.deviation(0)
             half = len(bins) // 2
             above, below = (
                 Distances(stored["place"], tuple(part), deviation)
                 for part in (bins[:half], bins[half:])
             )
             sides = (above, below)
-        centre, share = self._middle(stored["centre"]), share_of_side(self.plan)
+        centre, share = self._middle(stored["centre"]), _share_of_side(self.plan)
         reach = found(self.column, centre, stored["place"], sides, noise=self.noise, share=share)
         once = reach.ranked or reach.plenty or not reach.seen
-        return self._with(reach if once else replace(reach, again=self.column))
+        return _with(self, reach if once else replace(reach, again=self.column))
 
     def assumed(self) -> Plan:
         """Bounds as wide as any, in steps."""
@@ -179,11 +177,7 @@ class ValuesOfColumn:
 
     @lazy
     def _supposed(self) -> Plan:
-        return self._with(supposed(self.column, several=self.levels is None))
-
-    def _with(self, reach: Reach) -> Plan:
-        reaches: Mapping[str, Reach] = {**self.plan.contribution.reaches, self.column.text: reach}
-        return recompiled(self.plan, self.compiled({}, reaches))
+        return _with(self, supposed(self.column, several=self.levels is None))
 
     def _middle(self, cell: int) -> Fraction:
         """What stands for a cell of signed levels."""
@@ -196,30 +190,25 @@ class ValuesOfColumn:
         return Fraction(round(middle)) if self.column.whole else middle
 
 
-def draw_bins(
-    door: Door, levels: NoisyHistogram, distances: Callable[[], Rows], place: int
+def _draw_bins(
+    door: Door, levels: JointNoise, distances: Callable[[], Rows], place: int
 ) -> list[int]:
     """Noisy bins about a place, above the centre and below it."""
-    drawn: Any = door.draw(
-        levels.noise,
-        lambda: [[each] for side in _by_side(distances()) for each in binned(side, place)],
-    )
-    return [int(row[0]) for row in drawn]
+
+    def counts() -> list[int]:
+        return [each for side in _by_side(distances()) for each in binned(side, place)]
+
+    return draw_counts(door, levels, counts)
 
 
-def noise_of_side(left: Amount) -> float:
+def _noise_of_side(left: Amount) -> float:
     """The noise of a sum's side, for a bound of one, if that is left for the answer."""
     return left.relation.changed * left.deviation * _JOINT
 
 
-def share_of_side(plan: Plan) -> float:
+def _share_of_side(plan: Plan) -> float:
     """The part of what is lost that tells in one number: each of many groups has some of it."""
     return float(max(1, plan.counted.cells or 1) ** -0.75)
-
-
-def _rate(place: Amount) -> float:
-    """What one unit is worth in the choice of a place, if it moves scores by one."""
-    return float(place.choice_epsilon) / 2
 
 
 def _by_cell(rows: Rows) -> list[int]:
@@ -243,3 +232,103 @@ def _both(sides: tuple[list[int], list[int]]) -> list[int]:
     """On levels, whichever the side; what is nearer than all is on the first."""
     near, *rest = (above + below for above, below in zip(*sides, strict=True))
     return [near + rest[0], *rest[1:]]
+
+
+@dataclass(frozen=True)
+class ValuesAgain:
+    """How many values of a column lie how far from its centre, once more: noise hid their tail.
+
+    Formal guarantee. Centre and place were released before; given both, a unit is in one of all
+    bins on both sides together, decided by its own rows. That is paid for before anything is read,
+    and what is made of both looks together is post-processing. Who cannot be answered never pays
+    for it: that is told by the first look.
+    """
+
+    plan: Plan
+    column: Unbounded
+    levels: JointNoise
+    left: Amount
+    noise: float
+    """That of a sum's side, for a bound of one."""
+
+    @classmethod
+    def of(cls, plan: Plan, amount: Amount) -> ValuesAgain:
+        """Of the first column that waits for it; all of them have two fifths of what is left."""
+        summed = [each for each in plan.contribution.reaches.values() if not each.ranked]
+        waiting = [each.again for each in summed if each.again is not None]
+        price = finer_share(amount, Fraction(2, 3 * len(summed) + 2 * len(waiting)))
+        left = less(amount, price)
+        return cls(
+            plan,
+            waiting[0],
+            additive(price, 1),
+            left,
+            _noise_of_side(left),
+        )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """In words."""
+        return (f"the farthest values of {self.column.name}",)
+
+    by_statistics = False
+
+    @property
+    def subject(self) -> str:
+        """The column, and where it was looked before."""
+        sides = self._reach.sides
+        place = None if sides is None else sides[0].place
+        return f"{self.column.text} about {self._reach.centre}, {place}"
+
+    @property
+    def loss(self) -> Loss:
+        """That of one histogram."""
+        return self.levels.loss
+
+    @property
+    def _reach(self) -> Reach:
+        return self.plan.contribution.reaches[self.column.text]
+
+    @lazy
+    def _distances(self) -> Step:
+        return distances_step(self.plan, self.column, self._reach.centre)
+
+    def steps(self) -> list[Step]:
+        """What the engine runs."""
+        return [self._distances]
+
+    def draw(self, door: Door, snapshot: LazySnapshot, secret: str) -> object:
+        """Noisy bins above and below."""
+        del secret
+        assert self._reach.sides is not None
+        place = self._reach.sides[0].place
+        return _draw_bins(door, self.levels, partial(snapshot.run, self._distances), place)
+
+    def applied(self, stored: Any) -> Plan:
+        """With bounds by both looks."""
+        before = self._reach
+        assert before.sides is not None
+        half, deviation = len(stored) // 2, self.levels.deviation(0)
+        above, below = (
+            side.with_more(part, deviation)
+            for side, part in zip(before.sides, (stored[:half], stored[half:]), strict=True)
+        )
+        reach = found(
+            self.column,
+            before.centre,
+            above.place,
+            (above, below),
+            noise=self.noise,
+            share=_share_of_side(self.plan),
+        )
+        return _with(self, replace(reach, twice=True))
+
+    def assumed(self) -> Plan:
+        """As it was."""
+        return _with(self, replace(self._reach, again=None))
+
+
+def _with(estimate: ValuesOfColumn | ValuesAgain, reach: Reach) -> Plan:
+    """The plan again, with bounds for the column."""
+    reaches = {**estimate.plan.contribution.reaches, estimate.column.text: reach}
+    return estimate.plan.replanned({}, reaches)

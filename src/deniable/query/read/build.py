@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ class Aggregate:
 
     def where(self, condition: str) -> Aggregate:
         """The same, of rows that meet a condition."""
-        return Aggregate(f"{self.sql} FILTER (WHERE {_condition(condition)})")
+        return Aggregate(f"{self.sql} FILTER (WHERE {_expression(condition)})")
 
 
 def count(expression: str | None = None) -> Aggregate:
@@ -137,13 +137,13 @@ class Question:
 
     def where(self, condition: str) -> Question:
         """Only rows that meet a condition: `"age >= 18 AND ward <> 'C'"`."""
-        return replace(self, conditions=(*self.conditions, _condition(condition)))
+        return replace(self, conditions=(*self.conditions, _expression(condition)))
 
     def join(self, table: str, on: str, *, how: str = "inner") -> Question:
         """Join another table of the session: a public one, or a private one through the unit."""
         if how not in {"inner", "left"}:
             raise ParameterError("how", how, "must be 'inner' or 'left'")
-        return replace(self, joins=(*self.joins, (table, _condition(on), how)))
+        return replace(self, joins=(*self.joins, (table, _expression(on), how)))
 
     def group_by(self, *columns: str) -> Question:
         """Group by columns or expressions."""
@@ -171,7 +171,7 @@ class Question:
 
     def having(self, condition: str) -> Question:
         """Show only groups whose released numbers meet a condition."""
-        return replace(self, having_=_condition(condition))
+        return replace(self, having_=_expression(condition))
 
     def order_by(self, *columns: str) -> Question:
         """Order the answer by released columns: `"n DESC"`."""
@@ -232,27 +232,21 @@ class Question:
         if not self.aggregates:
             raise QueryError("ask for something: .agg(n=dp.count())")
         chosen = [*self.groups, *(f'{each.sql} AS "{_name(n)}"' for n, each in self.aggregates)]
-        made = _built(lambda: exp.select(*chosen, dialect="duckdb").from_(self.table))
-        for table, on, how in self.joins:
-            made = _built(lambda: made.join(table, on=on, join_type=how, dialect="duckdb"))  # noqa: B023
-        for condition in self.conditions:
-            made = _built(lambda: made.where(condition, dialect="duckdb"))  # noqa: B023
-        if self.groups:
-            made = _built(lambda: made.group_by(*self.groups, dialect="duckdb"))
-        if self.having_ is not None:
-            made = _built(lambda: made.having(self.having_, dialect="duckdb"))
-        if self.order:
-            made = _built(lambda: made.order_by(*self.order, dialect="duckdb"))
+        try:
+            made = exp.select(*chosen, dialect="duckdb").from_(self.table)
+            for table, on, how in self.joins:
+                made = made.join(table, on=on, join_type=how, dialect="duckdb")
+            for condition in self.conditions:
+                made = made.where(condition, dialect="duckdb")
+            made = made.group_by(*self.groups, dialect="duckdb")
+            made = made.having(self.having_, dialect="duckdb")
+            if self.order:
+                made = made.order_by(*self.order, dialect="duckdb")
+        except SqlglotError as error:
+            raise QueryError(
+                f"this cannot be read as SQL: {str(error).splitlines()[0][:150]}"
+            ) from None
         return made if self.most is None else made.limit(self.most)
-
-
-def _built(make: Callable[[], exp.Select]) -> exp.Select:
-    try:
-        return make()
-    except SqlglotError as error:
-        raise QueryError(
-            f"this cannot be read as SQL: {str(error).splitlines()[0][:150]}"
-        ) from None
 
 
 def _expression(text: str) -> str:
@@ -264,10 +258,6 @@ def _expression(text: str) -> str:
         return str(sqlglot.parse_one(text, read="duckdb").sql("duckdb"))
     except SqlglotError:
         raise QueryError(f"this is no expression: {text[:60]}") from None
-
-
-def _condition(text: str) -> str:
-    return _expression(text)
 
 
 def _name(name: str) -> str:

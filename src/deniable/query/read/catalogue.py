@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.schema import MappingSchema
 
 from deniable.engines.literals import short
+from deniable.engines.trees import is_known
 from deniable.errors import QueryError
 from deniable.lazy import lazy
 from deniable.privacy.units import Relation
@@ -54,15 +55,6 @@ class Options:
             bounds=self.bounds.get(name, column.bounds),
             keys=self.keys.get(name, column.keys),
         )
-
-    def describe(self) -> dict[str, object]:
-        """For the ledger."""
-        return {
-            "bounds": {name: [str(low), str(high)] for name, (low, high) in self.bounds.items()},
-            "keys": {name: [repr(key) for key in keys] for name, keys in self.keys.items()},
-            "max_rows": self.max_rows,
-            "max_groups": self.max_groups,
-        }
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,9 @@ class Catalogue:
         else:
             column = exp.column(unit, quoted=True)
             sql = sql.select(exp.alias_(column.copy(), UNIT, quoted=True))
-            sql = sql.where(_named(column, columns[unit].kind))
+            # A name of more than 1,000 bytes is nobody's.
+            is_text = columns[unit].kind == ColumnType.TEXT
+            sql = sql.where(short(column.copy()) if is_text else is_known(column.copy()))
         return RowSet(
             sql=sql,
             columns=columns,
@@ -160,10 +154,3 @@ class Catalogue:
         if len(kinds) > 1:
             raise QueryError("the tables are protected under different neighbour relations")
         return kinds.pop()
-
-
-def _named(unit: exp.Expr, kind: ColumnType | None) -> exp.Expr:
-    """Whether a row is somebody's; a name of more than 1,000 bytes is none."""
-    if kind == ColumnType.TEXT:
-        return short(unit.copy())
-    return exp.Not(this=exp.Is(this=unit.copy(), expression=exp.Null()))

@@ -1,8 +1,8 @@
-"""What is known of a column: its type, and, where declared or derived, its bounds and keys."""
+"""Columns: what is known of them, how a name finds one, and where the unit's own may not stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.engines.leaves import MOST_BYTES
+from deniable.errors import QueryError
 from deniable.tables import LONGEST_TEXT, Bounds, ColumnType
 
 BOUGHT = 0
@@ -36,6 +37,9 @@ class Column:
     places: int | None = None
     """Its values are whole numbers of 10^-places, as far as a double tells; None if not known."""
 
+
+Resolve = Callable[[exp.Column], Column]
+"""How a name of a SELECT finds its column."""
 
 CELL = 16
 """Bytes of a number, a day or a time that an engine holds."""
@@ -104,3 +108,30 @@ class RowSet:
     def private(self) -> bool:
         """Whether it holds rows of people."""
         return self.population is not None
+
+
+def columns_in(node: exp.Expr) -> list[exp.Column]:
+    """The columns that an expression reads."""
+    return list(node.find_all(exp.Column))
+
+
+def no_unit(node: exp.Expr, find: Resolve, where: str) -> None:
+    """Refuse the unit's column where it could tell people apart."""
+    for column in columns_in(node):
+        if find(column).is_unit:
+            raise QueryError(
+                f"the unit column {column.name} in {where} is not answered: it may stand in "
+                "COUNT(DISTINCT ...), in an inner GROUP BY and in join keys only"
+            )
+
+
+def resolver(columns: Mapping[str, Mapping[str, Column]]) -> Resolve:
+    """Find a qualified column among the sources of a SELECT."""
+
+    def find(column: exp.Column) -> Column:
+        source = columns.get(column.table)
+        if source is None or column.name not in source:
+            raise QueryError(f"the column {column.sql('duckdb')} is unknown here")
+        return source[column.name]
+
+    return find

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
 from deniable.engines.leaves import MOST_BYTES
+from deniable.engines.trees import named
 from deniable.errors import DeniableError, ParameterError, QueryError
+from deniable.query.plan.moments import Centres
 from deniable.query.plan.outer import plan_of, text_of
 from deniable.query.plan.plan import Plan
+from deniable.query.plan.reach import Reaches
 from deniable.query.read.catalogue import Catalogue, Options
-from deniable.query.read.checks import no_unit, resolver
-from deniable.query.read.columns import UNIT, Column, Kept, RowSet
+from deniable.query.read.columns import UNIT, Column, Kept, Resolve, RowSet, no_unit, resolver
 from deniable.query.read.excluded import narrowed
 from deniable.query.read.expressions import find_bounds, known_values, places_of
 from deniable.query.read.fan import first_rows
 from deniable.query.read.grouping import Set, grouped_by
-from deniable.query.read.per_unit import UnitRows, public_aggregate, window
-from deniable.query.read.places import placed, places_in
+from deniable.query.read.per_unit import UnitRows, placed, places_in, public_aggregate, window
 from deniable.query.read.released import bare, check_public, over_released
 from deniable.query.read.resolve import TOO_DEEP, Resolved, parse, resolved
 from deniable.query.read.sources import Named, Released, Sources, read_sources, union
 from deniable.query.read.values.operators import (
-    Resolve,
     condition,
     constants_of,
     is_veiled,
@@ -73,19 +74,14 @@ class Selected:
 
 def compile_sql(text: str, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a question in SQL."""
-    return compile_tree(parse(text), catalogue, options)
-
-
-def compile_tree(tree: exp.Expr, catalogue: Catalogue, options: Options) -> Plan:
-    """The plan of a parsed question."""
-    return compile_resolved(resolved(tree, catalogue), catalogue, options)
+    return compile_resolved(resolved(parse(text), catalogue), catalogue, options)
 
 
 def compile_resolved(asked: Resolved, catalogue: Catalogue, options: Options) -> Plan:
     """The plan of a question; made once where no public table can grow in between."""
-    if catalogue.private.keys() != catalogue.schemas.keys():
-        return _planned(asked, catalogue, options)
-    plans, known_by = catalogue.plans, (asked.text, asked.typed, repr(options))
+    public = catalogue.private.keys() != catalogue.schemas.keys()
+    plans = {} if public else catalogue.plans
+    known_by = (asked.text, asked.typed, repr(options))
     plan = plans.get(known_by)
     if plan is None:
         if len(plans) >= _MOST_PLANS:
@@ -129,9 +125,21 @@ def _planned(asked: Resolved, catalogue: Catalogue, options: Options) -> Plan:
             veiled=is_veiled(named, catalogue.numeric_columns),
             promised=all(catalogue.private[name].most_rows is not None for name in tables),
         ),
+        again=partial(_again, asked, catalogue, options),
     )
     plan.check_sizes()
     return plan
+
+
+def _again(
+    asked: Resolved, catalogue: Catalogue, options: Options, centres: Centres, reaches: Reaches
+) -> Plan:
+    """The plan with what was found of columns; centred as it was where that is too wide."""
+    known = replace(options, reaches=reaches)
+    try:
+        return compile_resolved(asked, catalogue, replace(known, centres=centres))
+    except QueryError:
+        return compile_resolved(asked, catalogue, known)
 
 
 def compile_rows(tree: exp.Expr, catalogue: Catalogue) -> Selected:
@@ -227,9 +235,8 @@ class _Compiler:
             read = replace(read, sql=read.sql.where(kept), columns=narrower)
             find = resolver(read.columns)
         groups, sets = self._groups(select)
-        aggregates = [
-            n for e in select.expressions for n in e.find_all(exp.AggFunc) if not _windowed(n)
-        ]
+        found = [n for each in select.expressions for n in each.find_all(exp.AggFunc)]
+        aggregates = [node for node in found if node.find_ancestor(exp.Window) is None]
         if not read.merged.private:
             return self._public(select, read)
         if not groups and not aggregates and not select.args.get("having"):
@@ -374,16 +381,17 @@ class _Compiler:
         having = select.args.get("having")
         if having is not None:
             outer = outer.where(made.condition(having.this, "HAVING"))
-        inner = exp.Subquery(this=made.select())
-        inner.set("alias", exp.TableAlias(this=exp.to_identifier("by_unit", quoted=True)))
-        alone = all(self._is_unit(group, find) for group in groups)
+        alone = all(isinstance(each, exp.Column) and find(each).is_unit for each in groups)
         merged = read.merged
         kept = (*merged.kept, Kept(merged.unit_width + made.width, merged.growth))
-        found = replace(merged, sql=outer.from_(inner), columns=columns, simple=False, kept=kept)
+        found = replace(
+            merged,
+            sql=outer.from_(named(made.select(), "by_unit")),
+            columns=columns,
+            simple=False,
+            kept=kept,
+        )
         return _one_row(found) if alone else found
-
-    def _is_unit(self, node: exp.Expr, find: Resolve) -> bool:
-        return isinstance(node, exp.Column) and find(node).is_unit
 
 
 def _ordered(windows: list[exp.Window]) -> int:
@@ -402,7 +410,3 @@ def _one_row(relation: RowSet) -> RowSet:
 def _only_one(sets: list[Set]) -> None:
     if len(sets) > 1:
         raise QueryError("ROLLUP, CUBE and GROUPING SETS are answered in the outer SELECT only")
-
-
-def _windowed(node: exp.Expr) -> bool:
-    return node.find_ancestor(exp.Window) is not None

@@ -36,19 +36,15 @@ _COMPARED: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
 }
 
 
-def split(
+def possible(
     keys: Sequence[Any], condition: exp.Expr, is_key: Callable[[exp.Expr], bool]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The keys that may have rows, and those that cannot; `is_key` knows what is grouped by."""
+) -> tuple[Any, ...]:
+    """The keys that may have rows; `is_key` knows what is grouped by."""
     nodes = list(condition.walk())
     stands = frozenset(id(node) for node in nodes if is_key(node))
     if len(nodes) * len(keys) > _MOST_STEPS:
-        return tuple(keys), ()
-    kept, excluded = list[Any](), list[Any]()
-    for key in keys:
-        may_hold = True in _With(key, stands).outcomes(condition)
-        (kept if may_hold else excluded).append(key)
-    return tuple(kept), tuple(excluded)
+        return tuple(keys)
+    return tuple(key for key in keys if True in _With(key, stands).outcomes(condition))
 
 
 def narrowed(
@@ -69,8 +65,9 @@ def _narrowed(alias: str, name: str, column: Column, condition: exp.Expr) -> Col
     def is_key(node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and (node.table, node.name) == (alias, name)
 
-    _, found = split([key for key in keys or () if key is not None], condition, is_key)
-    return replace(column, excluded=column.excluded | set(found)) if found else column
+    known = [key for key in keys or () if key is not None]
+    found = frozenset(known) - frozenset(possible(known, condition, is_key))
+    return replace(column, excluded=column.excluded | found) if found else column
 
 
 class _UnknownError(Exception):

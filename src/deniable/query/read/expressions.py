@@ -9,13 +9,15 @@ from typing import Any
 
 from sqlglot import exp
 
+from deniable.engines.trees import whole_constant
 from deniable.privacy.exact import exact, sqrt_up
-from deniable.query.plan.width_bucket import BUCKETS
-from deniable.query.read.checks import COMPARISONS, columns_in
+from deniable.query.read.columns import Resolve, columns_in
 from deniable.query.read.values.casts import decimal_sizes
-from deniable.query.read.values.operators import Resolve, read_value
+from deniable.query.read.values.operators import read_value
+from deniable.query.read.width_bucket import BUCKETS
 from deniable.tables import Bounds, ColumnType
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _PARTS = {
     "MONTH": range(1, 13),
     "QUARTER": range(1, 5),
@@ -34,7 +36,8 @@ def find_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     if isinstance(node, exp.Column):
         return resolve(node).bounds
     if isinstance(node, exp.Literal) and not node.is_string:
-        return _literal_bounds(node.name)
+        value = exact(Decimal(node.name), "a number in the question")
+        return value, value
     if isinstance(node, exp.Boolean):
         return Fraction(0), Fraction(1)
     if isinstance(node, exp.Case | exp.If):
@@ -146,12 +149,6 @@ def _branches(node: exp.Expr) -> list[exp.Expr]:
     return [branch for branch in given if not isinstance(branch, exp.Null)]
 
 
-def _literal_bounds(text: str) -> Bounds:
-    """A number in the question; beyond 1e300 nothing is clamped any more."""
-    value = exact(Decimal(text), "a number in the question")
-    return value, value
-
-
 def _cast_bounds(node: exp.Expr, resolve: Resolve) -> Bounds | None:
     inner = node.this
     kinds = [read_value(each, resolve, "CAST").kind for each in (inner, node)]
@@ -186,11 +183,8 @@ def _outward(bounds: Bounds, places: int) -> Bounds:
 
 def _places(node: exp.Expr) -> int:
     """To how many decimal places a number is rounded."""
-    given = node.args.get("decimals")
-    digits = given.this if isinstance(given, exp.Neg) else given
-    if not (isinstance(digits, exp.Literal) and digits.is_int and len(digits.name) <= 2):
-        return 0
-    return -int(digits.name) if isinstance(given, exp.Neg) else int(digits.name)
+    places = whole_constant(node.args.get("decimals"))
+    return 0 if places is None or abs(places) > 99 else places
 
 
 def _binary(node: exp.Expr, parts: list[Bounds]) -> Bounds | None:
@@ -234,7 +228,7 @@ def known_values(node: exp.Expr, resolve: Resolve) -> tuple[Any, ...] | None:
             wide = any(isinstance(value, int) and abs(value) >= 1 << 63 for value in values)
             return values if len(kinds) == 1 and not wide else None
         return None
-    if isinstance(node, (*COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.Like, exp.ILike)):
+    if isinstance(node, (*_COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.Like, exp.ILike)):
         return (False, True)
     return part_values(node)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from deniable.engines.base import Engine, Rows, Snapshot, Step, quoted
+from deniable.engines.trees import is_known, named
 from deniable.errors import EngineError, QueryError
-from deniable.query.read.checks import columns_in
-from deniable.query.read.columns import UNIT, RowSet
-from deniable.query.read.values.operators import Resolve, read_value
+from deniable.query.read.columns import UNIT, Resolve, RowSet, columns_in
+from deniable.query.read.values.operators import read_value
 from deniable.query.read.values.value import finished, one_kind
 
 MOST_FAN = 10_000
@@ -163,15 +163,13 @@ def _multiplicity(
     """The most rows of a public table that agree in what is given."""
     found = [each.key for each in equalities if each.table == name and each.others <= placed]
     keys = {key.sql("duckdb"): key for key in found}
-    rows = exp.Subquery(this=met.relation.sql.copy())
-    rows.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    rows = named(met.relation.sql.copy(), name)
     counted = exp.alias_(exp.Count(this=exp.Star()), "n")
     if not keys:
         return count(exp.select(counted).from_(rows))
     groups = exp.select(counted).from_(rows)
     for text in sorted(keys):  # NULL equals nothing
-        filled = exp.Not(this=exp.Is(this=keys[text].copy(), expression=exp.Null()))
-        groups = groups.where(filled).group_by(keys[text].copy())
+        groups = groups.where(is_known(keys[text].copy())).group_by(keys[text].copy())
     return count(exp.select("MAX(n) AS n").from_(groups.subquery("counted")))
 
 

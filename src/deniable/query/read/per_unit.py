@@ -6,7 +6,7 @@ on the order in which an engine happens to read its rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,13 +14,12 @@ from sqlglot import exp
 
 from deniable.engines.leaves import MOST_BYTES
 from deniable.engines.literals import cast_to, data_type
+from deniable.engines.trees import case, half_up, is_aggregate, only_if, ordered
 from deniable.errors import QueryError
-from deniable.query.plan.rounding import half_up
-from deniable.query.read.checks import columns_in, no_unit
-from deniable.query.read.columns import UNIT, Column, bytes_of
+from deniable.query.read.columns import UNIT, Column, Resolve, bytes_of, columns_in, no_unit
 from deniable.query.read.expressions import places_of
 from deniable.query.read.sources import Sources
-from deniable.query.read.values.operators import Resolve, condition as read_condition, read_column
+from deniable.query.read.values.operators import condition as read_condition, read_column
 from deniable.query.read.values.value import Value, finished, made
 from deniable.tables import NUMERIC, ColumnType
 
@@ -29,6 +28,7 @@ _FARTHEST = "4398046511104e0"  # 2^42
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _SHIFTS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf)
+_PLACE = "deniable_place"
 _COUNTED = Column(ColumnType.INTEGER, least=Fraction(0), private=True)
 
 
@@ -48,10 +48,10 @@ def aggregate(node: exp.Expr, find: Resolve) -> tuple[exp.Expr, Column]:
         return _count(node, condition, find), _COUNTED
     no_unit(node.this, find, name)
     if isinstance(node, exp.CountIf):
-        kept = _when(read_condition(node.this, find, name), exp.Literal.number(1))
-        return exp.Count(this=_when(condition, kept)), _COUNTED
+        kept = only_if(read_condition(node.this, find, name), exp.Literal.number(1))
+        return exp.Count(this=only_if(condition, kept)), _COUNTED
     value = read_column(node.this, find, name)
-    argument = _when(condition, finished(value))
+    argument = only_if(condition, finished(value))
     source = find(node.this) if isinstance(node.this, exp.Column) else Column(None, private=True)
     source = replace(source, kind=value.kind)
     if isinstance(node, exp.Min | exp.Max):
@@ -139,9 +139,7 @@ class UnitRows:
         text = node.sql("duckdb")
         if text in self._keys:
             return exp.column(self._keys[text][0])
-        if isinstance(node, exp.AggFunc) or (
-            isinstance(node, exp.Filter) and isinstance(node.this, exp.AggFunc)
-        ):
+        if is_aggregate(node):
             return self._aggregate(node, text)
         if isinstance(node, exp.Column):
             raise QueryError(f"{text[:60]} is neither grouped by nor aggregated")
@@ -161,43 +159,38 @@ class UnitRows:
         return exp.column(self._aggregates[text][0])
 
 
-def _when(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
-    if condition is None:
-        return value
-    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value)])
-
-
-def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Expr:
+def counted_by(node: exp.Count) -> tuple[exp.Expr | None, bool]:
+    """What a COUNT is of, None for all rows; and whether equal values count once."""
     argument = node.this
     if node.args.get("expressions"):
         raise QueryError("COUNT of several columns is not answered; count one")
     if argument is None or isinstance(argument, exp.Star):
-        return exp.Count(this=_when(condition, exp.Literal.number(1)))
+        return None, False
     values = argument.expressions if isinstance(argument, exp.Distinct) else [argument]
     if len(values) != 1:
         raise QueryError("COUNT(DISTINCT ...) of several columns is not answered; count one")
-    no_unit(values[0], find, "COUNT(...)")
-    kept = _when(condition, finished(read_column(values[0], find, "COUNT(...)")))
-    if isinstance(argument, exp.Distinct):
-        return exp.Count(this=exp.Distinct(expressions=[kept]))
-    return exp.Count(this=kept)
+    return values[0], isinstance(argument, exp.Distinct)
+
+
+def _count(node: exp.Count, condition: exp.Expr | None, find: Resolve) -> exp.Expr:
+    value, distinct = counted_by(node)
+    if value is None:
+        return exp.Count(this=only_if(condition, exp.Literal.number(1)))
+    no_unit(value, find, "COUNT(...)")
+    kept = only_if(condition, finished(read_column(value, find, "COUNT(...)")))
+    return exp.Count(this=exp.Distinct(expressions=[kept]) if distinct else kept)
 
 
 def exact_sum(argument: exp.Expr, *, whole: bool, per: int = _FIXED) -> exp.Expr:
     """A sum of canonical numbers, so many steps to 1, that does not depend on the order of rows."""
     if whole:
         return exp.Sum(this=argument)
-    number = argument
     far = exp.Literal.number(_FARTHEST)
-    inside = exp.Case(
-        ifs=[
-            exp.If(this=exp.GTE(this=number.copy(), expression=far), true=far.copy()),
-            exp.If(
-                this=exp.LTE(this=number.copy(), expression=exp.Neg(this=far.copy())),
-                true=exp.Neg(this=far.copy()),
-            ),
-        ],
-        default=number,
+    near = exp.Neg(this=far.copy())
+    inside = case(
+        (exp.GTE(this=argument.copy(), expression=far), far.copy()),
+        (exp.LTE(this=argument.copy(), expression=near), near.copy()),
+        otherwise=argument,
     )
     steps = half_up(exp.Mul(this=inside, expression=exp.Literal.number(f"{per}e0")))
     return exp.Sum(this=exp.TryCast(this=steps, to=data_type("BIGINT")))
@@ -294,19 +287,60 @@ def _total_order(
     if given is None and not by_place(node):
         return None
     keys = [] if given is None else given.expressions
-    ordered = [
-        exp.Ordered(
-            this=finished(read_column(key.this, find, "ORDER BY")),
-            desc=key.args.get("desc"),
-            nulls_first=key.args.get("nulls_first"),
-        )
-        for key in keys
-    ]
+    made = [ordered(finished(read_column(key.this, find, "ORDER BY")), key) for key in keys]
     if not by_place(node):
-        return exp.Order(expressions=ordered)
+        return exp.Order(expressions=made)
     ties = [
         exp.Ordered(this=exp.column(name, table=table, quoted=True), desc=False)
         for table, known in columns.items()
         for name in known
     ]
-    return exp.Order(expressions=ordered + ties)
+    return exp.Order(expressions=[*made, *ties])
+
+
+def places_in(made: Iterable[exp.Expr]) -> list[exp.Window]:
+    """The windows that count places of rows."""
+    return [each for one in made for each in one.find_all(exp.Window) if by_place(each)]
+
+
+def placed(read: Sources, made: Mapping[str, exp.Expr]) -> tuple[exp.Select, dict[str, exp.Expr]]:
+    """Rows that have numbers of their own, and what is made of rows, as made of those.
+
+    Rows that are equal in every column tie in each window, and engines order ties by what else they
+    sort, other people's rows included. One window gives the same rows either way; of two, the
+    places of equal rows in one would meet their places in the other by chance. So the rows of a
+    unit are numbered once, and that number comes last in every order. Which of equal rows has which
+    number does not matter: they differ in nothing else.
+    """
+    names = {
+        (table, name): f"s{place}"
+        for place, (table, name) in enumerate(
+            [(table, name) for table, known in read.columns.items() for name in known]
+        )
+    }
+    unit = read.merged.sql
+    names[unit.args["table"].name, UNIT] = UNIT
+    every = {new: exp.column(*reversed(old), quoted=True) for old, new in names.items()}
+    number = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[unit.copy()],
+        order=exp.Order(
+            expressions=[exp.Ordered(this=each.copy(), desc=False) for each in every.values()]
+        ),
+        over="OVER",
+    )
+    inner = read.sql.select(
+        *(exp.alias_(each, new, quoted=True) for new, each in every.items()),
+        exp.alias_(number, _PLACE, quoted=True),
+    )
+
+    def renamed(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            return exp.column(names[node.table, node.name], quoted=True)
+        return node
+
+    moved = {name: each.transform(renamed) for name, each in made.items()}
+    for window in places_in(moved.values()):
+        last = exp.Ordered(this=exp.column(_PLACE, quoted=True), desc=False)
+        window.args["order"].append("expressions", last)
+    return exp.Select().from_(inner.subquery("placed")), moved

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from deniable.engines.trees import ordered
 from deniable.errors import QueryError
 from deniable.query.plan.plan import Output, Plan
 from deniable.query.read.sources import Released
@@ -38,21 +39,14 @@ def over_released(select: exp.Select, released: Released) -> Released:
             condition if having is None else exp.And(this=exp.paren(having), expression=condition)
         )
     own = {**known, **{output.name: output for output in outputs}}
-    ordered = plan.shown.order
+    keys = plan.shown.order
     if order is not None:
-        ordered = tuple(
-            exp.Ordered(
-                this=_filled(each.this, own),
-                desc=each.args.get("desc"),
-                nulls_first=each.args.get("nulls_first"),
-            )
-            for each in order.expressions
-        )
+        keys = tuple(ordered(_filled(each.this, own), each) for each in order.expressions)
     shown = replace(
         plan.shown,
         outputs=outputs,
         having=having,
-        order=ordered,
+        order=keys,
         limit=plan.shown.limit if limit is None else limit,
         offset=plan.shown.offset + (offset or 0),
     )

@@ -15,16 +15,16 @@ from sqlglot.optimizer.qualify import qualify
 from deniable.errors import QueryError
 from deniable.lazy import lazy
 from deniable.privacy.exact import decimals
-from deniable.query.plan.width_bucket import width_bucket
 from deniable.query.read.catalogue import Catalogue
-from deniable.query.read.chains import halved
 from deniable.query.read.structure import check_structure
+from deniable.query.read.width_bucket import width_bucket
 from deniable.tables import nearest
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it would print the question
 
 _LONGEST = 100_000
 _MOST_NODES = 4_000
+_LONG = 16  # conditions of one chain
 TOO_DEEP = "the question is nested too deeply; write it in steps"
 _WRITTEN = "deniable_written"
 
@@ -56,7 +56,11 @@ def parse(text: str) -> exp.Expr:
         ) from None
     if len(statements) != 1:
         raise QueryError("a question is one SELECT, not several statements")
-    tree: exp.Expr = statements[0].transform(_percentile).transform(width_bucket)
+    tree: exp.Expr = statements[0]
+    for percentile in list(tree.find_all(exp.WithinGroup)):
+        percentile.replace(_percentile(percentile))
+    for bucket in list(tree.find_all(exp.WidthBucket)):
+        bucket.replace(width_bucket(bucket))
     if not isinstance(tree, exp.Select | exp.Union | exp.Subquery):
         raise QueryError(f"{tree.key.upper()} is not answered; a question is a SELECT")
     return tree
@@ -80,13 +84,6 @@ class Resolved:
             raise QueryError(TOO_DEEP) from None
 
 
-def _uncommented(tree: exp.Expr) -> exp.Expr:
-    """The tree without comments: nothing reaches an engine that was not read."""
-    for node in tree.walk():
-        node.comments = None
-    return tree
-
-
 def resolved(tree: exp.Expr, catalogue: Catalogue, *, stars: bool = False) -> Resolved:
     """Every column with its table, every output with a name; and the outermost names as typed.
 
@@ -95,7 +92,8 @@ def resolved(tree: exp.Expr, catalogue: Catalogue, *, stars: bool = False) -> Re
     """
     _check_size(tree)
     check_structure(tree)
-    using = [_using(select) for select in tree.find_all(exp.Select)]
+    joins = [select.args.get("joins") or [] for select in tree.find_all(exp.Select)]
+    using = [{n.name.lower() for j in each for n in j.args.get("using") or []} for each in joins]
     _check_stars(tree, allowed=stars)
     _check_expansion(tree)
     schema = catalogue.sqlglot_schema
@@ -106,7 +104,9 @@ def resolved(tree: exp.Expr, catalogue: Catalogue, *, stars: bool = False) -> Re
                 f"there is no table {table.name}; {nearest(table.name, catalogue.schemas)}"
             )
     try:
-        copied = _named(_uncommented(tree.copy()))
+        copied = _named(tree.copy())
+        for node in copied.walk():
+            node.comments = None  # nothing reaches an engine that was not read
         typed = tuple(each.alias_or_name for each in copied.selects)
         halved(copied)
         for name in copied.find_all(exp.Identifier):
@@ -145,10 +145,8 @@ def _check_stars(tree: exp.Expr, *, allowed: bool) -> None:
             raise QueryError("SELECT * is not answered: name the columns, and aggregate them")
 
 
-def _percentile(node: exp.Expr) -> exp.Expr:
+def _percentile(node: exp.WithinGroup) -> exp.Expr:
     """PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x) as a function of x and q."""
-    if not isinstance(node, exp.WithinGroup):
-        return node
     order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
     if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or len(order) != 1:
         raise QueryError("WITHIN GROUP is answered for one percentile, ORDER BY one expression")
@@ -184,11 +182,6 @@ def _check_expansion(tree: exp.Expr) -> None:
             sizes[each.alias_or_name.lower()] = size
 
 
-def _using(select: exp.Select) -> set[str]:
-    joins = select.args.get("joins") or []
-    return {name.name.lower() for join in joins for name in join.args.get("using") or []}
-
-
 def _named(tree: exp.Expr) -> exp.Query:
     """Columns without a name are called by their function: count, avg, avg_2."""
     for select in tree.find_all(exp.Select):
@@ -216,3 +209,36 @@ def _unresolved(message: str, catalogue: Catalogue) -> str:
     if "mbiguous" in message or len(homes) > 1:
         return f"the column {name} is in several tables; write table.{name}"
     return f"there is no column {name}; {nearest(name, sorted(known))}"
+
+
+def halved(tree: exp.Expr) -> None:
+    """Put every chain of more than 16 conditions into brackets of halves: its depth is a logarithm.
+
+    AND and OR are associative, also with NULL: a chain means the same in any brackets.
+    """
+    for node in list(tree.find_all(exp.And, exp.Or)):
+        if type(node.parent) is type(node):
+            continue  # a part of another chain
+        parts = _parts(node)
+        if len(parts) > _LONG:
+            node.replace(_joined(type(node), parts))
+
+
+def _parts(chain: exp.Expr) -> list[exp.Expr]:
+    found, waiting = list[exp.Expr](), [chain]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is type(chain):
+            waiting += [node.args["expression"], node.this]
+        else:
+            found.append(node)
+    return found
+
+
+def _joined(kind: type[exp.Expr], parts: list[exp.Expr]) -> exp.Expr:
+    middle = len(parts) // 2
+    halves = [
+        half[0] if len(half) == 1 else exp.paren(_joined(kind, half), copy=False)
+        for half in (parts[:middle], parts[middle:])
+    ]
+    return kind(this=halves[0], expression=halves[1])

@@ -9,9 +9,18 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from deniable.engines.leaves import MOST_BYTES
+from deniable.engines.trees import named as aliased
 from deniable.errors import QueryError
-from deniable.query.read.checks import columns_in, no_unit, resolver
-from deniable.query.read.columns import BOUGHT, UNIT, Column, Kept, RowSet
+from deniable.query.read.columns import (
+    BOUGHT,
+    UNIT,
+    Column,
+    Kept,
+    RowSet,
+    columns_in,
+    no_unit,
+    resolver,
+)
 from deniable.query.read.expressions import most_places
 from deniable.query.read.fan import (
     MOST_FAN,
@@ -61,7 +70,7 @@ def read_sources(
         if joins:
             raise QueryError("a released answer is not joined; compute with its columns")
         return first
-    sql = exp.Select().from_(_aliased(first, alias))
+    sql = exp.Select().from_(aliased(first.sql.copy(), alias))
     columns = {alias: first.columns}
     merged, holder = first, (alias if first.private else None)
     met = {alias: Met(first, None, left=False)}
@@ -81,10 +90,11 @@ def read_sources(
             condition = _through_the_unit(condition, columns, holder, name)
         elif condition is not None:
             condition = read_condition(condition, resolver(columns), "ON")
-        kind = exp.Join(this=_aliased(right, name), on=condition, side=join.side or None)
+        rows = aliased(right.sql.copy(), name)
         if condition is None:
-            kind = exp.Join(this=_aliased(right, name), kind="CROSS")
-        sql.append("joins", kind)
+            sql.append("joins", exp.Join(this=rows, kind="CROSS"))
+        else:
+            sql.append("joins", exp.Join(this=rows, on=condition, side=join.side or None))
         if met[name].left:
             # NULL where nothing matched: no name of anybody, and so not to be grouped by.
             columns[name] = {n: c for n, c in right.columns.items() if not c.is_unit}
@@ -140,12 +150,6 @@ def _computed(condition: exp.Expr | None) -> int:
     parts = [part for part in conjuncts(condition) if isinstance(part, exp.EQ)]
     ends = [end for part in parts for end in (part.left, part.right)]
     return sum(not isinstance(end, exp.Column | exp.Literal) for end in ends)
-
-
-def _aliased(relation: RowSet, alias: str) -> exp.Subquery:
-    made = exp.Subquery(this=relation.sql.copy())
-    made.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-    return made
 
 
 def source(node: exp.Expr, named: Named, compile_: Compile) -> RowSet | Released:
@@ -263,9 +267,7 @@ def union(node: exp.Expr, named: Named, compile_: Compile) -> RowSet:
         picked: list[exp.Expr] = [exp.column(name, quoted=True) for name in relation.columns]
         if relation.private:
             picked.append(_whose(relation, number))
-        inner = exp.Subquery(this=relation.sql.copy())
-        inner.set("alias", exp.TableAlias(this=exp.to_identifier("side", quoted=True)))
-        sides.append(exp.select(*picked).from_(inner))
+        sides.append(exp.select(*picked).from_(aliased(relation.sql.copy(), "side")))
     return replace(
         left,
         sql=exp.Union(this=sides[0], expression=sides[1], distinct=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -15,7 +15,6 @@ from deniable.engines.base import LazySnapshot
 from deniable.errors import BudgetError, NotAnsweredError
 from deniable.ledger.ledger import Ledger
 from deniable.ledger.reservation import Second
-from deniable.mechanisms.keys import KeySelection
 from deniable.privacy.amount import Amount
 from deniable.privacy.composition import compose
 from deniable.privacy.losses.base import Loss
@@ -23,10 +22,10 @@ from deniable.privacy.price import Price
 from deniable.query.plan.digest import digest_of, digest_of_estimate, wider
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.planner import Asked, Planner
-from deniable.query.price.above import RowsAbove
 from deniable.query.price.estimate import Keys, PrivateEstimate, in_words, to_hold
 from deniable.query.price.needed import needed, unseen
 from deniable.query.price.price import price
+from deniable.query.price.rows import RowsAbove
 from deniable.query.read.build import Spend
 from deniable.query.read.catalogue import Options
 from deniable.query.read.fan import Counts
@@ -47,7 +46,7 @@ class Ready:
     left: Amount
     done: int = 0
     """How many estimates there are."""
-    paid: tuple[Price, ...] = ()
+    paid: Price | None = None
     """What was spent on them now."""
     last: Release | None = None
     missing: PrivateEstimate | None = None
@@ -80,7 +79,36 @@ class Answering:
 
     def answer(self, tree: exp.Expr, options: Options, spend: Spend) -> Answer:
         """The answer: recorded, or drawn now."""
-        answer = self._answer(self.planner.asked(tree, options, spend))
+        asked = self.planner.asked(tree, options, spend)
+        ready = self._known_so_far(asked)
+        estimates = [step for each in asked.estimates[ready.done :] for step in each.steps()]
+        counts = self.counts.about(asked.steps)
+        reads = [*counts, *estimates, *asked.steps]
+        tables = [*asked.plan.tables, *self.planner.catalogue.public]
+        with LazySnapshot(self.planner.engine, reads, set(tables)) as snapshot:
+            found: Door | Release | None = None
+            while ready.missing is not None:
+                if isinstance(found, Release):  # somebody else asked meanwhile
+                    ready, found = self._known_so_far(asked, ready), None
+                else:
+                    ready, found = self._estimated(asked, ready, snapshot, found)
+            plan = ready.plan
+            if unseen(plan):
+                raise self._not_answered(ready)
+            if plan.counted.selected == ():
+                assert ready.last is not None
+                answer = nothing(plan, ready.last, ready.paid)
+            else:
+                priced, digest = price(plan, ready.left), self._digest(plan)
+                if found is None:
+                    gate, purpose = self._gate(plan), _purpose(plan)
+                    found = gate.open(priced.loss, purpose=purpose, question=digest)
+                if isinstance(found, Door):
+                    with found:
+                        self.counts.confirm(counts, snapshot)
+                        found = found.close(draw(priced, snapshot, found, self._secret(digest)))
+                self.changes.note(found, tables)
+                answer = shown(priced, found, ready.paid)
         return replace(answer, cost=self.planner.budget.named(answer.cost))
 
     def explain(self, tree: exp.Expr, options: Options, spend: Spend) -> Explanation:
@@ -98,11 +126,9 @@ class Answering:
     def _losses(self, asked: Asked, known: Ready) -> tuple[Loss, ...]:
         """What is still to be paid."""
         estimates = asked.estimates[known.done :]
-        last = price(asked.assumed, asked.left).loss
-        return (
-            *(each.loss for each in estimates),
-            _held(estimates[-1]) if estimates else last,
-        )
+        if not estimates:
+            return (price(asked.assumed, asked.left).loss,)
+        return (*(each.loss for each in estimates), _held(estimates[-1]))
 
     def _gate(self, plan: Plan) -> Gate:
         return Gate(self.ledger, plan.population, self.who)
@@ -116,8 +142,7 @@ class Answering:
     def _known_so_far(self, asked: Asked, ready: Ready | None = None) -> Ready:
         """What the ledger knows of what is estimated first, up to what it does not know."""
         ready = Ready(asked.plan, asked.amount) if ready is None else ready
-        budget, compiled = self.planner.budget, asked.compiled
-        while (estimate := needed(ready.plan, ready.left, budget, compiled)) is not None:
+        while (estimate := needed(ready.plan, ready.left, self.planner.budget)) is not None:
             found = self._kept(asked, estimate)
             if found is None:
                 return replace(ready, missing=estimate)
@@ -151,9 +176,9 @@ class Answering:
         ready = self._known_so_far(asked)
         if unseen(ready.plan):
             raise self._not_answered(ready)
-        unknown = list[Unknown]()
+        unknown, missing = list[Unknown](), ready.missing
         plan, left = (asked.assumed, asked.left) if ready.ended else (ready.plan, ready.left)
-        if ready.missing is not None:
+        if missing is not None:
             unknown = [
                 Unknown(each.parts, self._whole(each), not isinstance(each, RowsAbove))
                 for each in asked.estimates[ready.done :]
@@ -166,21 +191,19 @@ class Answering:
             self.planner.engine.write,
             size=size,
             unknown=unknown,
-            keys=self._selection(ready.missing),
+            keys=None
+            if not isinstance(missing, Keys)
+            else missing.at(self._whole(missing).price.delta),
         )
-        if ready.missing is None and not ready.ended and self._recorded(ready) is not None:
+        if missing is None and not ready.ended and self._recorded(ready) is not None:
             return replace(told, free=True)
-        covered, more = self._covered(asked, self._losses(asked, ready))
-        return replace(told, covered=covered, more=more)
-
-    def _covered(self, asked: Asked, losses: Sequence[Loss]) -> tuple[bool, int]:
-        """Whether the budget pays for these, and how often."""
-        population = asked.plan.population
+        losses, population = self._losses(asked, ready), plan.population
         try:
             self.ledger.afford(population, losses, who=self.who)
         except BudgetError:
-            return False, 0
-        return True, self.ledger.balance(population).more(compose(*losses).price)
+            return replace(told, covered=False, more=0)
+        more = self.ledger.balance(population).more(compose(*losses).price)
+        return replace(told, covered=True, more=more)
 
     def _whole(self, estimate: PrivateEstimate) -> Loss:
         """What an estimate would cost now: of a selection, its turn of δ included."""
@@ -188,49 +211,9 @@ class Answering:
             return estimate.loss
         return self.ledger.selection(estimate.plan.population, estimate.loss, who=self.who)
 
-    def _selection(self, missing: PrivateEstimate | None) -> KeySelection | None:
-        """How keys would be selected now, if they are not known."""
-        if not isinstance(missing, Keys):
-            return None
-        return missing.at(self._whole(missing).price.delta)
-
-    def _answer(self, asked: Asked) -> Answer:
-        ready = self._known_so_far(asked)
-        estimates = [step for each in asked.estimates[ready.done :] for step in each.steps()]
-        counts = self.counts.about(asked.steps)
-        reads, only = (
-            [*counts, *estimates, *asked.steps],
-            {*asked.plan.tables, *self.planner.catalogue.public},
-        )
-        with LazySnapshot(self.planner.engine, reads, only) as snapshot:
-            found: Door | Release | None = None
-            while ready.missing is not None:
-                if isinstance(found, Release):  # somebody else asked meanwhile
-                    ready, found = self._known_so_far(asked, ready), None
-                else:
-                    ready, found = self._estimated(asked, ready, snapshot, found)
-            plan = ready.plan
-            if unseen(plan):
-                raise self._not_answered(ready)
-            if plan.counted.selected == ():
-                assert ready.last is not None
-                return nothing(plan, ready.last, ready.paid)
-            priced, digest = price(plan, ready.left), self._digest(plan)
-            if found is None:
-                gate, purpose = self._gate(plan), _purpose(plan)
-                found = gate.open(priced.loss, purpose=purpose, question=digest)
-            if isinstance(found, Door):
-                with found:
-                    self.counts.confirm(counts, snapshot)
-                    found = found.close(draw(priced, snapshot, found, self._secret(digest)))
-            self.changes.note(found, [*plan.tables, *self.planner.catalogue.public])
-            return shown(priced, found, ready.paid)
-
     def _not_answered(self, ready: Ready) -> NotAnsweredError:
         """Nobody stands out of the noise; said by released numbers alone."""
-        spent = "nothing now"
-        if ready.paid:
-            spent = str(sum(ready.paid[1:], ready.paid[0]))
+        spent = "nothing now" if ready.paid is None else str(ready.paid)
         reaches = ready.plan.contribution.reaches.values()
         for reach in reaches:
             if not reach.seen:
@@ -283,7 +266,9 @@ class Answering:
             assert not isinstance(estimate, Keys)  # these come first, and take their turn of δ
             recorded, found = gate.go_on(door, make, then)
         after = reached[-1]
-        paid = ready.paid if recorded.repeated else (*ready.paid, recorded.cost)
+        paid = ready.paid
+        if not recorded.repeated:
+            paid = recorded.cost if paid is None else paid + recorded.cost
         return replace(after, paid=paid, last=after.last or recorded), found
 
     def _next(self, ready: Ready) -> Second | None:

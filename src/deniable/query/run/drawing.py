@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -34,7 +33,7 @@ def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dic
             drawn = _listed(door.draw(priced.joint, partial(read.totals, 0, keys)))
             columns += [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
         if priced.once is not None:
-            (counts,) = _listed(door.draw(priced.once, read.once))
+            (counts,) = _listed(door.draw(priced.once, partial(read.one_row, "once")))
             for place, count in zip(plan.once, counts, strict=True):
                 columns[place] = [int(count)]
         for number, mechanism in enumerate(priced.distinct):
@@ -42,14 +41,14 @@ def draw(priced: Priced, snapshot: LazySnapshot, door: Door, secret: str) -> dic
             columns.append([int(row[0]) for row in drawn])
         columns += _quantiles(priced, door, read, keys)
     stored: dict[str, Any] = {
-        "keys": [[storable(part) for part in key] for key in keys],
+        "keys": [list(_stored(key)) for key in keys],
         "columns": columns,
     }
     if priced.heavy is not None:
         drawn = _listed(door.draw(priced.heavy, partial(read.heavy, keys)))
         stored["heavy"] = [[int(v) / SCALE for v in each] for each in zip(*drawn, strict=True)]
     if priced.cut is not None:
-        ((cut,),) = _listed(door.draw(priced.cut, read.cut))
+        ((cut,),) = _listed(door.draw(priced.cut, partial(read.one_row, "cut")))
         stored["cut"] = int(cut) / SCALE
     return stored
 
@@ -62,7 +61,7 @@ def _several(priced: Priced, door: Door, read: _Reader) -> dict[str, Any]:
         found = _public_keys(one)
         rows += _listed(door.draw(priced.joint, partial(read.totals, number, found)))
         for key in found:
-            parts = dict(zip(each, map(storable, key), strict=True))
+            parts = dict(zip(each, _stored(key), strict=True))
             keys.append([parts.get(place) for place in range(len(plan.counted.groups))])
     columns = [[int(v) / SCALE for v in each] for each in zip(*rows, strict=True)]
     return {"keys": keys, "columns": columns}
@@ -83,32 +82,21 @@ class _Reader:
         return results[name]
 
     def totals(self, number: int, keys: list[Key]) -> list[list[int]]:
-        """The bounded statistics of these groups of a grouping; those without rows have zeros."""
-        width = len(self._priced.plan.counted.statistics)
-        width_of_key = len(self._priced.plan.groupings[number].counted.groups)
-        found = self._by_key(f"totals {number}", width_of_key)
-        return [found.get(_plain_key(key), [0] * width) for key in keys]
+        """The bounded statistics of these groups of a grouping."""
+        return self._by_key(f"totals {number}", keys, len(self._priced.plan.counted.statistics))
 
     def heavy(self, keys: list[Key]) -> list[list[int]]:
         """What is kept of units beyond the bound, of each statistic."""
-        found = self._by_key("heavy", len(self._priced.plan.counted.groups))
-        width = len(self._priced.plan.counted.statistics)
-        return [found.get(_plain_key(key), [0] * width) for key in keys]
-
-    def once(self) -> list[list[int]]:
-        """How many units there are, by statistics that count units."""
-        (counts,) = self._run("once")
-        return [[int(each or 0) for each in counts]]
-
-    def cut(self) -> list[list[int]]:
-        """How many rows bounds cut off at most."""
-        ((rows,),) = self._run("cut")
-        return [[int(rows or 0)]]
+        return self._by_key("heavy", keys, len(self._priced.plan.counted.statistics))
 
     def distinct(self, keys: list[Key], number: int) -> list[list[int]]:
         """How many different values these groups have."""
-        found = self._by_key(f"distinct {number}", len(self._priced.plan.counted.groups))
-        return [found.get(_plain_key(key), [0]) for key in keys]
+        return self._by_key(f"distinct {number}", keys, 1)
+
+    def one_row(self, name: str) -> list[list[int]]:
+        """The only row of a statement without groups."""
+        (row,) = self._run(name)
+        return [[int(each or 0) for each in row]]
 
     def cells(self, keys: list[Key], number: int) -> list[list[int]]:
         """The weights in the cells of a grid, by group."""
@@ -116,18 +104,19 @@ class _Reader:
             len(self._priced.plan.counted.groups),
             self._priced.plan.counted.grids[number].cells,
         )
-        found = {_plain_key(key): [0] * size for key in keys}
+        found = {_stored(key): [0] * size for key in keys}
         for row in self._run(f"cells {number}"):
-            weights = found.get(_plain_key(row[:width]))
+            weights = found.get(_stored(row[:width]))
             if weights is not None:
                 weights[min(int(row[width]), size - 1)] += int(row[width + 1])
-        return [found[_plain_key(key)] for key in keys]
+        return [found[_stored(key)] for key in keys]
 
-    def _by_key(self, name: str, width: int) -> dict[Key, list[int]]:
+    def _by_key(self, name: str, keys: list[Key], width: int) -> list[list[int]]:
+        """So many numbers of each of these groups; those without rows have zeros."""
         rows = self._run(name)
-        found = {_plain_key(row[:width]): [int(v or 0) for v in row[width:]] for row in rows}
+        found = {_stored(row[:-width]): [int(v or 0) for v in row[-width:]] for row in rows}
         assert len(found) == len(rows), "two groups look alike"
-        return found
+        return [found.get(_stored(key), [0] * width) for key in keys]
 
 
 def _quantiles(
@@ -152,7 +141,7 @@ def _quantiles(
     for place, (rank, too_few) in enumerate(zip(priced.plan.counted.ranks, few, strict=True)):
         grid = priced.plan.counted.grids[rank.grid]
         unknown = (None, float(grid.low), float(grid.high))
-        for row, column in itertools.product(too_few, range(Located.WIDTH)):
+        for row, column in product(too_few, range(Located.WIDTH)):
             columns[Located.WIDTH * place + column][row] = unknown[column]
     return columns
 
@@ -172,8 +161,9 @@ def _public_keys(plan: Plan) -> list[Key]:
     return list(product(*(group.keys or () for group in plan.counted.groups)))
 
 
-def _plain_key(key: Key) -> Key:
-    return tuple(part.isoformat() if hasattr(part, "isoformat") else part for part in key)
+def _stored(key: Key) -> Key:
+    """As the ledger stores it."""
+    return tuple(map(storable, key))
 
 
 def _listed(drawn: object) -> list[Any]:

@@ -21,11 +21,10 @@ from deniable.engines.alike import Alike, added
 from deniable.engines.base import Step
 from deniable.engines.literals import data_type, double_literal
 from deniable.mechanisms.keys import WEIGHT
-from deniable.query.plan.among import one_of
 from deniable.query.plan.counted import Statistic, names
-from deniable.query.plan.keys import answered, held, selected
+from deniable.query.plan.keys import answered, held, one_of
 from deniable.query.plan.plan import FACTOR_BITS, SCALE, Plan
-from deniable.query.run.emit_keys import GroupPlaces, where_declared
+from deniable.query.run.emit_keys import GroupPlaces, selected, where_declared
 
 KEY_PLACEHOLDER = "<secret key>"
 _ROW_STEPS = float(1 << 20)
@@ -55,7 +54,7 @@ def _alike(plan: Plan, *, l2: bool) -> Alike | None:
         return None
     one = replace(plan, counted=counted.alone(0))
     return Alike(
-        tuple(names("t", counted.statistics)),
+        tuple(counted.summed),
         _totals(one, l2=l2),
         {**staged.tables, **tables_of(one, pairs=True, l2=l2)},
         BASE,
@@ -65,7 +64,7 @@ def _alike(plan: Plan, *, l2: bool) -> Alike | None:
 
 def heavy_step(plan: Plan, *, l2: bool) -> Step:
     """SELECT groups, SCALE times what is kept of each statistic of units beyond the bound."""
-    keys, stats = names("g", plan.counted.groups), names("t", plan.counted.statistics)
+    keys, stats = plan.counted.grouped, plan.counted.summed
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     kept = ", ".join(f"SUM({_kept(plan, name)})::HUGEINT AS {name}" for name in stats)
     places = GroupPlaces(plan)
@@ -85,13 +84,8 @@ def cut_step(plan: Plan, cap: int, *, l2: bool) -> Step:
 
     Of a pair of a unit and a group, the largest of its counts, and one step for rounding.
     """
-    counts = [
-        name
-        for name, each in zip(
-            names("t", plan.counted.statistics), plan.counted.statistics, strict=True
-        )
-        if each.counts and not each.missing
-    ]
+    pairs = zip(plan.counted.summed, plan.counted.statistics, strict=True)
+    counts = [name for name, each in pairs if each.counts and not each.missing]
     most = f"GREATEST({', '.join(counts)})" if len(counts) > 1 else counts[0]
     select = (
         f"WITH {norms_of(plan, l2=l2)}, {beyond_of(plan, l2=l2)}, "
@@ -174,9 +168,9 @@ def _units_table(plan: Plan, *, l2: bool) -> str:
     rows are a whole number below 2^53, and exact.
     """
     most = _largest_row(plan, l2=l2)
-    parts = []
+    parts, counted = [], plan.counted
     for name, statistic, weight in zip(
-        names("t", plan.counted.statistics), plan.counted.statistics, plan.weights, strict=True
+        counted.summed, counted.statistics, plan.weights, strict=True
     ):
         if statistic.counts or statistic.per_unit:
             size = weight * weight if l2 else weight
@@ -214,14 +208,10 @@ def _pairs(plan: Plan) -> str:
     """The sums of heavy units, by declared group."""
     places = GroupPlaces(plan)
     sums = ", ".join(
-        (
-            f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
-            if statistic.per_unit
-            else f"{_total(name, statistic)}::HUGEINT AS {name}"
-        )
-        for name, statistic in zip(
-            names("t", plan.counted.statistics), plan.counted.statistics, strict=True
-        )
+        f"MAX(CASE WHEN {name} IS NOT NULL THEN 1 ELSE 0 END)::HUGEINT AS {name}"
+        if statistic.per_unit
+        else f"{_total(name, statistic)}::HUGEINT AS {name}"
+        for name, statistic in zip(plan.counted.summed, plan.counted.statistics, strict=True)
     )
     return (
         f"{with_base(plan, every_group=True)}{places.lists} SELECT u, {places.picked}{sums} FROM "
@@ -246,12 +236,12 @@ def _stored(plan: Plan) -> str:
     if plan.whole is None:
         return ROWS
     groups = [f"g{place} AS g{new}" for new, place in enumerate(plan.places)]
-    listed = ", ".join(["u", *groups, *names("t", plan.counted.statistics)])
+    listed = ", ".join(["u", *groups, *plan.counted.summed])
     return f"(SELECT {listed} FROM {ROWS}) AS rows"
 
 
 def _totals(plan: Plan, *, l2: bool) -> str:
-    keys, stats = names("g", plan.counted.groups), names("t", plan.counted.statistics)
+    keys, stats = plan.counted.grouped, plan.counted.summed
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     picked = "".join(f"{key}, " for key in keys)
     sums = ", ".join(
@@ -291,29 +281,28 @@ def _base(plan: Plan, *, every_group: bool = False) -> str:
 
 def _written(plan: Plan, *, every_group: bool) -> str:
     """Whose each row is, in which group, with what numbers."""
-    sql = plan.counted.source.copy()
-    sql.where(*plan.counted.only, copy=False)
-    for group in plan.counted.groups:
+    counted = plan.counted
+    sql = counted.source.copy()
+    sql.where(*counted.only, copy=False)
+    for group in counted.groups:
         if group.keys is None:
             sql.where(answered(group), copy=False)
         elif not every_group:
             sql.where(one_of(exp.paren(group.sql.copy()), group.keys), copy=False)
-    columns = [exp.alias_(plan.counted.unit.copy(), "u", copy=False)]
-    for name, group in zip(names("g", plan.counted.groups), plan.counted.groups, strict=True):
+    columns = [exp.alias_(counted.unit.copy(), "u", copy=False)]
+    for name, group in zip(counted.grouped, counted.groups, strict=True):
         key = held(group) if plan.resources.promised else group.sql.copy()
         columns.append(exp.alias_(key, name, copy=False))
-    for name, statistic in zip(
-        names("t", plan.counted.statistics), plan.counted.statistics, strict=True
-    ):
+    for name, statistic in zip(counted.summed, counted.statistics, strict=True):
         value = statistic.sql.copy()
-        if plan.counted.staged is None and not statistic.counts and not statistic.per_unit:
+        if counted.staged is None and not statistic.counts and not statistic.per_unit:
             # Whatever its type: only whole numbers are summed.
             value = exp.TryCast(this=value, to=data_type("BIGINT"))
         columns.append(exp.alias_(value, name, copy=False))
-    for name, value in zip(names("d", plan.counted.distinct), plan.counted.distinct, strict=True):
-        columns.append(exp.alias_(value.copy(), name, copy=False))
-    for name, grid in zip(names("c", plan.counted.grids), plan.counted.grids, strict=True):
-        columns.append(exp.alias_(grid.sql.copy(), name, copy=False))
+    others = {"d": counted.distinct, "c": [grid.sql for grid in counted.grids]}
+    for letter, values in others.items():
+        for name, value in zip(names(letter, values), values, strict=True):
+            columns.append(exp.alias_(value.copy(), name, copy=False))
     return str(sql.select(*columns, copy=False).sql("duckdb", copy=False))
 
 
@@ -325,11 +314,6 @@ def _total(name: str, statistic: Statistic) -> str:
     return f"COALESCE(SUM({name}), 0)"
 
 
-def _limit(plan: Plan, *, l2: bool) -> int:
-    bound = plan.bound(l2=l2)
-    return (bound >> plan.coarse) ** 2 if l2 else bound
-
-
 def norms_of(plan: Plan, *, l2: bool) -> str:
     """The pairs of units that may be beyond the bound, and the norms of those units.
 
@@ -337,7 +321,7 @@ def norms_of(plan: Plan, *, l2: bool) -> str:
     of several groupings, a unit has the upper bound on its norm in any of them, a billionth more
     than floats say: scaled by one factor, its sums by groups still add up to its totals.
     """
-    stats = names("t", plan.counted.statistics)
+    stats = plan.counted.summed
     if plan.contribution.jointly:
         norm = f"CEIL({'b' if l2 else 'SQRT(b)'} * {double_text(1 + 1e-9)})"
         # In two parts of 63 bits: not every engine makes a longer whole number of a double.
@@ -366,15 +350,19 @@ def beyond_of(plan: Plan, *, l2: bool) -> str:
 
     One division for each unit: those of 128 bits are slow.
     """
-    scaled = plan.bound(l2=l2) << FACTOR_BITS
-    norm = _ROOT if l2 else "q"
+    scaled, norm = plan.bound(l2=l2) << FACTOR_BITS, _ROOT if l2 else "q"
     if l2 and plan.coarse:
         norm = f"({norm} * {1 << plan.coarse})"
     return (
         f"deniable_above AS (SELECT u, ({scaled}::HUGEINT // {norm}) AS f "
-        "FROM deniable_norms "
-        f"WHERE q > {_limit(plan, l2=l2)})"
+        f"FROM deniable_norms WHERE q > {_limit(plan, l2=l2)})"
     )
+
+
+def _limit(plan: Plan, *, l2: bool) -> int:
+    """The largest norm that is within the bound, in the steps that norms are taken in."""
+    bound = plan.bound(l2=l2)
+    return (bound >> plan.coarse) ** 2 if l2 else bound
 
 
 def cut_of(plan: Plan, name: str) -> str:
@@ -404,7 +392,7 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
     more apart from k², and so its root 2^-28 or more from k where g <= 2^20, while quotient and
     root are rounded by less than 2^-35.
     """
-    keys = names("g", plan.counted.groups)
+    keys = plan.counted.grouped
     text = _hashed([*_name(plan), *keys], secret)
     return step_of(
         plan,
@@ -422,7 +410,7 @@ def units_step(plan: Plan, max_groups: int, secret: str) -> Step:
 
 def distinct_step(plan: Plan, number: int, secret: str) -> Step:
     """SELECT groups, COUNT(DISTINCT value), every unit with at most `rows` values in all."""
-    keys, value = names("g", plan.counted.groups), f"d{number}"
+    keys, value = plan.counted.grouped, f"d{number}"
     listed = "".join(f"{key}, " for key in keys)
     text = _hashed([*_name(plan), *keys, value], secret)
     return step_of(
@@ -446,7 +434,7 @@ def cells_step(plan: Plan, number: int, *, l2: bool) -> Step:
     The rows of a unit in groups g make weights w_g. With all of one weight, they have the norm of
     the unit's counts by group times that; `rows` rows reach the norm `rows` in one group.
     """
-    keys, cell = names("g", plan.counted.groups), f"c{number}"
+    keys, cell = plan.counted.grouped, f"c{number}"
     listed = "".join(f"{key}, " for key in keys)
     kept = "".join(f"deniable_kept.{key}, " for key in keys)
     base = (

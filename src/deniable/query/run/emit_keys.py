@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from deniable.lazy import lazy
-from deniable.query.plan.among import are_many_texts
 from deniable.query.plan.counted import names
-from deniable.query.plan.keys import selected
+from deniable.query.plan.keys import among, are_many_texts, one_of
 from deniable.query.plan.plan import Plan
-
-
-def where_declared(plan: Plan) -> str:
-    """Keep the declared groups, or those that were selected."""
-    return _where(plan)
 
 
 @dataclass(frozen=True)
@@ -47,27 +43,27 @@ class GroupPlaces:
         joined = "".join(
             f" JOIN {_list(name)} ON deniable_base.{name} = {_list(name)}.k" for name in self._lists
         )
-        return f"deniable_base{joined}{_where(self.plan, self._lists, also)}"
+        return f"deniable_base{joined}{where_declared(self.plan, self._lists, also)}"
 
     @lazy
     def columns(self) -> list[str]:
         """The groups of these rows, to be grouped by."""
         return [
             f"{_list(name)}.p" if name in self._lists else f"deniable_base.{name}"
-            for name in names("g", self.plan.counted.groups)
+            for name in self.plan.counted.grouped
         ]
 
     @property
     def picked(self) -> str:
         """The same under their names, before other columns."""
-        pairs = zip(self.columns, names("g", self.plan.counted.groups), strict=True)
+        pairs = zip(self.columns, self.plan.counted.grouped, strict=True)
         return "".join(f"{column} AS {name}, " for column, name in pairs)
 
     def shown(self, select: str) -> str:
         """A SELECT of sums by group, with the texts instead of their places."""
         if not self._lists:
             return select
-        groups, stats = names("g", self.plan.counted.groups), self.plan.counted.statistics
+        groups, stats = self.plan.counted.grouped, self.plan.counted.statistics
         keys = [f"{_list(name)}.k AS {name}" if name in self._lists else name for name in groups]
         joined = "".join(
             f" JOIN {_list(name)} ON placed.{name} = {_list(name)}.p" for name in self._lists
@@ -80,11 +76,11 @@ def _list(name: str) -> str:
     return f"deniable_keys_{name}"
 
 
-def _where(plan: Plan, joined: Collection[str] = (), also: str = "") -> str:
-    """The conditions on groups, but on those whose keys are joined."""
+def where_declared(plan: Plan, joined: Collection[str] = (), also: str = "") -> str:
+    """Keep the declared groups, but for those whose keys are joined, or the selected ones."""
     conditions = [
         group.declared_as(name)
-        for name, group in zip(names("g", plan.counted.groups), plan.counted.groups, strict=True)
+        for name, group in zip(plan.counted.grouped, plan.counted.groups, strict=True)
         if group.keys is not None and name not in joined
     ]
     if plan.counted.selected is not None:
@@ -92,3 +88,16 @@ def _where(plan: Plan, joined: Collection[str] = (), also: str = "") -> str:
     if also:
         conditions.append(also)
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def selected(plan: Plan) -> str:
+    """The condition that columns g0, g1, ... are one of the groups that were selected."""
+    assert plan.counted.selected is not None
+    columns = [exp.column(name) for name in plan.counted.grouped]
+    if not plan.counted.selected:
+        return "FALSE"
+    if len(columns) == 1:
+        kept = one_of(columns[0], [key[0] for key in plan.counted.selected])
+    else:
+        kept = among(columns, plan.counted.selected)
+    return kept.sql("duckdb")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from deniable.engines.base import Step
-from deniable.query.plan.counted import names
-from deniable.query.plan.levels import level_of
+from deniable.engines.literals import double_literal
+from deniable.query.plan.levels import LEAST, level_of
 from deniable.query.plan.plan import Plan
+from deniable.query.plan.reach import Unbounded
 from deniable.query.run.emit import (
     COUNTS,
     PAIRS,
@@ -34,7 +36,7 @@ def above_step(plan: Plan, *, l2: bool) -> Step:
     whatever their rows are, by their number of rows. A unit is counted once, by its own rows.
     """
     rows, bound = plan.contribution.rows, plan.bound(l2=l2)
-    stats = names("t", plan.counted.statistics)
+    stats = plan.counted.summed
     norm = "SQRT(q::DOUBLE)" if l2 else "q::DOUBLE"
     hair = 1 - 1e-12  # a norm that is the bound is not above it
     select = (
@@ -72,7 +74,7 @@ def levels_step(plan: Plan, least: int, *, l2: bool) -> Step:
 
     Norms are whole numbers; a unit is on one level, whatever the others have.
     """
-    stats = names("t", plan.counted.statistics)
+    stats = plan.counted.summed
     select = (
         f"WITH deniable_norms AS (SELECT u, SUM({size_of(plan, stats, 'HUGEINT', l2=l2)})::HUGEINT "
         f"AS q FROM {PAIRS} GROUP BY u), "
@@ -93,7 +95,7 @@ def values_step(plan: Plan, place: int, cells: int) -> Step:
     marks, name = plan.counted.statistics[place].marks, f"t{place}"
     assert marks is not None
     if not plan.stored:  # one column of its own, or many sums would be written many times
-        plan, name = _alone(plan, place), "t0"
+        plan, name = replace(plan, counted=plan.counted.alone(place)), "t0"
     low, centre, high = marks
     above = f"(s + n::HUGEINT * {centre - low}) // n::HUGEINT"
     some = "WHERE HASH(u) % 16 = 0 " if plan.contribution.unit_has_name else ""
@@ -108,6 +110,37 @@ def values_step(plan: Plan, place: int, cells: int) -> Step:
     return step_of(plan, select, tables_of(plan))
 
 
-def _alone(plan: Plan, place: int) -> Plan:
-    """The plan of one of its statistics."""
-    return replace(plan, counted=plan.counted.alone(place))
+def signed_step(plan: Plan, column: Unbounded) -> Step:
+    """SELECT a cell, and the units whose values lie there: on average, of whole cells.
+
+    Cells are levels of what a value is without its sign, with the sign: 0, ±1, ±2, ... Sums of
+    whole numbers do not depend on the order of rows.
+    """
+    level = level_of("ABS(d0)", LEAST, l2=False)
+    cell = f"(1 + {level}) * CASE WHEN d0 < 0 THEN -1 ELSE 1 END"
+    return _by_unit(plan, column, cell, "SUM(c)::HUGEINT // COUNT(*)")
+
+
+def distances_step(plan: Plan, column: Unbounded, centre: Fraction) -> Step:
+    """SELECT 2·(1 + level) + side, and the units whose farthest value from the centre is there.
+
+    The side is 0 above the centre, and 1 below it.
+    """
+    middle = double_literal(centre).sql("duckdb")
+    level = level_of(f"ABS(d0 - {middle})", LEAST, l2=False)
+    cell = f"2 * (1 + {level}) + CASE WHEN d0 < {middle} THEN 1 ELSE 0 END"
+    return _by_unit(plan, column, cell, "MAX(c)")
+
+
+def _by_unit(plan: Plan, column: Unbounded, cell: str, of_unit: str) -> Step:
+    """One cell for each unit, by its own rows alone."""
+    counted = replace(plan.counted, statistics=(), distinct=(column.double,), grids=(), ranks=())
+    alone = replace(plan, counted=counted)
+    cells = f"SELECT u, {cell} AS c FROM deniable_base WHERE d0 IS NOT NULL"
+    if not plan.contribution.one_row:
+        cells = f"SELECT u, {of_unit} AS c FROM ({cells}) AS cells GROUP BY u"
+    select = (
+        f"{with_base(alone)}, deniable_cells AS ({cells}) "
+        "SELECT c, COUNT(*) AS units FROM deniable_cells GROUP BY c"
+    )
+    return step_of(alone, select, tables_of(alone))

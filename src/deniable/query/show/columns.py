@@ -16,10 +16,11 @@ import numpy as np
 
 from deniable.intervals import Floats, Interval
 from deniable.query.plan.draws import HashedDraws
-from deniable.query.plan.measures import ColumnNoise, Cross, Measure, Spread
+from deniable.query.plan.measures import ColumnNoise, Measure
 from deniable.query.plan.plan import Plan
 from deniable.query.plan.reach import Clips, Factor, Reach
 from deniable.query.show.beyond import DRAWS, Beyond
+from deniable.query.show.truth import possible
 
 _MOST_DRAWN = 40
 _STEEPEST = 5.0
@@ -189,7 +190,7 @@ class TruthOfColumns:
         down, up = self._moved(middle)
         below = middle - _together(middle - low, -down, 1 - tail)
         above = middle + _together(high - middle, up, 1 - tail)
-        least, most = _possible(self.measure)
+        least, most = possible(self.measure)
         return np.clip(below, least, most), np.clip(above, least, most)
 
     def _moved(self, middle: Floats) -> tuple[Floats, Floats]:
@@ -212,13 +213,6 @@ class TruthOfColumns:
             down = np.minimum(down, np.where(unknown, -math.inf, moved))
             up = np.maximum(up, np.where(unknown, math.inf, moved))
         return down, up
-
-
-def _possible(measure: Measure) -> tuple[float, float]:
-    """Between which values a measure lies, whatever the data."""
-    if isinstance(measure, Cross) and measure.squares is not None:
-        return -1.0, 1.0
-    return (0.0 if isinstance(measure, Spread) else -math.inf), math.inf
 
 
 def _together(noise: Floats, draws: Floats, level: float) -> Floats:

@@ -27,8 +27,8 @@ from deniable.query.price.estimate import in_words
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import share_of_lost
 from deniable.query.run.emit import KEY_PLACEHOLDER
-from deniable.query.show.clipped import ClippedSum, clipped_of
 from deniable.query.show.rows import many
+from deniable.query.show.truth import ClippedSum, clipped_of
 
 _ON_TOP = "of noise, and what is clipped"
 
@@ -80,11 +80,7 @@ class Explanation:
     def to_json(self) -> str:
         """For machines."""
         told = {
-            "cost": {
-                "epsilon": None if self.cost.epsilon is None else float(self.cost.epsilon),
-                "rho": float(self.cost.rho),
-                "delta": float(self.cost.delta),
-            },
+            "cost": self.cost.to_json(),
             "guarantee": self.guarantee,
             "columns": [vars(column) for column in self.columns],
             "groups": self.groups,
@@ -287,17 +283,13 @@ def _people(keys: KeySelection) -> int:
 def _told(priced: Priced, unknown: Sequence[Unknown]) -> str:
     """What one unit adds, or how that is found."""
     if any(each.bounds for each in unknown):
-        return _bought(unknown)
+        listed = in_words([part for each in unknown for part in each.parts])
+        cost = compose(*(each.loss for each in unknown)).price
+        return f"its bounds are estimated privately first, by {listed}, for {cost}"
     above = "".join(
         f"; how many have more is estimated first, for {each.loss.price}" for each in unknown
     )
     return _contributions(priced) + above
-
-
-def _bought(unknown: Sequence[Unknown]) -> str:
-    listed = in_words([part for each in unknown for part in each.parts])
-    cost = compose(*(each.loss for each in unknown)).price
-    return f"its bounds are estimated privately first, by {listed}, for {cost}"
 
 
 def _contributions(priced: Priced) -> str:

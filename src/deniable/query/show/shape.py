@@ -18,9 +18,11 @@ from sqlglot import exp
 
 from deniable.engines.literals import kind_of_value
 from deniable.engines.scratch import borrowed
+from deniable.engines.trees import ordered
 from deniable.errors import QueryError
 from deniable.intervals import Ends, Floats, Normal
-from deniable.query.plan.counted import Group, names
+from deniable.query.plan.counted import names
+from deniable.query.plan.keys import Group
 from deniable.query.plan.measures import (
     ColumnNoise,
     Cross,
@@ -37,10 +39,19 @@ from deniable.query.read.grouping import agreeing
 from deniable.query.read.values.operators import condition, read_column
 from deniable.query.read.values.value import finished
 from deniable.query.show.beyond import Beyond
-from deniable.query.show.clipped import Clipped, OfCutRows, about
 from deniable.query.show.columns import TruthOfColumns
-from deniable.query.show.ends import Cut, Measured, Total
-from deniable.query.show.truth import Moved, TruthOfDistinct, TruthOfRatio, TruthOfSum
+from deniable.query.show.truth import (
+    Clipped,
+    Cut,
+    Measured,
+    Moved,
+    OfCutRows,
+    Total,
+    TruthOfDistinct,
+    TruthOfRatio,
+    TruthOfSum,
+    about,
+)
 from deniable.tables import SQL_TYPES, ColumnType
 
 _CHUNK = 500
@@ -350,19 +361,15 @@ def _picked(plan: Plan, released: _Released) -> list[int]:
     text = "SELECT i FROM released"
     if plan.shown.having is not None:
         text += f" WHERE {condition(plan.shown.having, released.find, 'HAVING').sql('duckdb')}"
-    order = [_order_text(each, released) for each in plan.shown.order]
-    text += f" ORDER BY {', '.join([*order, 'i'])}"
+    values = [read_column(each.this, released.find, "ORDER BY") for each in plan.shown.order]
+    pairs = zip(map(finished, values), plan.shown.order, strict=True)
+    keys = [ordered(value, each).sql("duckdb") for value, each in pairs]
+    text += f" ORDER BY {', '.join([*keys, 'i'])}"
     if plan.shown.limit is not None:
         text += f" LIMIT {plan.shown.limit}"
     if plan.shown.offset:
         text += f" OFFSET {plan.shown.offset}"
     return [row[0] for row in released.run(text)]
-
-
-def _order_text(ordered: exp.Expr, released: _Released) -> str:
-    made = ordered.copy()
-    made.set("this", finished(read_column(ordered.this, released.find, "ORDER BY")))
-    return str(made.sql("duckdb"))
 
 
 def check_shape(plan: Plan) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,16 @@ from deniable.query.price.estimate import as_released
 from deniable.query.price.price import Priced
 from deniable.query.price.profile import single
 from deniable.query.show.beyond import Beyond, Heavy, beyond_groupings, beyond_groups, beyond_one
-from deniable.query.show.clipped import Clipped, clipped_of, counts_of_rows
 from deniable.query.show.columns import beyond_columns
-from deniable.query.show.ends import Cut
 from deniable.query.show.rows import many
 from deniable.query.show.shape import Noisy, shape
+from deniable.query.show.truth import Clipped, Cut, clipped_of, counts_of_rows
 from deniable.release import Release
 
 _MUCH = 0.05  # of the rows: a declared bound that cuts off more is worth a word
 
 
-def shown(priced: Priced, recorded: Release, paid: Sequence[Price] = ()) -> Answer:
+def shown(priced: Priced, recorded: Release, paid: Price | None = None) -> Answer:
     """The answer, from what the ledger holds; `paid` was spent on estimates before it."""
     value = recorded.value
     assert isinstance(value, dict)
@@ -43,39 +42,35 @@ def shown(priced: Priced, recorded: Release, paid: Sequence[Price] = ()) -> Answ
     cut, beyond = _cut(priced, x, value), _beyond(priced, x, value)
     clipped = clipped_of(priced)
     labels = dict.fromkeys((*_labels(priced, x, value, beyond), *_of_clipped(plan, x, clipped)))
+    # Of what was given before for nothing, what it cost then.
+    cost = recorded.cost if paid is None else paid
+    if paid is not None and not recorded.repeated:
+        cost = paid + recorded.cost
     shaped = shape(plan, Noisy(keys, x, priced.noise, cut, beyond, clipped))
     return Answer(
         data=shaped.data,
         noise=shaped.noise,
         truth=shaped.truth,
         total=shaped.total,
-        cost=_cost(recorded, paid),
+        cost=cost,
         number=recorded.number,
         head=recorded.head,
-        repeated=recorded.repeated and not paid,
+        repeated=recorded.repeated and paid is None,
         labels=tuple(labels),
     )
 
 
-def _cost(recorded: Release, paid: Sequence[Price]) -> Price:
-    """What was paid now; of what was given before for nothing, what it cost then."""
-    new = [] if recorded.repeated and paid else [recorded.cost]
-    first, *rest = [*paid, *new]
-    return sum(rest, first)
-
-
-def nothing(plan: Plan, recorded: Release, paid: Sequence[Price]) -> Answer:
+def nothing(plan: Plan, recorded: Release, paid: Price | None) -> Answer:
     """The answer where no group was selected; nothing more was spent."""
     unknown = (ColumnNoise(math.nan, None),) * plan.counted.columns
     shaped = shape(plan, Noisy([], np.zeros((0, plan.counted.columns)), unknown))
-    cost = sum(paid[1:], paid[0]) if paid else recorded.cost
     return Answer(
         data=shaped.data,
         noise=shaped.noise,
-        cost=cost,
+        cost=recorded.cost if paid is None else paid,
         number=recorded.number,
         head=recorded.head,
-        repeated=not paid,
+        repeated=paid is None,
         labels=("no group has so many people that it can be shown at this price",),
     )
 
@@ -139,10 +134,8 @@ def _of_clipped(plan: Plan, x: Floats, clipped: Clipped | None) -> Iterator[str]
 def _of_profile(plan: Plan, profile: Profile, x: Floats, beyond: Beyond) -> Iterator[str]:
     """The bound, how much it took away, and what the upper end rests on."""
     assert plan.contribution.norm is not None
-    rows, heavy = (
-        plan.contribution.norm / profile.largest_row,
-        profile.tail.beyond(plan.contribution.norm / profile.least_row),
-    )
+    rows = plan.contribution.norm / profile.largest_row
+    heavy = profile.tail.beyond(plan.contribution.norm / profile.least_row)
     people, lost = float(np.median(heavy.beyond)), float(np.median(heavy.least + heavy.most)) / 2
     kept = _kept(plan, profile, x)
     part = None if kept is None else lost / max(1.0, lost + kept)

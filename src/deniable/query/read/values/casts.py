@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from deniable.engines.literals import MOMENT
+from deniable.engines.trees import case
 from deniable.errors import QueryError
 from deniable.query.read.values.constants import as_kind
 from deniable.query.read.values.value import (
@@ -93,8 +94,7 @@ def as_type(value: Value, kind: ColumnType, where: str) -> Value:
         return made(_B, exp.paren(exp.NEQ(this=closed(value.sql), expression=zero)), value)
     if value.kind == _T and kind in {_D, _S}:
         looks = exp.RegexpLike(this=value.sql.copy(), expression=exp.Literal.string(MOMENT))
-        kept = exp.Case(ifs=[exp.If(this=looks, true=value.sql)])
-        sql = seal(kind, try_cast(kept, kind))
+        sql = seal(kind, try_cast(case((looks, value.sql)), kind))
         return made(kind, sql, value, guarded=True, twice=True)
     if (value.kind, kind) in {(_I, _F), (_D, _S)}:
         return made(kind, cast(value.sql, kind), value)
@@ -134,5 +134,4 @@ def _decimal(value: Value, to: exp.DataType, where: str) -> Value:
     end = exp.Literal.number(f"1e{digits - places}")
     inside = exp.LT(this=exp.Abs(this=number.sql.copy()), expression=end)
     sql = exp.Round(this=number.sql, decimals=exp.Literal.number(places))
-    kept = exp.Case(ifs=[exp.If(this=inside, true=sql)])
-    return made(_F, kept, number, guarded=True, wild=True, twice=True)
+    return made(_F, case((inside, sql)), number, guarded=True, wild=True, twice=True)

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from deniable.engines.literals import cast_to
+from deniable.engines.literals import cast_to, whole_literal
+from deniable.engines.trees import case, whole_constant
 from deniable.errors import QueryError
 from deniable.query.read.values.times import moved, shifted
 from deniable.query.read.values.value import (
@@ -66,8 +67,7 @@ def _near(node: exp.Binary, parts: Sequence[Value]) -> exp.Expr | None:
         inside.append(exp.GTE(this=one.sql.copy(), expression=constant(_I, low).sql))
     if high < _MOST_WHOLE:
         inside.append(exp.LTE(this=one.sql.copy(), expression=constant(_I, high).sql))
-    kept = exp.Case(ifs=[exp.If(this=exp.and_(*inside), true=sql)]) if inside else None
-    return kept or exp.paren(sql)
+    return case((exp.and_(*inside), sql)) if inside else exp.paren(sql)
 
 
 def _ends(node: exp.Binary, fixed: int, *, first: bool) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def rounded(node: exp.Expr, read: Read) -> Value:
         return made(_I, try_cast(_to_multiple(sql, 10**-places), _I), value, twice=True)
     if places is None:
         return made(_I, try_cast(type(node)(this=sql), _I), value, guarded=True)
-    one = exp.Round(this=sql, decimals=_whole(places))
+    one = exp.Round(this=sql, decimals=whole_literal(places))
     return made(_F, one, value, guarded=True, wild=True)
 
 
@@ -158,9 +158,9 @@ def _to_multiple(sql: exp.Expr, step: int) -> exp.Expr:
     """
     whole, half = (_wide(constant(_I, each).sql) for each in (step, step // 2))
     below = exp.LT(this=closed(sql).copy(), expression=constant(_I, 0).sql)
-    farther = exp.Case(
-        ifs=[exp.If(this=below, true=exp.Sub(this=_wide(sql), expression=half))],
-        default=exp.Add(this=_wide(sql.copy()), expression=half.copy()),
+    farther = case(
+        (below, exp.Sub(this=_wide(sql), expression=half)),
+        otherwise=exp.Add(this=_wide(sql.copy()), expression=half.copy()),
     )
     steps = exp.IntDiv(this=exp.paren(farther), expression=whole)
     return exp.Mul(this=exp.paren(steps), expression=whole.copy())
@@ -172,15 +172,10 @@ def _places(node: exp.Expr) -> int | None:
         raise QueryError(f"{node.key.upper()} takes one number")
     if given is None:
         return None
-    digits = given.this if isinstance(given, exp.Neg) else given
-    if not (isinstance(digits, exp.Literal) and digits.is_int and int(digits.name) <= _MOST_PLACES):
+    places = whole_constant(given)
+    if places is None or abs(places) > _MOST_PLACES:
         raise QueryError("ROUND takes a constant number of places, from -15 to 15")
-    return -int(digits.name) if isinstance(given, exp.Neg) else int(digits.name)
-
-
-def _whole(value: int) -> exp.Expr:
-    written = exp.Literal.number(abs(value))
-    return exp.Neg(this=written) if value < 0 else written
+    return places
 
 
 def within_domain(node: exp.Expr, read: Read) -> Value:
@@ -194,7 +189,7 @@ def within_domain(node: exp.Expr, read: Read) -> Value:
     zero = exp.Literal.number("0e0")
     least = exp.GTE if isinstance(node, exp.Sqrt) else exp.GT
     inside = least(this=closed(number).copy(), expression=zero)
-    kept = exp.Case(ifs=[exp.If(this=inside, true=number)])
+    kept = case((inside, number))
     sql = type(node)(this=kept) if base is None else exp.Log(this=base, expression=kept)
     return made(_F, sql, value, guarded=True, wild=True, twice=True)
 

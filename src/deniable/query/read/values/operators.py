@@ -13,13 +13,12 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.errors import QueryError
-from deniable.query.read.columns import Column
+from deniable.query.read.columns import Resolve
 from deniable.query.read.values import casts, logic, numbers, texts, times
 from deniable.query.read.values.constants import as_kind, number
 from deniable.query.read.values.value import Read, Value, constant, finished, sealed
 from deniable.tables import NUMERIC, ColumnType
 
-Resolve = Callable[[exp.Column], Column]
 Operator = Callable[[Any, Read], Value]
 
 _DEEPEST = 60
@@ -34,20 +33,10 @@ def _literal(node: exp.Literal, read: Read) -> Value:
     return constant(kind, value)
 
 
-def _boolean(node: exp.Boolean, read: Read) -> Value:
-    del read
-    return constant(ColumnType.BOOLEAN, bool(node.this))
-
-
-def _null(node: exp.Null, read: Read) -> Value:
-    del read
-    return Value(None, node.copy())
-
-
 OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.Literal: _literal,
-    exp.Boolean: _boolean,
-    exp.Null: _null,
+    exp.Boolean: lambda node, _: constant(ColumnType.BOOLEAN, bool(node.this)),
+    exp.Null: lambda node, _: Value(None, node.copy()),
     exp.Paren: logic.bracket,
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE), logic.compared),
     exp.Between: logic.between,

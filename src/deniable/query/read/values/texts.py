@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to
+from deniable.engines.trees import whole_constant
 from deniable.errors import QueryError
 from deniable.query.read.values.casts import as_text
 from deniable.query.read.values.logic import negated
@@ -36,11 +37,9 @@ def _fixed(node: exp.Expr | None, what: str, longest: int = 1_000) -> str:
 
 
 def _place(node: exp.Expr | None, name: str) -> exp.Expr:
-    digits = node.this if isinstance(node, exp.Neg) else node
-    plain = isinstance(digits, exp.Literal) and digits.is_int and len(digits.name) <= 5
-    if not plain or int(digits.name) > _FARTHEST:  # type: ignore[union-attr]
+    place = whole_constant(node)
+    if node is None or place is None or abs(place) > _FARTHEST:
         raise QueryError(f"{name} takes constant places, up to {_FARTHEST:,}")
-    assert node is not None
     return node.copy()
 
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, data_type, literal
+from deniable.engines.trees import case
 from deniable.errors import QueryError
 from deniable.query.read.values.constants import as_kind
 from deniable.tables import SQL_TYPES, ColumnType
@@ -103,11 +104,8 @@ def closed(sql: exp.Expr) -> exp.Expr:
     whole = isinstance(
         sql, exp.Column | exp.Literal | exp.Paren | exp.Null | exp.Boolean | exp.Case | exp.Cast
     )
-    return sql if whole or (isinstance(sql, exp.Func) and not _infix(sql)) else exp.paren(sql)
-
-
-def _infix(sql: exp.Expr) -> bool:
-    return isinstance(sql, exp.Binary | exp.Unary)
+    infix = isinstance(sql, exp.Binary | exp.Unary)
+    return sql if whole or (isinstance(sql, exp.Func) and not infix) else exp.paren(sql)
 
 
 def cast(sql: exp.Expr, kind: ColumnType) -> exp.Expr:
@@ -196,12 +194,12 @@ def seal(kind: ColumnType, sql: exp.Expr) -> exp.Expr:
         # x + 0 makes 0.0 of -0.0, rounding to nearest, and changes no other finite double.
         finite = exp.Anonymous(this="ISFINITE", expressions=[sql.copy()])
         zero = exp.Literal.number("0e0")
-        return exp.Case(ifs=[exp.If(this=finite, true=exp.Add(this=closed(sql), expression=zero))])
+        return case((finite, exp.Add(this=closed(sql), expression=zero)))
     if kind not in _ENDS:
         return sql
     low, high = (cast_to(exp.Literal.string(end), SQL_TYPES[kind]) for end in _ENDS[kind])
     inside = exp.Between(this=closed(sql).copy(), low=low, high=high)
-    return exp.Case(ifs=[exp.If(this=inside, true=sql)])
+    return case((inside, sql))
 
 
 def sealed(value: Value) -> Value:

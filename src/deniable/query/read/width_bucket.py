@@ -7,6 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from deniable.engines.literals import cast_to, double_literal, whole_literal
+from deniable.engines.trees import case, is_known
 from deniable.errors import QueryError
 from deniable.query.read.values.constants import number
 
@@ -16,10 +17,8 @@ BUCKETS = "deniable_buckets"
 _MOST = 100_000
 
 
-def width_bucket(node: exp.Expr) -> exp.Expr:
+def width_bucket(node: exp.WidthBucket) -> exp.Expr:
     """0 below the first bucket, one more than there are from the end of the last."""
-    if not isinstance(node, exp.WidthBucket):
-        return node
     ends = [_constant(node.args.get(name)) for name in ("min_value", "max_value", "num_buckets")]
     low, high, count = ends
     if low is None or high is None or count is None or not low < high:
@@ -33,15 +32,10 @@ def width_bucket(node: exp.Expr) -> exp.Expr:
     inner = exp.Least(this=exp.Floor(this=steps), expressions=[whole_literal(int(count) - 1)])
     below = exp.LT(this=value.copy(), expression=double_literal(low))
     above = exp.GTE(this=value.copy(), expression=double_literal(high))
-    bucket = exp.Case(
-        ifs=[
-            exp.If(this=below, true=whole_literal(0)),
-            exp.If(this=above, true=whole_literal(int(count) + 1)),
-            exp.If(
-                this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
-                true=exp.Add(this=inner, expression=whole_literal(1)),
-            ),
-        ]
+    bucket = case(
+        (below, whole_literal(0)),
+        (above, whole_literal(int(count) + 1)),
+        (is_known(value.copy()), exp.Add(this=inner, expression=whole_literal(1))),
     )
     made = cast_to(bucket, "BIGINT")
     made.meta[BUCKETS] = int(count) + 1
