@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from deniable.errors import AdmissionError, BudgetError, ParameterError
+from deniable.service.codes import code_mark
 from deniable.service.deposits import Outcome
 from deniable.service.store import SurveyStore
 from deniable.service.submission import read_submission
@@ -237,7 +238,9 @@ def test_the_store_holds_nothing_of_a_token_but_hashes(store, folder):
         assert secret.hex() not in dump
     marked = hashlib.sha256(blinding.blinded).hexdigest()
     (line,) = [line for line in dump.splitlines() if marked in line]
-    assert "somebody" in line  # beside the name lies the blinded mark alone
+    (invited,) = [line for line in dump.splitlines() if "somebody" in line]
+    assert code_mark(code) in line  # beside the hash of the code lies the blinded mark alone
+    assert code_mark(code) in invited
     assert hashlib.sha256(b"token\0" + blinding.prepared).hexdigest() not in line
     key = folder / "survey.keys" / f"{BLIND.id}.pem"
     assert key.stat().st_mode & 0o077 == 0

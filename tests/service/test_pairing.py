@@ -4,6 +4,7 @@ Twenty people answer one after the other, each with reports that nobody else has
 ended by a signal, and somebody reads what lies there.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -15,7 +16,9 @@ from collections import Counter
 
 import pytest
 
+from deniable.errors import AdmissionError
 from deniable.service import pool
+from deniable.service.codes import code_mark
 from deniable.service.database import named
 from deniable.service.deposits import Outcome
 from deniable.service.store import SurveyStore
@@ -37,7 +40,13 @@ from service.forensics import (
     taken_away,
 )
 from service.server import Server, body_of
+from service.surveys import SCALE, survey
+from service.tokens.holder import blind, finalize, prepare
 
+BLIND = survey(
+    [{**SCALE, "id": f"q{i}", "text": {"en": f"{i}?"}, "low": 10, "high": 19} for i in range(3)],
+    admission="blind tokens",
+)
 ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL]
 
 
@@ -267,6 +276,82 @@ def test_a_store_of_an_older_version_is_mixed_when_it_is_opened(tmp_path):
     assert paired_by_place([file.read_bytes()], tokens, reports) < BY_LUCK
     assert {store.accept(DOCUMENT, each) for each in submissions} == {Outcome.SPENT}
     assert sorted(store.reports(DOCUMENT)) == [reports_of(number) for number in range(30)]
+    store.close()
+
+
+def test_who_got_a_token_last_did_not_send_the_newest_report(postgres, tmp_path):
+    """Each asks for a token and sends at once; then somebody reads rows, writers and files.
+
+    Who wrote a row last, and what lies there once where others were replaced, names nobody.
+    """
+    store = SurveyStore(postgres.url, keys=tmp_path)
+    store.add(BLIND)
+    codes, public = (
+        store.invite(BLIND, [f"person {n}" for n in range(6)]),
+        store.tokens(BLIND).public,
+    )
+    named_last = []
+    for number, code in enumerate(codes):
+        blinding = blind(public, prepare(BLIND.id.encode()))
+        signature = finalize(public, blinding, store.issue(BLIND, code, blinding.blinded))
+        report = Submission(blinding.prepared, signature, os.urandom(16), reports_of(number))
+        store.accept(BLIND, report)
+        named_last += [last_of(postgres, "marks", code_mark(code)) == {code_mark(code)}]
+        # The attack itself works: what was replaced tells which report is the newest.
+        (said_last,) = said([number])
+        assert last_of(postgres, "answers", said_last) == {said_last}
+    assert named_last == [True, *[False] * 5]  # one alone is known; of several, none
+    with store._database.looking() as connection:
+        place = named(connection, METADATA.tables["survey_invitations"])
+        text = f"SELECT count(DISTINCT xmin::text), count(DISTINCT person) FROM {place}"
+        assert connection.exec_driver_sql(text).one() == (1, 6)
+    with store._database.turn() as connection:
+        METADATA.drop_all(connection)
+    store.close()
+
+
+def last_of(postgres, kind, mark):
+    """The rows of a kind that lie in the files once, or else those of the youngest writer."""
+    import psycopg
+
+    column = "reports" if kind == "answers" else "code"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+        rows = connection.execute(
+            f"SELECT {column}, xmin::text::bigint FROM survey_{kind}_fresh"
+        ).fetchall()
+        (path,) = connection.execute(
+            f"SELECT pg_relation_filepath('survey_{kind}_fresh')"
+        ).fetchone()
+    raw = (postgres.folder / "data" / path).read_bytes()
+    assert mark in {row for row, _ in rows}
+    once = {row for row, _ in rows if raw.count(row.encode()) == 1}
+    youngest = max(writer for _, writer in rows)
+    return once if len(once) < len(rows) else {row for row, writer in rows if writer == youngest}
+
+
+def test_marks_of_an_older_version_leave_the_invitations(where, tmp_path):
+    """They lay beside names in the order in which they were made; they count as before."""
+    store = SurveyStore(where, keys=tmp_path / "keys")
+    store.add(BLIND)
+    one, other = store.invite(BLIND, ["one", "other"])
+    asked = [blind(store.tokens(BLIND).public, prepare(BLIND.id.encode())) for _ in range(2)]
+    mark = hashlib.sha256(asked[0].blinded).hexdigest()
+    with store._database.turn() as connection:
+        for name in ("survey_marks", "survey_marks_fresh"):
+            connection.exec_driver_sql(f"DROP TABLE {named(connection, METADATA.tables[name])}")
+        place = named(connection, METADATA.tables["survey_invitations"])
+        connection.exec_driver_sql(f"ALTER TABLE {place} ADD COLUMN blinded TEXT")
+        connection.exec_driver_sql(f"UPDATE {place} SET blinded = '{mark}' WHERE person = 'one'")
+    store.close()
+    for _ in range(2):
+        store = SurveyStore(where, keys=tmp_path / "keys")
+        assert store.issue(BLIND, one, asked[0].blinded)
+        with pytest.raises(AdmissionError, match="another device"):
+            store.issue(BLIND, one, asked[1].blinded)
+        store.close()
+    store = SurveyStore(where, keys=tmp_path / "keys")
+    assert store.issue(BLIND, other, asked[1].blinded)
     store.close()
 
 

@@ -118,7 +118,8 @@ def test_no_column_holds_a_time_or_an_address():
     assert columns == {
         "survey_documents.survey", "survey_documents.document",
         "survey_invitations.code", "survey_invitations.survey", "survey_invitations.person",
-        "survey_invitations.blinded",
+        "survey_marks.survey", "survey_marks.code", "survey_marks.blinded",
+        "survey_marks_fresh.survey", "survey_marks_fresh.code", "survey_marks_fresh.blinded",
         "survey_spent.survey", "survey_spent.token", "survey_spent.fingerprint",
         "survey_answers.survey", "survey_answers.key", "survey_answers.reports",
         "survey_spent_fresh.survey", "survey_spent_fresh.token", "survey_spent_fresh.fingerprint",

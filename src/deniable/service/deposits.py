@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from deniable.errors import AdmissionError, DeniableError
 from deniable.service.database import Database
 from deniable.service.document import SurveyDocument
-from deniable.service.pool import REPORTS, TOKENS, Name, Row
+from deniable.service.pool import REPORTS, TOKENS, Name, Row, lay
 from deniable.service.tables import CLOSED, SURVEYS
 
 
@@ -113,9 +113,7 @@ def _spend(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Ex
                 "survey": survey, "token": token, "fingerprint": each.fingerprint,
             }  # fmt: skip
             outcomes.append(Outcome.STORED)
-        if spent:
-            REPORTS.erase(connection)
-        TOKENS.put(connection, list(spent.values()))
+        lay(connection, TOKENS, list(spent.values()))
     return outcomes
 
 
@@ -134,8 +132,7 @@ def _lay_down(
                 refused[at] = problem
                 continue
             rows |= {name: row for name, row in deposits[at].rows.items() if name not in there}
-        TOKENS.erase(connection)
-        REPORTS.put(connection, list(rows.values()))
+        lay(connection, REPORTS, list(rows.values()))
     return refused
 
 

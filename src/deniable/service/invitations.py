@@ -18,7 +18,9 @@ from sqlalchemy.exc import IntegrityError
 from deniable.errors import AdmissionError, BudgetError, ParameterError
 from deniable.privacy.exact import show
 from deniable.service.codes import code_mark, is_code
+from deniable.service.database import named
 from deniable.service.document import SurveyDocument
+from deniable.service.pool import MARKS, lay
 from deniable.service.tables import INVITATIONS
 
 _ZERO = Fraction(0)
@@ -90,21 +92,20 @@ def write_invitations(
 
 def check_invitation(
     connection: sa.Connection, survey: SurveyDocument, code: str, mark: str, waves: Waves
-) -> None:
-    """AdmissionError or BudgetError unless this code may have `mark` signed."""
+) -> bool:
+    """Whether this code has this mark; AdmissionError or BudgetError if it may not have it."""
     if not is_code(code):
         raise AdmissionError(_UNKNOWN)
-    found = connection.execute(
-        sa.select(INVITATIONS.c.person, INVITATIONS.c.blinded).where(_mine(survey, code))
-    ).first()
+    found = connection.execute(sa.select(INVITATIONS.c.person).where(_mine(survey, code))).first()
     if found is None:
         raise AdmissionError(_UNKNOWN)
-    if found.blinded == mark:
-        return  # the device never heard the answer, and asks for the same again
-    if found.blinded is not None:
+    name = survey.id, code_mark(code)
+    if (before := MARKS.known(connection, [name]).get(name)) is not None:
+        if before["blinded"] == mark:
+            return True  # the device never heard the answer, and asks for the same again
         raise AdmissionError("this invitation got its token on another device, or before")
     if waves.limit is None:
-        return
+        return False
     if found.person is None:
         raise BudgetError(
             "this code has no name, and a limit on ε was promised since it was made; no token is "
@@ -116,13 +117,26 @@ def check_invitation(
             f"this survey costs ε = {float(survey.epsilon):.6g}, and with what was answered "
             f"before that is more than the {show(waves.limit)} promised; no token is issued"
         )
+    return False
 
 
 def mark_invitation(
     connection: sa.Connection, survey: SurveyDocument, code: str, mark: str
 ) -> None:
     """Remember what was signed for this code."""
-    connection.execute(sa.update(INVITATIONS).where(_mine(survey, code)).values(blinded=mark))
+    lay(connection, MARKS, [{"survey": survey.id, "code": code_mark(code), "blinded": mark}])
+
+
+def move_marks(connection: sa.Connection) -> None:
+    """Marks of an older version, which lay beside names in the order in which they were made."""
+    table = named(connection, INVITATIONS)
+    found = connection.exec_driver_sql(f"SELECT * FROM {table}")  # noqa: S608
+    if "blinded" not in found.keys():  # noqa: SIM118  (a result is no mapping)
+        return
+    marked = [row for row in found.mappings() if row["blinded"] is not None]
+    columns = [column.name for column in MARKS.rest.c]
+    MARKS.put(connection, [{name: row[name] for name in columns} for row in marked])
+    connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN blinded")
 
 
 _UNKNOWN = "this invitation code is not one of this survey; check the link"
@@ -139,15 +153,17 @@ def _spent(
 
     A linkable code is a token from the start.
     """
-    query = sa.select(INVITATIONS.c.person, INVITATIONS.c.survey, INVITATIONS.c.blinded).where(
+    query = sa.select(INVITATIONS.c.person, INVITATIONS.c.survey, INVITATIONS.c.code).where(
         INVITATIONS.c.survey.in_(list(waves.surveys)) & INVITATIONS.c.person.is_not(None)
     )
     if person is not None:
         query = query.where(INVITATIONS.c.person == person)
     spent: dict[str, Fraction] = {} if person is None else {person: _ZERO}
-    for name, key, blinded in connection.execute(query):
+    found = connection.execute(query).all()
+    issued = MARKS.known(connection, [(key, code) for _, key, code in found]) if issued_only else {}
+    for name, key, code in found:
         wave = waves.surveys[key]
-        if issued_only and blinded is None and wave.admission == "blind tokens":
+        if issued_only and (key, code) not in issued and wave.admission == "blind tokens":
             continue
         spent[name] = spent.get(name, _ZERO) + wave.epsilon
     return spent

@@ -1,15 +1,20 @@
 """Rows that come in are mixed before they are laid down, so that no file pairs them.
 
+They are of three kinds: marks of invitations that bought a token, tokens, and reports. A mark lies
+under the code of somebody who may have a name, and that person's report follows within minutes: so
+who is the last to have one must not show either.
+
 A database appends: where rows lie in its pages, its log, and the numbers of its transactions tell
 in which order they came, and so which report came with which token. Here a row goes into a small
 table of fresh ones, which is written anew as a whole each time, by key. When it holds more than
 `MOST` rows of a survey, all but `KEPT` of them, drawn at random, move to the table of the rest.
-Tokens and reports have a pool each, draw each for themselves, and are written in different
-transactions (see `deposits.py`).
+Each kind has a pool, draws for itself, and is written in transactions of its own (see
+`deposits.py`).
 
 In Postgres rows are deleted and written, never truncated: who reads from a snapshot, as a dump
 does, sees all of it. What was deleted of one kind is taken out of its files (`erase`) in the
-transaction that writes the next of the other kind. While a snapshot sees it, Postgres keeps it.
+transaction that writes the next of another kind (`lay`). While a snapshot sees it, Postgres keeps
+it.
 
 So who sees the store once, at whatever moment, killed or not, sees a report among all of its
 survey, or, where those are more, among `KEPT` or more that it may belong to.
@@ -30,7 +35,16 @@ from deniable.errors import SurveyStoreError
 from deniable.ledger.stores.own import PATIENCE
 from deniable.ledger.stores.postgres import is_held_up
 from deniable.service.database import Database, named
-from deniable.service.tables import ANSWERS, ANSWERS_FRESH, INVITATIONS, SPENT, SPENT_FRESH, SURVEYS
+from deniable.service.tables import (
+    ANSWERS,
+    ANSWERS_FRESH,
+    INVITATIONS,
+    MARKS as MARKED,
+    MARKS_FRESH,
+    SPENT,
+    SPENT_FRESH,
+    SURVEYS,
+)
 
 MOST, KEPT = 512, 256
 _SHORT = 1
@@ -102,8 +116,8 @@ class Pool:
     def erase(self, connection: sa.Connection) -> None:
         """Nothing of old fresh rows stays in the file; while somebody reads for long, it does.
 
-        The connection has the turn, and writes the other kind: what is left of one kind's rows is
-        taken away with the first of the other kind, so that the files never tell of both.
+        The connection has the turn, and writes another kind: what is left of one kind's rows is
+        taken away with the first of another, so that the files never tell of both.
         """
         erase(connection, self.fresh, seconds=_SHORT)
 
@@ -128,13 +142,25 @@ class Pool:
             connection.execute(sa.insert(table), by_key)
 
 
-TOKENS, REPORTS = Pool(SPENT, SPENT_FRESH), Pool(ANSWERS, ANSWERS_FRESH)
-_ALL = (SPENT, SPENT_FRESH, INVITATIONS, ANSWERS, ANSWERS_FRESH)
+MARKS, TOKENS = Pool(MARKED, MARKS_FRESH), Pool(SPENT, SPENT_FRESH)
+REPORTS = Pool(ANSWERS, ANSWERS_FRESH)
+_POOLS = (MARKS, TOKENS, REPORTS)
+_ALL = (INVITATIONS, *(table for pool in _POOLS for table in (pool.rest, pool.fresh)))
+
+
+def lay(connection: sa.Connection, pool: Pool, rows: Sequence[Row]) -> None:
+    """Mix rows of one kind in; of the others, nothing that was replaced stays in the files."""
+    if not rows:
+        return
+    for other in _POOLS:
+        if other is not pool:
+            other.erase(connection)
+    pool.put(connection, rows)
 
 
 def settle(database: Database) -> None:
     """Lay all rows down again by key, at once; nothing is left of the order in which they came."""
-    for pool in (TOKENS, REPORTS):
+    for pool in _POOLS:
         with database.turn() as connection:
             pool.fill(connection)
     if database.dialect == "postgresql":
@@ -160,6 +186,9 @@ def erase(connection: sa.Connection, table: sa.Table, *, seconds: int) -> bool:
     if connection.dialect.name != "postgresql":
         return True
     name = named(connection, table)
+    size = connection.exec_driver_sql("SELECT pg_relation_size(%s::regclass)", (name,))
+    if not size.scalar():
+        return True
     try:
         with connection.begin_nested():
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{seconds}s'")

@@ -4,8 +4,10 @@ What is kept, and what is not:
 
 * a report lies under a random key: no time, no address, no order of arrival, no token;
 * a spent token lies beside a fingerprint that only who sent the submission can recompute;
-* the two are never written together (see `deposits.py`), and each is mixed with others of its kind
-  before it is laid down (see `pool.py`): a store that is seen once, at whatever moment, pairs none;
+* an invitation that bought a token is marked in a table of marks, under the hash of its code;
+* no two of these are written together (see `deposits.py`), and each is mixed with others of its
+  kind before it is laid down (see `pool.py`): a store that is seen once, at whatever moment, pairs
+  none;
 * a submission is acknowledged after both are on disk: whenever the server is killed, a device that
   asks again has its report stored once, and is told the same.
 
@@ -34,10 +36,16 @@ from deniable.service.codes import new_code
 from deniable.service.database import Database
 from deniable.service.deposits import Deposit, Outcome, check_open, is_closed, take
 from deniable.service.document import SurveyDocument, is_survey_id, read_document
-from deniable.service.invitations import Waves, check_invitation, mark_invitation, write_invitations
-from deniable.service.pool import REPORTS, TOKENS, settle
+from deniable.service.invitations import (
+    Waves,
+    check_invitation,
+    mark_invitation,
+    move_marks,
+    write_invitations,
+)
+from deniable.service.pool import MARKS, REPORTS, TOKENS, settle
 from deniable.service.submission import Submission, read_reports, written
-from deniable.service.tables import CLOSED, INVITATIONS, METADATA, SPENT_FRESH, SURVEYS
+from deniable.service.tables import CLOSED, INVITATIONS, METADATA, SURVEYS
 
 _LONGEST_BATCH = 200
 _MOST_SIGNED = 10_000
@@ -78,10 +86,11 @@ class SurveyStore:
             held = self._database.check(connection)
         if not create and SURVEYS.name not in held:
             raise ParameterError("store", "a database", "holds no surveys; check --store")
-        if SPENT_FRESH.name not in held:
+        if not METADATA.tables.keys() <= held:
             with self._database.turn() as connection:
                 METADATA.create_all(connection)
                 self._database.check(connection)
+                move_marks(connection)
             if SURVEYS.name in held:  # of an older version, which kept the order of arrival
                 self.settle()
 
@@ -108,9 +117,8 @@ class SurveyStore:
 
     def _replace(self, connection: sa.Connection, old: SurveyDocument) -> None:
         """Take back a text under which nobody has a token or has answered."""
-        mine = INVITATIONS.c.survey == old.id
         begun = (
-            sa.select(INVITATIONS.c.code).where(mine & INVITATIONS.c.blinded.is_not(None)),
+            MARKS.rows(old.id, ["code"]),
             TOKENS.rows(old.id, ["token"]),
             REPORTS.rows(old.id, ["key"]),
         )
@@ -226,8 +234,8 @@ class SurveyStore:
             self._check_issue(connection, document, invitation, mark)
         signed = self._signed.get(asked) or self.tokens(document).sign(blinded)
         with self._database.turn() as connection:
-            self._check_issue(connection, document, invitation, mark)
-            mark_invitation(connection, document, invitation, mark)
+            if not self._check_issue(connection, document, invitation, mark):
+                mark_invitation(connection, document, invitation, mark)
         if len(self._signed) >= _MOST_SIGNED:
             self._signed.clear()
         self._signed[asked] = signed  # who asks for the same over and over costs no signature
@@ -235,10 +243,10 @@ class SurveyStore:
 
     def _check_issue(
         self, connection: sa.Connection, document: SurveyDocument, invitation: str, mark: str
-    ) -> None:
+    ) -> bool:
         check_open(connection, document)
         waves = self._waves(connection, document)
-        check_invitation(connection, document, invitation, mark, waves)
+        return check_invitation(connection, document, invitation, mark, waves)
 
     def accept(self, document: SurveyDocument, submission: Submission) -> Outcome:
         """Store a submission once.

@@ -32,15 +32,17 @@ INVITATIONS = sa.Table(
     sa.Column("code", sa.Text, primary_key=True),
     sa.Column("survey", sa.Text, nullable=False, index=True),
     sa.Column("person", sa.Text),
-    sa.Column("blinded", sa.Text),  # a hash of what was signed for it, if anything was
     sa.UniqueConstraint("survey", "person"),
     sqlite_with_rowid=False,
 )
 SPENT = _keyed("survey_spent", "token", "fingerprint")
 ANSWERS = _keyed("survey_answers", "key", "reports")
+# Invitations that bought a token: by the hash of a code, one of what was signed for it.
+MARKS = _keyed("survey_marks", "code", "blinded")
 # What came last, among others (see `pool.py`).
 SPENT_FRESH = _keyed("survey_spent_fresh", "token", "fingerprint")
 ANSWERS_FRESH = _keyed("survey_answers_fresh", "key", "reports")
+MARKS_FRESH = _keyed("survey_marks_fresh", "code", "blinded")
 # Surveys that take no more answers.
 CLOSED = sa.Table(
     "survey_closed",
