@@ -4,18 +4,21 @@ import contextlib
 import math
 import re
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import psycopg
 import pyarrow as pa
 import pytest
 
 import deniable as dp
 from deniable.engines.duckdb import DuckDB, DuckDBSnapshot
+from deniable.errors import ParameterError
 from deniable.learning.pushed import LearningSource, pushed
-from deniable.learning.rows import Ranges
+from deniable.learning.rows import Ranges, plain_labels, read_features, read_labels
 from deniable.learning.sums import CellCounts, Gradients, GroupSums, Moments
 from deniable.privacy.units import Relation
 from engines.loading import to_postgres
@@ -353,3 +356,53 @@ def shape(step):
     texts = [step.select, *step.tables.values()]
     number = r"-?\d+(\.\d+)?(e[-+]?\d+)?"
     return re.sub(number, "0", re.sub(rf"\((-{number[2:]})\)", r"\1", " ; ".join(texts)))
+
+
+BEYOND = [2**53 + 1, 2**53 + 3]
+
+
+@pytest.mark.parametrize("make", [pl.Series, pa.array, pd.Series, list])
+def test_a_missing_label_moves_no_other(make):
+    """A column of whole numbers becomes one of fractions, which rounds: all would have no class."""
+    full, missing = make([*BEYOND, BEYOND[0]]), make([*BEYOND, None])
+    for given in (full, missing):
+        with pytest.raises(ParameterError, match="2\\^53"):
+            read_labels(given, 3, tuple(BEYOND))
+    # For any estimator whatsoever, and no classes: as doubles, however they are held.
+    one, other = plain_labels(full, 3), plain_labels(missing, 3)
+    assert one[:2] == other[:2]
+    assert list(map(type, one[:2])) == list(map(type, other[:2])) == [float, float]
+    small = [plain_labels(make([1, 2, cell]), 3)[:2] for cell in (3, None)]
+    assert small == [[1, 2], [1, 2]]
+    assert all(type(each) is int for labels in small for each in labels)
+
+
+DECLARED = {
+    "days": [date(2020, 1, 1)] * 3,
+    "times": [datetime(2020, 1, 1)] * 3,
+    "spans": [timedelta(days=1)] * 3,
+    "texts": ["1", "x", "2"],
+    "whole": [1, 2, 3],
+    "truths": [True, False, True],
+}
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+@pytest.mark.parametrize("of_arrow", [pl.from_arrow, lambda table: table], ids=["polars", "arrow"])
+def test_a_missing_cell_moves_no_other_and_refuses_no_table(of_arrow, kind):
+    """Whatever else the table holds: rows before it are read as they were."""
+    full = pa.table({"number": pa.array([1, 2**53 + 1, 7]), "other": pa.array(DECLARED[kind])})
+    before = read_features(of_arrow(full))
+    for place, name in enumerate(full.column_names):
+        cells = [*full.column(name).to_pylist()[:2], None]
+        column = pa.array(cells, full.schema.field(name).type)
+        after = read_features(of_arrow(full.set_column(place, name, column)))
+        np.testing.assert_array_equal(after[:2], before[:2])
+    if kind in {"days", "times", "spans"}:  # beyond what Python holds
+        kept = full.column("other").cast(pa.int32() if kind == "days" else pa.int64())
+        far = pa.array(
+            [*kept.to_pylist()[:2], 2**31 - 1 if kind == "days" else 2**63 - 1], kept.type
+        )
+        far = far.cast(full.schema.field("other").type)
+        after = read_features(of_arrow(full.set_column(1, "other", far)))
+        np.testing.assert_array_equal(after[:2], before[:2])

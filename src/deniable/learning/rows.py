@@ -13,12 +13,14 @@ round alike wherever a row stands.
 A fault that only private values show (NaN, infinities, text among numbers, a label that nobody
 declared) never raises: the row counts as nothing. Shapes and types are public, and refused. The
 types of what pandas holds are not: one cell decides how all others of its column are held. So that
-is read cell by cell.
+is read cell by cell. Nor are the arrays that polars and Arrow make: one missing cell makes
+fractions of whole numbers, and rounds those from 2^53 on; beside days or times it has them fail.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +46,7 @@ SQUARE_GRID = 1 << 16
 _LARGEST_BOUND = 1e100
 _LEAST_SPAN = 1e-280  # a millionth of it is no subnormal number yet
 _BLOCK = 1 << 10  # of rows: what fits in a cache
+_ROUNDED = 1 << 53  # from here on doubles round whole numbers
 _COLUMN = "A column-vector y was passed when a 1d array was expected: use y.ravel()"
 
 
@@ -257,7 +260,17 @@ def read_numbers(values: Any) -> Floats:
 
 
 def read_labels(values: Any, count: int, classes: tuple[Any, ...]) -> Labels:
-    """The place of each label among the declared classes; -1 for any other."""
+    """The place of each label among the declared classes; -1 for any other.
+
+    One missing cell may have made fractions of a column of whole numbers, here or before.
+    """
+    if any(isinstance(each, int | float) and abs(each) >= _ROUNDED for each in classes):
+        raise ParameterError(
+            "classes",
+            "numbers",
+            "must lie below 2^53: one label that is missing would round all others; give texts, "
+            "or learn from a table by dp.fit",
+        )
     places = {label: place for place, label in enumerate(classes)}
     column = read_column(values, count).tolist()
     with warnings.catch_warnings(action="ignore"):  # one would tell of a row
@@ -272,9 +285,17 @@ def _place(places: dict[Any, int], label: Any) -> int:
 
 
 def plain_labels(values: Any, count: int) -> list[Any]:
-    """One value for each row: a whole number is one, in a column of fractions as well."""
-    column = read_column(values, count).tolist()
-    return [int(each) if isinstance(each, float) and each.is_integer() else each for each in column]
+    """One value for each row: the same one in a column of whole numbers and of fractions."""
+    with warnings.catch_warnings(action="ignore"):  # one would tell of a row
+        return [_plain_label(each) for each in read_column(values, count).tolist()]
+
+
+def _plain_label(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) < _ROUNDED:
+        return int(value)
+    if isinstance(value, int) and _ROUNDED <= abs(value) < _LARGEST_BOUND:
+        return float(value)
+    return value
 
 
 def read_column(values: Any, count: int) -> npt.NDArray[Any]:
@@ -299,6 +320,8 @@ def _array(values: Any) -> npt.NDArray[Any]:
             return np.ma.filled(values.astype(object), None)
         if (cells := pandas_cells(values)) is not None:
             return cells
+        if (cells := _declared_cells(values)) is not None:
+            return cells
         if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
             return np.asarray(values)
         listed = list(values)
@@ -311,6 +334,30 @@ def _array(values: Any) -> npt.NDArray[Any]:
         return flat.reshape(len(rows), width)
     except Exception:  # what it says may quote private values
         raise ParameterError("X", "no table", "must be rows of equal length") from None
+
+
+def _declared_cells(values: Any) -> npt.NDArray[Any] | None:
+    """A table of polars or Arrow, each column read by itself; None of numbers alone, and others."""
+    polars, arrow = sys.modules.get("polars"), sys.modules.get("pyarrow")
+    if polars is not None and isinstance(values, polars.DataFrame):
+        columns = values.get_columns()
+        plain = all(each.dtype.is_numeric() or each.dtype == polars.Boolean for each in columns)
+    elif arrow is not None and isinstance(values, arrow.Table | arrow.RecordBatch):
+        columns = values.columns
+        plain = all(_is_arrow_number(each.type) for each in columns)
+    else:
+        return None
+    if plain or len(columns) < 2:
+        return None
+    cells = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for place, column in enumerate(columns):
+        cells[:, place] = np.fromiter(np.asarray(column), object, len(column))
+    return cells
+
+
+def _is_arrow_number(kind: Any) -> bool:
+    types = sys.modules["pyarrow"].types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _is_row(value: Any) -> bool:
