@@ -330,6 +330,32 @@ def last_of(postgres, kind, mark):
     return once if len(once) < len(rows) else {row for row, writer in rows if writer == youngest}
 
 
+def test_postgres_keeps_no_values_of_its_own(postgres):
+    """What it analyses in passing would be an older look: who came since is known of each kind."""
+    import psycopg
+
+    store, codes = opened(postgres.url)
+    for number, code in enumerate(codes):
+        store.accept(DOCUMENT, sent(code, number))
+    kept = "SELECT count(*) FROM pg_stats WHERE tablename LIKE 'survey%%' AND tablename <> %s"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+        assert connection.execute(kept, ["survey_documents"]).fetchone() == (0,)
+        # A store of an older version has let it.
+        connection.execute("DROP TABLE survey_marks")
+        connection.execute("ALTER TABLE survey_spent_fresh ALTER token SET STATISTICS -1")
+        connection.execute("ANALYZE")
+        assert connection.execute(kept, ["survey_documents"]).fetchone() == (1,)
+        store.close()
+        store = SurveyStore(postgres.url)
+        connection.execute("ANALYZE")
+        assert connection.execute(kept, ["survey_documents"]).fetchone() == (0,)
+    assert sorted(store.reports(DOCUMENT)) == [reports_of(n) for n in range(len(codes))]
+    with store._database.turn() as connection:
+        METADATA.drop_all(connection)
+    store.close()
+
+
 def test_marks_of_an_older_version_leave_the_invitations(where, tmp_path):
     """They lay beside names in the order in which they were made; they count as before."""
     store = SurveyStore(where, keys=tmp_path / "keys")

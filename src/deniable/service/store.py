@@ -43,7 +43,7 @@ from deniable.service.invitations import (
     move_marks,
     write_invitations,
 )
-from deniable.service.pool import MARKS, REPORTS, TOKENS, settle
+from deniable.service.pool import MARKS, REPORTS, TOKENS, forbid_statistics, settle
 from deniable.service.submission import Submission, read_reports, written
 from deniable.service.tables import CLOSED, INVITATIONS, METADATA, SURVEYS
 
@@ -91,6 +91,7 @@ class SurveyStore:
                 METADATA.create_all(connection)
                 self._database.check(connection)
                 move_marks(connection)
+                forbid_statistics(connection)
             if SURVEYS.name in held:  # of an older version, which kept the order of arrival
                 self.settle()
 
