@@ -377,6 +377,17 @@ def test_a_missing_label_moves_no_other(make):
     assert all(type(each) is int for labels in small for each in labels)
 
 
+class NoSize(int):
+    def __abs__(self):
+        raise KeyError(str(int(self)))
+
+
+def test_a_label_of_a_strange_class_is_missing_and_not_told():
+    labels = np.array([1, NoSize(7), 2], dtype=object)
+    assert plain_labels(labels, 3) == [1, None, 2]
+    assert read_labels(labels, 3, (1, 2)).tolist() == [0, -1, 1]
+
+
 DECLARED = {
     "days": [date(2020, 1, 1)] * 3,
     "times": [datetime(2020, 1, 1)] * 3,

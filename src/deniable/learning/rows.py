@@ -291,10 +291,13 @@ def plain_labels(values: Any, count: int) -> list[Any]:
 
 
 def _plain_label(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer() and abs(value) < _ROUNDED:
-        return int(value)
-    if isinstance(value, int) and _ROUNDED <= abs(value) < _LARGEST_BOUND:
-        return float(value)
+    try:
+        if isinstance(value, float) and value.is_integer() and abs(value) < _ROUNDED:
+            return int(value)
+        if isinstance(value, int) and _ROUNDED <= abs(value) < _LARGEST_BOUND:
+            return float(value)
+    except Exception:  # of a class made from numbers
+        return None
     return value
 
 
