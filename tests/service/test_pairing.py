@@ -330,6 +330,50 @@ def last_of(postgres, kind, mark):
     return once if len(once) < len(rows) else {row for row, writer in rows if writer == youngest}
 
 
+@pytest.mark.parametrize("kind", ["TOKENS", "REPORTS"])
+def test_a_write_in_postgres_that_is_broken_off_leaves_no_pair(postgres, monkeypatch, kind):
+    """Rows of a transaction that never ends lie in the files, beside what it was to take out."""
+    store, codes = opened(postgres.url, 9)
+    for number, code in enumerate(codes[:-1]):
+        store.accept(DOCUMENT, sent(code, number))
+    put = pool.Pool.put
+
+    def broken_off(self, connection, rows):
+        put(self, connection, rows)
+        if self is getattr(pool, kind):
+            raise KeyboardInterrupt
+
+    last = sent(codes[-1], 8)
+    with monkeypatch.context() as patched:
+        patched.setattr(pool.Pool, "put", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            store.accept(DOCUMENT, last)
+    tokens = newest(postgres, "spent", [token_of(code) for code in codes])
+    reports = newest(postgres, "answers", said(range(9)))
+    mine = {"TOKENS": (tokens, token_of(codes[-1])), "REPORTS": (reports, said([8])[0])}
+    assert mine[kind][0] == {mine[kind][1]}  # the attack itself works
+    assert (tokens, reports) != ({token_of(codes[-1])}, set(said([8])))
+    assert store.accept(DOCUMENT, last) in (Outcome.STORED, Outcome.ALREADY)
+    assert sorted(store.reports(DOCUMENT)) == [reports_of(number) for number in range(9)]
+    with store._database.turn() as connection:
+        METADATA.drop_all(connection)
+    store.close()
+
+
+def newest(postgres, kind, marks):
+    """What lies in the files of fresh rows fewer times than most does."""
+    import psycopg
+
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+        ((path,),) = connection.execute(
+            f"SELECT pg_relation_filepath('survey_{kind}_fresh')"
+        ).fetchall()
+    raw = (postgres.folder / "data" / path).read_bytes()
+    times = {mark: raw.count(mark.encode()) for mark in marks if mark.encode() in raw}
+    return {mark for mark in times if times[mark] < max(times.values())}
+
+
 def test_postgres_keeps_no_values_of_its_own(postgres):
     """What it analyses in passing would be an older look: who came since is known of each kind."""
     import psycopg

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from deniable.errors import AdmissionError, DeniableError
 from deniable.service.database import Database
 from deniable.service.document import SurveyDocument
-from deniable.service.pool import REPORTS, TOKENS, Name, Row, lay
+from deniable.service.pool import REPORTS, TOKENS, Name, Row, clean, keeps_replaced
 from deniable.service.tables import CLOSED, SURVEYS
 
 
@@ -93,28 +93,42 @@ def is_closed(connection: sa.Connection, document: SurveyDocument) -> bool:
 
 
 def _spend(database: Database, deposits: Sequence[Deposit]) -> list[Outcome | Exception]:
+    """Judged in a turn, and once more in another where files had to be cleaned between them."""
+    cleaned = not keeps_replaced(database)
+    while True:
+        with database.turn() as connection:
+            outcomes, spent = _judged(connection, deposits)
+            if cleaned or not spent:
+                TOKENS.put(connection, spent)
+                return outcomes
+        clean(database, TOKENS)
+        cleaned = True
+
+
+def _judged(
+    connection: sa.Connection, deposits: Sequence[Deposit]
+) -> tuple[list[Outcome | Exception], list[Row]]:
+    """What becomes of each, and the tokens that are to be spent."""
     outcomes: list[Outcome | Exception] = []
-    with database.turn() as connection:
-        known = TOKENS.known(connection, [each.name for each in deposits])
-        spent: dict[Name, Row] = {}
-        for each in deposits:
-            before = spent.get(each.name) or known.get(each.name)
-            if before is not None:
-                same = before["fingerprint"] == each.fingerprint
-                outcomes.append(Outcome.ALREADY if same else Outcome.SPENT)
-                continue
-            try:
-                each.check(connection)
-            except DeniableError as refused:
-                outcomes.append(refused)
-                continue
-            survey, token = each.name
-            spent[each.name] = {
-                "survey": survey, "token": token, "fingerprint": each.fingerprint,
-            }  # fmt: skip
-            outcomes.append(Outcome.STORED)
-        lay(connection, TOKENS, list(spent.values()))
-    return outcomes
+    known = TOKENS.known(connection, [each.name for each in deposits])
+    spent: dict[Name, Row] = {}
+    for each in deposits:
+        before = spent.get(each.name) or known.get(each.name)
+        if before is not None:
+            same = before["fingerprint"] == each.fingerprint
+            outcomes.append(Outcome.ALREADY if same else Outcome.SPENT)
+            continue
+        try:
+            each.check(connection)
+        except DeniableError as refused:
+            outcomes.append(refused)
+            continue
+        survey, token = each.name
+        spent[each.name] = {
+            "survey": survey, "token": token, "fingerprint": each.fingerprint,
+        }  # fmt: skip
+        outcomes.append(Outcome.STORED)
+    return outcomes, list(spent.values())
 
 
 def _lay_down(
@@ -123,6 +137,7 @@ def _lay_down(
     """Store reports whose tokens are spent; refused where their survey was closed meanwhile."""
     refused: dict[int, Exception] = {}
     rows: dict[Name, Row] = {}
+    clean(database, REPORTS)
     with database.turn() as connection:
         there = _there(connection, [deposits[at] for at in missing])
         for at in missing:
@@ -132,7 +147,7 @@ def _lay_down(
                 refused[at] = problem
                 continue
             rows |= {name: row for name, row in deposits[at].rows.items() if name not in there}
-        lay(connection, REPORTS, list(rows.values()))
+        REPORTS.put(connection, list(rows.values()))
     return refused
 
 

@@ -20,7 +20,7 @@ from deniable.privacy.exact import show
 from deniable.service.codes import code_mark, is_code
 from deniable.service.database import named
 from deniable.service.document import SurveyDocument
-from deniable.service.pool import MARKS, lay
+from deniable.service.pool import MARKS
 from deniable.service.tables import INVITATIONS
 
 _ZERO = Fraction(0)
@@ -124,7 +124,7 @@ def mark_invitation(
     connection: sa.Connection, survey: SurveyDocument, code: str, mark: str
 ) -> None:
     """Remember what was signed for this code."""
-    lay(connection, MARKS, [{"survey": survey.id, "code": code_mark(code), "blinded": mark}])
+    MARKS.put(connection, [{"survey": survey.id, "code": code_mark(code), "blinded": mark}])
 
 
 def move_marks(connection: sa.Connection) -> None:

@@ -12,9 +12,8 @@ Each kind has a pool, draws for itself, and is written in transactions of its ow
 `deposits.py`).
 
 In Postgres rows are deleted and written, never truncated: who reads from a snapshot, as a dump
-does, sees all of it. What was deleted of one kind is taken out of its files (`erase`) in the
-transaction that writes the next of another kind (`lay`). While a snapshot sees it, Postgres keeps
-it.
+does, sees all of it. What was deleted of one kind is taken out of its files (`erase`) before the
+next of another kind is written (`clean`). While a snapshot sees it, Postgres keeps it.
 
 So who sees the store once, at whatever moment, killed or not, sees a report among all of its
 survey, or, where those are more, among `KEPT` or more that it may belong to.
@@ -116,8 +115,8 @@ class Pool:
     def erase(self, connection: sa.Connection) -> None:
         """Nothing of old fresh rows stays in the file; while somebody reads for long, it does.
 
-        The connection has the turn, and writes another kind: what is left of one kind's rows is
-        taken away with the first of another, so that the files never tell of both.
+        The connection has the turn. What is left of one kind's rows is taken away before the first
+        of another is written, so that the files never tell of both.
         """
         erase(connection, self.fresh, seconds=_SHORT)
 
@@ -148,14 +147,22 @@ _POOLS = (MARKS, TOKENS, REPORTS)
 _ALL = (INVITATIONS, *(table for pool in _POOLS for table in (pool.rest, pool.fresh)))
 
 
-def lay(connection: sa.Connection, pool: Pool, rows: Sequence[Row]) -> None:
-    """Mix rows of one kind in; of the others, nothing that was replaced stays in the files."""
-    if not rows:
-        return
-    for other in _POOLS:
-        if other is not pool:
-            other.erase(connection)
-    pool.put(connection, rows)
+def keeps_replaced(database: Database) -> bool:
+    """Whether rows that were replaced stay in its files; SQLite overwrites them."""
+    return database.dialect == "postgresql"
+
+
+def clean(database: Database, pool: Pool) -> None:
+    """Before rows of a kind are written: nothing that was replaced of the others stays in files.
+
+    It is done when this returns. In the transaction that writes it would not be, were that broken
+    off: the rows that it wrote lie in the files all the same, beside what it was to take out.
+    """
+    if keeps_replaced(database):
+        with database.turn() as connection:
+            for other in _POOLS:
+                if other is not pool:
+                    other.erase(connection)
 
 
 def settle(database: Database) -> None:

@@ -43,7 +43,7 @@ from deniable.service.invitations import (
     move_marks,
     write_invitations,
 )
-from deniable.service.pool import MARKS, REPORTS, TOKENS, forbid_statistics, settle
+from deniable.service.pool import MARKS, REPORTS, TOKENS, clean, forbid_statistics, settle
 from deniable.service.submission import Submission, read_reports, written
 from deniable.service.tables import CLOSED, INVITATIONS, METADATA, SURVEYS
 
@@ -232,8 +232,10 @@ class SurveyStore:
         mark = hashlib.sha256(blinded).hexdigest()
         asked = document.id, mark
         with self._database.looking() as connection:
-            self._check_issue(connection, document, invitation, mark)
+            marked = self._check_issue(connection, document, invitation, mark)
         signed = self._signed.get(asked) or self.tokens(document).sign(blinded)
+        if not marked:
+            clean(self._database, MARKS)
         with self._database.turn() as connection:
             if not self._check_issue(connection, document, invitation, mark):
                 mark_invitation(connection, document, invitation, mark)
