@@ -1,6 +1,7 @@
 """MIN and MAX: a rank, the answer says which; groups with few people have none."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -68,16 +69,7 @@ def beyond(offset):
     rng = np.random.default_rng(3)
     cells = np.sort(np.floor(rng.uniform(0, 100, MANY) / 200 * law.value.cells)).astype(int)
     weights = (np.bincount(cells, minlength=law.value.cells) * SCALE).tolist()
-    moved = type(law.value).of_fields(
-        norm=law.value.norm,
-        amount=law.value.amount,
-        share=law.value.share,
-        offset=law.value.offset - offset,
-        bound=law.value.bound,
-        cells=law.value.cells,
-        ends=False,
-        relation=law.value.relation,
-    )
+    moved = replace(law.value, offset=law.value.offset - offset, ends=False)
     drawn = [moved.release([weights])[0] for _ in range(300)]
     return sum(int((cells > cell).sum()) > law.beyond / SCALE for cell in drawn)
 

@@ -59,12 +59,12 @@ def evaluate(
     amount = read_amount(parts.budget, epsilon=epsilon, rho=rho, guarantee=guarantee).on_grid()
     model, coded = _own_model(synthetic.model), tuple(map(frozen, synthetic.codings))
     limit = None if max_rows is None else whole(max_rows, "max_rows")
-    run = SynthesisRun.of(parts, table.lower(), coded, amount, limit)
-    domain = run.domain
-    if (domain.columns, domain.sizes) != (model.domain.columns, model.domain.sizes):
-        raise ParameterError("synthetic", "a table", "has a model of other columns than its own")
+    domain = model.domain
     ways = [list(combinations(domain.columns, way)) for way in range(1, min(3, len(domain)) + 1)]
     _check_cells(domain, ways)
+    run = SynthesisRun.of(parts, table.lower(), coded, amount, limit)
+    if (domain.columns, domain.sizes) != (run.domain.columns, run.domain.sizes):
+        raise ParameterError("synthetic", "a table", "has a model of other columns than its own")
     run.check()
     models = [[plain(model.marginal(clique)) for clique in way] for way in ways]
     total = max(1.0, float(model.total))
