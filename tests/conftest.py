@@ -43,6 +43,22 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # after failures are remembered
+def pytest_sessionfinish(session):
+    """Failures are remembered by the names that they have when they run again, without groups."""
+    result = yield
+    cache = getattr(session.config, "cache", None)
+    if cache is not None and not hasattr(session.config, "workerinput"):
+        failed = cache.get("cache/lastfailed", {})
+        cache.set("cache/lastfailed", {_alone(name): True for name in failed})
+    return result
+
+
+def _alone(name):
+    before, _, group = name.rpartition("@")
+    return before if group == "spark" or before.startswith(f"{group}::") else name
+
+
 def _group(item):
     return item.get_closest_marker("xdist_group")
 
